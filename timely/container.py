@@ -1,0 +1,245 @@
+"""What a message carries: a batch of records.
+
+The normal batch is `Columns`: equally long NumPy arrays, one per field, so that operators touch a batch and not its
+records. A plain `list` of arbitrary Python objects is a batch too, for what does not fit in columns: operators then call
+user functions once per record, and between processes its records must be plain data (numbers, text, bytes, tuples).
+
+Batches are immutable by convention: whoever receives one may keep it, nobody may write to it. Within a process they are
+handed over by reference.
+
+Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it becomes
+bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on anything it
+did not write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.errors import DataError
+
+Array = NDArray[Any]
+Buffers = list[Array]
+
+
+@runtime_checkable
+class Container(Protocol):
+    """A batch that can be routed between workers and sent between processes."""
+
+    kind: ClassVar[str]
+
+    def __len__(self) -> int: ...
+
+    def take(self, rows: Array) -> Self:
+        """Return the batch of the given rows (int64 positions)."""
+        ...
+
+    def to_buffers(self) -> tuple[Any, Buffers]:
+        """Return plain data describing the batch, and its raw one-dimensional buffers."""
+        ...
+
+    @classmethod
+    def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Self:
+        """Return the batch that `to_buffers` described; raise `ValueError` on anything else."""
+        ...
+
+
+Batch = Container | list[Any]
+
+_kinds: dict[str, type[Container]] = {}
+
+ContainerType = TypeVar("ContainerType", bound=type[Container])
+
+
+def register(cls: ContainerType) -> ContainerType:
+    """Make a kind of batch known to the wire (a class decorator)."""
+    _kinds[cls.kind] = cls
+    return cls
+
+
+@register
+class Columns:
+    """A batch of records as equally long one-dimensional arrays.
+
+    >>> batch = Columns((np.arange(3), np.array([0.5, 1.5, 2.5])))
+    >>> len(batch), list(batch.rows())
+    (3, [(0, 0.5), (1, 1.5), (2, 2.5)])
+    """
+
+    kind: ClassVar[str] = "columns"
+    __slots__ = ("columns",)
+
+    def __init__(self, columns: tuple[Array, ...]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __repr__(self) -> str:
+        return f"Columns({', '.join(map(repr, self.columns))})"
+
+    def take(self, rows: Array) -> Columns:
+        return Columns(tuple(column[rows] for column in self.columns))
+
+    def compress(self, mask: Array) -> Columns:
+        """Return the records where the boolean column `mask` holds."""
+        return Columns(tuple(column[mask] for column in self.columns))
+
+    def rows(self) -> Iterator[Any]:
+        """Yield the records as Python values: scalars for one column, tuples for several. Costs an object per field."""
+        if len(self.columns) == 1:
+            return iter(self.columns[0].tolist())
+        return zip(*(column.tolist() for column in self.columns))
+
+    def to_buffers(self) -> tuple[Any, Buffers]:
+        return columns_to_buffers(self.columns)
+
+    @classmethod
+    def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Columns:
+        columns = columns_from_buffers(meta, buffers)
+        if not columns or any(len(column) != len(columns[0]) for column in columns):
+            raise ValueError("columns of different lengths")
+        return cls(columns)
+
+
+def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
+    """Return what a user handed over (an array, a scalar, or a tuple of them) as equally long columns.
+
+    Scalars are repeated to `length` (or to the length of the arrays beside them; one record when there are none).
+    Text becomes NumPy's variable-width string type. Raises `DataError` on anything that is not a column.
+    """
+    given = values if isinstance(values, tuple) else (values,)
+    columns = tuple(as_column(value) for value in given)
+    if length is None:
+        length = next((len(column) for column in columns if column.ndim), 1)
+    for position, column in enumerate(columns):
+        if column.ndim > 1 or (column.ndim == 1 and len(column) != length):
+            raise DataError(
+                f"column {position} has shape {column.shape}; every column of a batch must be one-dimensional "
+                f"and of the same length, here {length}"
+            )
+    if all(column.ndim for column in columns):
+        return columns
+    return tuple(column if column.ndim else np.full(length, column, column.dtype) for column in columns)
+
+
+_TEXT = np.dtypes.StringDType()
+
+
+def as_column(value: Any) -> Array:
+    """Return an array (zero-dimensional for a scalar) of a kind that columns can have."""
+    column: Array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    kind = column.dtype.kind
+    if kind in "biufT":
+        return column
+    if kind == "U" or (kind == "O" and all(isinstance(item, str) for item in column.reshape(-1))):
+        return column.astype(_TEXT)
+    if kind == "S":
+        return column
+    raise DataError(
+        f"cannot make a column of {type(value).__name__} values (dtype {column.dtype}); a column holds integers, "
+        "floats, booleans, text or bytes"
+    )
+
+
+def concatenate(batches: Sequence[Columns]) -> Columns:
+    """Return one batch with the records of all of them, in order."""
+    if len(batches) == 1:
+        return batches[0]
+    return Columns(tuple(np.concatenate(parts) for parts in zip(*(batch.columns for batch in batches))))
+
+
+def records(batch: Batch) -> Iterator[Any]:
+    """Yield the records of a batch as Python values."""
+    if isinstance(batch, list):
+        return iter(batch)
+    if isinstance(batch, Columns):
+        return batch.rows()
+    raise DataError(f"a batch of kind {batch.kind!r} has no records to look at one by one")
+
+
+def take(batch: Batch, rows: Array) -> Batch:
+    """Return the batch of the given rows, of the same kind as `batch`."""
+    if isinstance(batch, list):
+        return [batch[row] for row in rows.tolist()]
+    return batch.take(rows)
+
+
+def encode(batch: Batch) -> tuple[str, Any, Buffers]:
+    """Return (kind, plain data, raw buffers) of a batch, for the wire."""
+    if isinstance(batch, list):
+        return "list", batch, []
+    meta, buffers = batch.to_buffers()
+    return batch.kind, meta, buffers
+
+
+def decode(kind: Any, meta: Any, buffers: Sequence[memoryview]) -> Batch:
+    """Return the batch that `encode` took apart; raise `ValueError` on anything else."""
+    if kind == "list":
+        if not isinstance(meta, (list, tuple)) or buffers:
+            raise ValueError("a list batch must be a sequence of records")
+        return list(meta)
+    cls = _kinds.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise ValueError(f"unknown kind of batch {kind!r}")
+    return cls.from_buffers(meta, buffers)
+
+
+_RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
+
+
+def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
+    """Return a dtype string per column and the raw buffers: one per column, two (lengths, UTF-8 bytes) for text."""
+    dtypes: list[str] = []
+    buffers: Buffers = []
+    for column in columns:
+        if column.dtype.kind == "T":
+            texts = [text.encode() for text in column.tolist()]
+            dtypes.append("text")
+            buffers.append(np.fromiter(map(len, texts), np.int64, len(texts)))
+            buffers.append(np.frombuffer(b"".join(texts), np.uint8))
+        else:
+            dtypes.append(column.dtype.newbyteorder("<").str)
+            buffers.append(np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")))
+    return dtypes, buffers
+
+
+def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Array, ...]:
+    """Return the columns that `columns_to_buffers` described; raise `ValueError` on anything else."""
+    if not isinstance(dtypes, (list, tuple)):
+        raise ValueError("column types must be a list")
+    remaining = list(buffers)
+    columns = tuple(_column_from_buffers(dtype, remaining) for dtype in dtypes)
+    if remaining:
+        raise ValueError("more buffers than columns")
+    return columns
+
+
+def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
+    if not remaining:
+        raise ValueError("fewer buffers than columns")
+    if dtype == "text":
+        lengths = np.frombuffer(remaining.pop(0), np.int64)
+        if not remaining:
+            raise ValueError("a text column needs two buffers")
+        return _decode_text(lengths, remaining.pop(0))
+    if not isinstance(dtype, str) or not _RAW_DTYPE.fullmatch(dtype):
+        raise ValueError(f"unknown column type {dtype!r}")
+    return np.frombuffer(remaining.pop(0), np.dtype(dtype))
+
+
+def _decode_text(lengths: Array, data: memoryview) -> Array:
+    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > len(data)):
+        raise ValueError("text lengths out of range")
+    ends = np.cumsum(lengths)
+    if (int(ends[-1]) if len(ends) else 0) != len(data):
+        raise ValueError("text lengths do not add up")
+    raw = bytes(data)
+    starts = (ends - lengths).tolist()
+    texts = [raw[start:end].decode() for start, end in zip(starts, ends.tolist())]
+    return np.array(texts, dtype=_TEXT) if texts else np.empty(0, dtype=_TEXT)

@@ -1,0 +1,56 @@
+"""Every error this library raises on purpose.
+
+An error says what happened, where (operator, time, worker, the user's file and line) and what to do. All of them derive
+from `TimelyError`, so a program can tell our refusals from its own bugs, and a script that lets one escape ends with the
+message alone, without a traceback through our internals.
+"""
+
+from __future__ import annotations
+
+
+class TimelyError(Exception):
+    """The root of the errors raised by `timely` and `differential`."""
+
+
+class BuildError(TimelyError):
+    """A dataflow was put together in a way that has no meaning (streams of different scopes, a loop left open, ...)."""
+
+
+class CycleError(BuildError):
+    """A cycle of the dataflow does not advance its timestamps, so nothing in it could ever be final."""
+
+
+class CapabilityError(TimelyError):
+    """A capability was used after it was dropped, or asked for a time it does not permit."""
+
+
+class DataError(TimelyError):
+    """Data that an operator cannot take: wrong number or kind of columns, lengths that differ, values out of range."""
+
+
+class OperatorError(TimelyError):
+    """User code inside an operator raised; names operator, time, worker and the user's line. `__cause__` is the original."""
+
+
+class ShapeError(TimelyError):
+    """Workers built different dataflows; names the first operator that differs."""
+
+
+class ConfigError(TimelyError):
+    """The configuration (options, environment, host file) is not usable."""
+
+
+class TransportError(TimelyError):
+    """Sockets could not be set up: an address in use, a peer that did not turn up, an unprotected address."""
+
+
+class FrameError(TimelyError):
+    """Bytes that are not one of our frames. Refused and counted; never ends a run."""
+
+
+class PeerFailed(TimelyError):
+    """Another worker raised; its message is included. This worker ends because the computation cannot go on."""
+
+
+class PeerLost(PeerFailed):
+    """Another process is gone without a farewell."""
