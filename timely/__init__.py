@@ -1,0 +1,1 @@
+"""Timely dataflow: worker processes run operators over messages tagged with logical timestamps."""
