@@ -1,0 +1,15 @@
+"""Compile every kernel ahead of its first use: `python -m differential.kernels`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import differential.kernels
+from differential.kernels.compile import compile_all
+
+if __name__ == "__main__":
+    for module in pkgutil.iter_modules(differential.kernels.__path__, "differential.kernels."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    compile_all()

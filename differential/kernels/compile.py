@@ -1,0 +1,244 @@
+"""Compiling the loops over rows, late and once.
+
+A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: Numba is
+imported, and the kernel compiled or loaded, at its first call. From then on a call costs what Numba's own dispatch
+costs (about 0.3 µs and 0.1 µs per array), because the object that stands for the kernel is a `functools.partial`
+whose target is exchanged: the cheapest callable there is that can change its mind.
+
+A kernel has exactly one signature, read off its annotations: `Ints` is int64[::1], `Table` is int64[:, ::1], `int` is
+int64, `float` is float64. Arrays of another kind (read-only, strided, int32) are refused with a TypeError instead of
+being compiled for, once more, at some unlucky moment.
+
+What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
+
+- `@inner`: a function compiled into the kernels that call it and never called from Python;
+- `@primitive`: a function that returns, once Numba may be imported, something only compiled code can call;
+- another kernel may be called like an inner function.
+
+Compiled code is cached on disk by Numba, beside the source or, when that is not writable, in the user's cache
+directory. Numba renews a cached kernel when the kernel's own file changes; so that it is also renewed when something
+it calls in another file changes, the name under which it is cached carries a digest of everything it calls. One
+process compiles at a time, others wait and load. Whatever takes longer than a second says so on stderr;
+`python -m differential.kernels` compiles everything ahead.
+
+>>> from differential.kernels.compile import Ints, kernel
+>>> @kernel
+... def total(column: Ints) -> int:
+...     result = 0
+...     for item in column:
+...         result += item
+...     return result
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import marshal
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+"""A C-contiguous, writable column of int64."""
+Table: TypeAlias = NDArray[np.int64]
+"""A C-contiguous, writable int64 array of two dimensions: rows are times, or the addresses of batches."""
+
+NOTHING: Ints = np.empty(0, np.int64)
+"""An absent column."""
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_SIGNATURE = {"Ints": "int64[::1]", "Table": "int64[:, ::1]", "int": "int64", "float": "float64"}
+_PATIENCE = 1.0
+_lock = threading.RLock()
+_KERNELS: list[Kernel] = []
+
+
+class Kernel(functools.partial[Any]):
+    """A function that is compiled, or loaded, when it is first called."""
+
+    source: Any
+    dispatcher: Any
+
+    def prepare(self) -> Any:
+        """Return Numba's dispatcher of this kernel, compiled or loaded; later calls go to it straight."""
+        if self.dispatcher is None:
+            with _lock:
+                if self.dispatcher is None:
+                    self.dispatcher = _compile_kernel(self.source)
+                    self.__setstate__((self.dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
+        return self.dispatcher
+
+
+class _Inner:
+    """A function to be compiled into its callers."""
+
+    def __init__(self, source: FunctionType) -> None:
+        self.source = source
+        self.dispatcher: Any = None
+
+    def __call__(self, *_: object) -> Any:
+        raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
+
+    def prepare(self) -> Any:
+        if self.dispatcher is None:
+            self.dispatcher = _numba().njit(_resolved(self.source), nogil=True, error_model="numpy")
+        return self.dispatcher
+
+
+class _Primitive:
+    """A function that makes, once Numba is imported, something compiled code can call."""
+
+    def __init__(self, source: FunctionType) -> None:
+        self.source = source
+        self.made: Any = None
+
+    def __call__(self, *_: object) -> Any:
+        raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
+
+    def prepare(self) -> Any:
+        if self.made is None:
+            self.made = self.source()
+        return self.made
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return `function`, compiled when it is first called."""
+
+    def first_call(*args: Any) -> Any:
+        return made.prepare()(*args)
+
+    made = Kernel(first_call)
+    made.source = cast(FunctionType, function)
+    made.dispatcher = None
+    functools.update_wrapper(made, function)
+    _KERNELS.append(made)
+    return cast("Callable[Parameters, Result]", made)
+
+
+def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return `function` for use inside kernels, into which it is compiled."""
+    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function)))
+
+
+def primitive(make: Callable[[], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
+    """Return what `make` will return once Numba is imported, for use inside kernels."""
+    return cast("Callable[Parameters, Result]", _Primitive(cast(FunctionType, make)))
+
+
+def compile_all(report: Callable[[str], None] = print) -> None:
+    """Compile or load every kernel of the modules imported so far, with one line of report for each."""
+    for position, one in enumerate(_KERNELS, 1):
+        started = time.perf_counter()
+        one.prepare()
+        name = f"{one.source.__module__}.{one.source.__qualname__}"
+        report(f"{position}/{len(_KERNELS)} {name}: {time.perf_counter() - started:.2f} s")
+
+
+def _numba() -> Any:
+    return importlib.import_module("numba")
+
+
+def _resolved(function: FunctionType) -> FunctionType:
+    """Return a copy of `function` whose globals hold Numba's objects in place of ours."""
+    namespace = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        if isinstance(namespace.get(name), (Kernel, _Inner, _Primitive)):
+            namespace[name] = namespace[name].prepare()
+    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__
+    return copy
+
+
+def _digest(function: FunctionType) -> str:
+    """Return a digest of the code and the constants that `function` reaches through its globals."""
+    digest = hashlib.blake2b(digest_size=4)
+    reached: set[CodeType] = set()
+
+    def visit(one: FunctionType) -> None:
+        if one.__code__ in reached:
+            return
+        reached.add(one.__code__)
+        # Version 2 has no back references, which would make the bytes depend on what else is alive.
+        digest.update(marshal.dumps(one.__code__.replace(co_filename="", co_firstlineno=0), 2))
+        for name in one.__code__.co_names:
+            value = one.__globals__.get(name)
+            if isinstance(value, (Kernel, _Inner, _Primitive)):
+                visit(value.source)
+            elif isinstance(value, (bool, int, float)):
+                digest.update(f"{name}={value!r};".encode())
+
+    visit(function)
+    return digest.hexdigest()
+
+
+def _signature(function: FunctionType) -> str:
+    types = []
+    for name in function.__code__.co_varnames[: function.__code__.co_argcount]:
+        annotation = function.__annotations__.get(name)
+        if annotation not in _SIGNATURE:
+            raise TypeError(
+                f"kernel {function.__qualname__}: the annotation of {name!r} must be one of {', '.join(_SIGNATURE)}, "
+                f"as text (from __future__ import annotations); it is {annotation!r}"
+            )
+        types.append(_SIGNATURE[annotation])
+    return f"({', '.join(types)},)"
+
+
+def _compile_kernel(function: FunctionType) -> Any:
+    numba = _numba()
+    copy = _resolved(function)
+    copy.__qualname__ = f"{function.__qualname__}_{_digest(function)}"
+    try:
+        dispatcher = numba.njit(copy, nogil=True, error_model="numpy", cache=True)
+    except RuntimeError:  # no directory to cache in is writable
+        dispatcher = numba.njit(copy, nogil=True, error_model="numpy")
+        directory = None
+    else:
+        directory = Path(dispatcher.stats.cache_path)
+    why = "once on this machine" if directory else "no cache directory is writable"
+    text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
+    with _one_process_at_a_time(directory, function.__module__, copy.__qualname__), _notice(text):
+        dispatcher.compile(_signature(function))
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+@contextlib.contextmanager
+def _one_process_at_a_time(directory: Path | None, module: str, qualname: str) -> Iterator[None]:
+    """Hold the lock of the cache, unless it has the kernel already and there is nothing but to load it."""
+    cached = directory and any(directory.glob(f"{module.rpartition('.')[2]}.{qualname}-*.nbi"))
+    if directory is None or cached or os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    with open(directory / "compiling.lock", "a") as file:
+        with _notice("differential: waiting for another process that is compiling kernels"):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _notice(text: str) -> Iterator[None]:
+    """Say `text` on stderr if what follows takes longer than a second."""
+    timer = threading.Timer(_PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,0 +1,85 @@
+"""Arrays in kernels: from addresses, and columns that may be absent.
+
+A trace is handed to a kernel as one int64 table, a row per batch, oldest first, so that one call sees all layers,
+however many there are. A row is the batch's `address`: [n, &keys, &vals, &time_index, &diffs, &times, T, D], where & is
+an address and 0 stands for an absent column. Whoever calls keeps the batches alive during the call.
+
+The columns of a row, as `column` makes them, cost nothing to speak of and own nothing. An absent column (no values: all
+are 0; no time index: all rows have time 0 of the table; no diffs: all are 1) has length 0, both here and in arrays
+given to kernels directly; `at(column, row, absent)` reads it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, inner, primitive
+
+ROWS, KEYS, VALS, TIME_INDEX, DIFFS, TIMES, TIME_ROWS, COORDINATES = range(8)
+"""The columns of a table of batches."""
+
+
+@primitive
+def view() -> Callable[[int, int], Ints]:
+    """Return `n` int64 at `address`, without copying: `view(address, n)`."""
+    numba: Any = importlib.import_module("numba")
+    carray = numba.carray
+    pointer = _pointer()
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def view(address: int, n: int) -> Ints:
+        return carray(pointer(address), (n,), np.int64)  # type: ignore[no-any-return]
+
+    return view  # type: ignore[no-any-return]
+
+
+@primitive
+def view2() -> Callable[[int, int, int], Table]:
+    """Return `rows` times `columns` int64 at `address`, without copying: `view2(address, rows, columns)`."""
+    numba: Any = importlib.import_module("numba")
+    carray = numba.carray
+    pointer = _pointer()
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def view2(address: int, rows: int, columns: int) -> Table:
+        return carray(pointer(address), (rows, columns), np.int64)  # type: ignore[no-any-return]
+
+    return view2  # type: ignore[no-any-return]
+
+
+def _pointer() -> Callable[[int], object]:
+    types: Any = importlib.import_module("numba.core.types")
+    cgutils: Any = importlib.import_module("numba.core.cgutils")
+    extending: Any = importlib.import_module("numba.extending")
+
+    @extending.intrinsic
+    def pointer(typing_context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+        return types.voidptr(types.int64), generate
+
+    return pointer  # type: ignore[no-any-return]
+
+
+@inner
+def column(table: Table, batch: int, which: int) -> Ints:
+    """Return column `which` (KEYS, VALS, TIME_INDEX, DIFFS) of row `batch` of a table; length 0 when it is absent."""
+    address = table[batch, which]
+    return view(address, table[batch, 0] if address != 0 else 0)
+
+
+@inner
+def times_of(table: Table, batch: int) -> Table:
+    """Return the times, int64[T, D], of row `batch` of a table of batches."""
+    return view2(table[batch, 5], table[batch, 6], table[batch, 7])
+
+
+@inner
+def at(column: Ints, row: int, absent: int) -> int:
+    """Return the item of `column` at `row`, or `absent` when the column is."""
+    return column[row] if len(column) != 0 else absent
