@@ -1,0 +1,50 @@
+"""The two orders on timestamps.
+
+A timestamp is a tuple of ints: the epoch coordinate(s) of the outermost scope, then one loop counter per
+enclosing loop. What progress means is the **product order**, a partial one, and that is `less_equal`.
+Python's `<` on tuples is the lexicographic order: it extends the product order (`less_equal(a, b)` implies `a
+<= b`), so it serves for sorting, and for nothing else.
+
+Under the product order timestamps of one length form a lattice: `join` is the least upper bound, `meet` the
+greatest lower bound. Times of different lengths belong to different scopes and are never compared.
+
+>>> less_equal((0, 5), (1, 5)), less_equal((0, 5), (1, 4))
+(True, False)
+>>> join((0, 5), (1, 4)), meet((0, 5), (1, 4))
+((1, 5), (0, 4))
+"""
+
+from __future__ import annotations
+
+Time = tuple[int, ...]
+
+
+def less_equal(a: Time, b: Time) -> bool:
+    """Whether every coordinate of `a` is at most that of `b`."""
+    # `a[0] > b[0]` settles most questions, and one or two coordinates are nearly all timestamps there are.
+    if a[0] > b[0]:
+        return False
+    length = len(a)
+    if length == 1:
+        return True
+    if length == 2:
+        return a[1] <= b[1]
+    for x, y in zip(a, b):  # noqa: SIM110 (a generator would double the cost)
+        if x > y:
+            return False
+    return True
+
+
+def less_than(a: Time, b: Time) -> bool:
+    """Whether `a` is at most `b` and they differ."""
+    return a != b and less_equal(a, b)
+
+
+def join(a: Time, b: Time) -> Time:
+    """The least time that is at or after both."""
+    return tuple([x if x >= y else y for x, y in zip(a, b)])
+
+
+def meet(a: Time, b: Time) -> Time:
+    """The greatest time that is at or before both."""
+    return tuple([x if x <= y else y for x, y in zip(a, b)])
