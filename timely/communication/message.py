@@ -1,0 +1,71 @@
+"""What workers say to each other.
+
+Five kinds of message, all immutable. `Data`, `Progress` and `Shape` are for the worker; `Failure` and
+`Goodbye` are for whoever runs it, and every allocator keeps them back (see `allocator`).
+
+Between two workers messages arrive in the order they were sent. Between different pairs there is no order at
+all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from timely.container import Batch, Columns
+
+if TYPE_CHECKING:
+    from timely.order import Time
+
+
+class Data(NamedTuple):
+    """A batch for an input of an operator on another worker."""
+
+    dataflow: int
+    channel: int
+    time: Time
+    batch: Batch
+
+
+class Progress(NamedTuple):
+    """One atomic set of changes (location, time, difference) to the counts of pointstamps."""
+
+    dataflow: int
+    changes: tuple[tuple[int, Time, int], ...]
+
+
+class Shape(NamedTuple):
+    """What a worker built: a digest to compare, and the operators' descriptions to name the first that differs."""
+
+    dataflow: int
+    digest: bytes
+    operators: tuple[str, ...]
+
+
+class Failure(NamedTuple):
+    """A worker raised; the computation cannot go on. `text` says what happened, for people."""
+
+    worker: int
+    text: str
+
+
+class Goodbye(NamedTuple):
+    """A worker has completed all of its dataflows and will send nothing more."""
+
+    worker: int
+    dataflows: int
+
+
+Message = Data | Progress | Shape | Failure | Goodbye
+
+
+def weight(message: Message) -> int:
+    """Return about how many bytes a message holds: exact for columns of numbers, an estimate for everything else.
+
+    Queues inside a process are measured with it. It looks at no record, so it costs the same for every batch.
+    """
+    if type(message) is not Data:
+        return 64
+    batch = message.batch
+    if type(batch) is Columns:
+        return 64 + sum([column.nbytes for column in batch.columns])
+    return 64 + 16 * len(batch)

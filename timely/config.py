@@ -1,0 +1,277 @@
+"""How many workers there are, where, and the bounds they keep to.
+
+A cluster is `processes` processes of `workers` threads each; worker `i` is thread `i % workers` of process `i
+// workers`. A `Config` describes it from the point of view of one process. It comes from the environment
+(`timely run` sets it for the processes it starts, and any cluster manager can), from a script's own options,
+or from a test; with nothing said it is one worker.
+
+Every process has one address, `ipc://PATH` or `tcp://HOST:PORT`. Its threads each listen at an endpoint
+derived from it: `PATH.0`, `PATH.1`, ... or `PORT`, `PORT + 1`, ... so a process of W workers takes W ports in
+a row. Addresses that other machines could reach need CURVE keys (`timely keys` makes them); without them they
+are refused.
+
+>>> config = Config(processes=2, workers=2, process=1, addresses=("tcp://127.0.0.1:2101",
+"tcp://127.0.0.1:2103"))
+>>> config.peers, config.first_worker, config.endpoint(3)
+(4, 2, 'tcp://127.0.0.1:2104')
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from timely.errors import ConfigError
+
+FIRST_PORT = 2101
+MAX_WORKERS = 1024
+PROGRESS_MODES = ("demand", "eager")
+_IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final zero
+
+
+@dataclass(frozen=True)
+class Config:
+    """The cluster, as one of its processes sees it. Raises `ConfigError` when it makes no sense.
+
+    `generation` tells runs apart: processes of another generation are not let in. `queue_bytes` bounds what a
+    worker sends ahead of its peers before its inputs wait, `frame_bytes` the size of one column on the wire.
+    """
+
+    processes: int = 1
+    workers: int = 1
+    process: int = 0
+    addresses: tuple[str, ...] = ()
+    generation: str = ""
+    progress: str = "demand"
+    queue_bytes: int = 64 << 20
+    frame_bytes: int = 1 << 30
+    rendezvous_seconds: float = 30.0
+    curve_dir: str | None = None
+
+    def __post_init__(self) -> None:
+        self._check_counts()
+        if self.processes > 1:
+            self._check_addresses()
+        if self.progress not in PROGRESS_MODES:
+            raise ConfigError(f"progress must be one of {', '.join(PROGRESS_MODES)}, not {self.progress!r}")
+        if self.queue_bytes < 1 << 16:
+            raise ConfigError(f"queue_bytes must be at least {1 << 16}, not {self.queue_bytes}")
+        if self.frame_bytes < 1 << 16:
+            raise ConfigError(f"frame_bytes must be at least {1 << 16}, not {self.frame_bytes}")
+        if not self.rendezvous_seconds > 0:
+            raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
+
+    @property
+    def peers(self) -> int:
+        """The number of workers in all."""
+        return self.processes * self.workers
+
+    @property
+    def first_worker(self) -> int:
+        """The index of this process's first worker."""
+        return self.process * self.workers
+
+    def process_of(self, worker: int) -> int:
+        """Return the process a worker lives in."""
+        return worker // self.workers
+
+    def endpoint(self, worker: int) -> str:
+        """Return where a worker listens."""
+        process, thread = divmod(worker, self.workers)
+        address = self.addresses[process]
+        if address.startswith("ipc://"):
+            return f"{address}.{thread}"
+        host, port = split_tcp(address)
+        return f"tcp://{host}:{port + thread}"
+
+    def _check_counts(self) -> None:
+        if self.processes < 1 or self.workers < 1:
+            raise ConfigError(
+                f"there must be at least one process and one worker, not {self.processes} and {self.workers}"
+            )
+        if self.peers > MAX_WORKERS:
+            raise ConfigError(
+                f"{self.processes} processes of {self.workers} workers are {self.peers} workers; "
+                f"at most {MAX_WORKERS} are supported"
+            )
+        if not 0 <= self.process < self.processes:
+            raise ConfigError(
+                f"process {self.process} of {self.processes}: the index must be 0 to {self.processes - 1}"
+            )
+
+    def _check_addresses(self) -> None:
+        if len(self.addresses) != self.processes:
+            raise ConfigError(
+                f"{self.processes} processes need {self.processes} addresses, {len(self.addresses)} given"
+            )
+        for address in self.addresses:
+            check_address(address, self.workers, self.curve_dir is not None)
+        taken: dict[str, int] = {}
+        for worker in range(self.peers):
+            other = taken.setdefault(self.endpoint(worker), worker)
+            if other != worker:
+                raise ConfigError(
+                    f"processes {self.process_of(other)} and {self.process_of(worker)} would both listen at "
+                    f"{self.endpoint(worker)}; a process of {self.workers} workers takes {self.workers} ports in a "
+                    "row, starting with its own"
+                )
+
+    @staticmethod
+    def from_environ(environ: Mapping[str, str] | None = None) -> Config:
+        """Return the configuration in the variables `TIMELY_PROCESSES`, `TIMELY_WORKERS`, and so on: one a field.
+
+        `TIMELY_ADDRESSES` holds them in order of the processes, separated by commas.
+        """
+        given = os.environ if environ is None else environ
+        values = {}
+        for field in fields(Config):
+            text = given.get(variable(field.name), "")
+            if text:
+                values[field.name] = _parse(field.name, text)
+        return Config(**values)
+
+    def to_environ(self) -> dict[str, str]:
+        """Return the variables from which `from_environ` reads this configuration."""
+        environ = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and value != ():
+                environ[variable(field.name)] = ",".join(value) if isinstance(value, tuple) else str(value)
+        return environ
+
+    @staticmethod def from_args(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
+    tuple[Config, list[str]]:
+        """Return the configuration in a script's own options, and the arguments that are none of ours.
+
+        Options are `-w WORKERS`, `-n PROCESSES`, `-p PROCESS` and `-h HOSTFILE`; what they leave open comes
+        from the environment. Several processes without a host file are on this machine, at ports from 2101.
+        """
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        parser.add_argument("-w", "--workers", type=int)
+        parser.add_argument("-n", "--processes", type=int)
+        parser.add_argument("-p", "--process", type=int)
+        parser.add_argument("-h", "--hostfile")
+        try:
+            options, rest = parser.parse_known_args(list(arguments))
+        except argparse.ArgumentError as error:
+            raise ConfigError(str(error)) from None
+        base = Config.from_environ(environ)
+        if all(value is None for value in vars(options).values()):
+            return base, rest
+        return base.with_options(options.processes, options.workers, options.process, options.hostfile), rest
+
+    def with_options(
+        self, processes: int | None, workers: int | None, process: int | None, hostfile: str | None
+    ) -> Config:
+        """Return this configuration changed by the options that are given."""
+        count = processes if processes is not None else self.processes
+        threads = workers if workers is not None else self.workers
+        addresses = self.addresses
+        if hostfile is not None:
+            addresses = read_hosts(hostfile)
+            if processes is None:
+                count = len(addresses)
+            elif len(addresses) < processes:
+                raise ConfigError(f"{hostfile}: {len(addresses)} hosts, {processes} processes")
+            addresses = addresses[:count]
+        elif len(addresses) != count:
+            addresses = tuple(
+                f"tcp://127.0.0.1:{FIRST_PORT + index * threads}" for index in range(count if count > 1 else 0)
+            )
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        values |= {"processes": count, "workers": threads, "addresses": addresses}
+        if process is not None:
+            values["process"] = process
+        return Config(**values)
+
+
+def variable(field: str) -> str:
+    """Return the environment variable of a field of `Config`."""
+    return f"TIMELY_{field.upper()}"
+
+
+def _parse(field: str, text: str) -> Any:
+    if field == "addresses":
+        return tuple(address.strip() for address in text.split(","))
+    if field in ("generation", "progress", "curve_dir"):
+        return text
+    kind = float if field == "rendezvous_seconds" else int
+    try:
+        return kind(text)
+    except ValueError:
+        wanted = "a number" if kind is float else "a whole number"
+        raise ConfigError(f"{variable(field)}={text!r} in the environment: must be {wanted}") from None
+
+
+def read_hosts(path: str) -> tuple[str, ...]:
+    """Return the addresses in a host file: `HOST:PORT` a line, one a process, `#` starts a comment."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise ConfigError(f"cannot read host file {path}: {reason}") from None
+    addresses = []
+    for number, line in enumerate(lines, start=1):
+        host = line.partition("#")[0].strip()
+        if not host:
+            continue
+        address = f"tcp://{host}"
+        try:
+            split_tcp(address)
+        except ConfigError:
+            raise ConfigError(f"{path}, line {number}: {host!r} is not HOST:PORT") from None
+        addresses.append(address)
+    if not addresses:
+        raise ConfigError(f"{path}: no host in it; write one HOST:PORT a line")
+    return tuple(addresses)
+
+
+def split_tcp(address: str) -> tuple[str, int]:
+    """Return host and port of `tcp://HOST:PORT`; an IPv6 host is in brackets."""
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not bare or any(character in bare for character in "/ []") or (":" in bare and bare == host):
+        raise ConfigError(f"address {address!r} is not tcp://HOST:PORT")
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ConfigError(f"address {address!r}: the port must be a number from 1 to 65535")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host as written is this machine and can be reached from no other."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(address: str, workers: int, protected: bool) -> None:
+    """Raise `ConfigError` unless a process of `workers` workers can listen at an address."""
+    if address.startswith("ipc://"):
+        path = address.removeprefix("ipc://")
+        if not path.startswith("/"):
+            raise ConfigError(f"address {address!r} is not ipc:// and an absolute path")
+        room = _IPC_PATH_BYTES - len(f".{workers - 1}")
+        if len(os.fsencode(path)) > room:
+            raise ConfigError(
+                f"address {address!r}: the system allows at most {room} bytes of path; use a shorter directory"
+            )
+        return
+    if not address.startswith("tcp://"):
+        raise ConfigError(f"address {address!r} is neither ipc://PATH nor tcp://HOST:PORT")
+    host, port = split_tcp(address)
+    if port + workers > 1 << 16:
+        raise ConfigError(f"address {address!r}: {workers} workers need ports up to {port + workers - 1}")
+    if not protected and not is_loopback(host):
+        raise ConfigError(
+            f"address {address!r} can be reached from other machines, and anybody who reaches it could take part; "
+            "make keys with 'timely keys DIR', copy DIR to every machine, and pass --curve DIR "
+            "(or set TIMELY_CURVE_DIR)"
+        )
