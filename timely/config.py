@@ -1,7 +1,7 @@
 """How many workers there are, where, and the bounds they keep to.
 
-A cluster is `processes` processes of `workers` threads each; worker `i` is thread `i % workers` of process `i
-// workers`. A `Config` describes it from the point of view of one process. It comes from the environment
+A cluster is `processes` processes of `workers` threads each; worker `i` is thread
+`i % workers` of process `i // workers`. A `Config` describes it from the point of view of one process. It comes from the environment
 (`timely run` sets it for the processes it starts, and any cluster manager can), from a script's own options,
 or from a test; with nothing said it is one worker.
 
@@ -10,8 +10,7 @@ derived from it: `PATH.0`, `PATH.1`, ... or `PORT`, `PORT + 1`, ... so a process
 a row. Addresses that other machines could reach need CURVE keys (`timely keys` makes them); without them they
 are refused.
 
->>> config = Config(processes=2, workers=2, process=1, addresses=("tcp://127.0.0.1:2101",
-"tcp://127.0.0.1:2103"))
+>>> config = Config(processes=2, workers=2, process=1, addresses=("ipc:///tmp/a", "ipc:///tmp/b"))
 >>> config.peers, config.first_worker, config.endpoint(3)
 (4, 2, 'tcp://127.0.0.1:2104')
 """
@@ -144,8 +143,8 @@ class Config:
                 environ[variable(field.name)] = ",".join(value) if isinstance(value, tuple) else str(value)
         return environ
 
-    @staticmethod def from_args(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
-    tuple[Config, list[str]]:
+    @staticmethod
+    def from_args(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[Config, list[str]]:
         """Return the configuration in a script's own options, and the arguments that are none of ours.
 
         Options are `-w WORKERS`, `-n PROCESSES`, `-p PROCESS` and `-h HOSTFILE`; what they leave open comes

@@ -7,8 +7,7 @@ seeded choice of what arrives next, for tests). One conformance suite runs over 
 The contract:
 
 - Messages from one worker to another arrive in the order sent, once, and unchanged. A batch handed over is
-  shared, not
-  copied, so nobody writes to it.
+  shared, not copied, so nobody writes to it.
 - `send` and `receive` never block. What the receiver has not taken counts as `backlog`; over the configured
   bound the allocator is `congested`, and the worker's inputs should wait. Nothing is refused: a loop may
   always finish its turn.
