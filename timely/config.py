@@ -1,9 +1,9 @@
 """How many workers there are, where, and the bounds they keep to.
 
-A cluster is `processes` processes of `workers` threads each; worker `i` is thread
-`i % workers` of process `i // workers`. A `Config` describes it from the point of view of one process. It comes from the environment
-(`timely run` sets it for the processes it starts, and any cluster manager can), from a script's own options,
-or from a test; with nothing said it is one worker.
+A cluster is `processes` processes of `workers` threads each; worker `i` is thread `i % workers` of process
+`i // workers`. A `Config` describes it from the point of view of one process. It comes from the environment
+(`timely run` sets it for the processes it starts, and any cluster manager can), from a script's own options, or from a
+test; with nothing said it is one worker.
 
 Every process has one address, `ipc://PATH` or `tcp://HOST:PORT`. Its threads each listen at an endpoint
 derived from it: `PATH.0`, `PATH.1`, ... or `PORT`, `PORT + 1`, ... so a process of W workers takes W ports in
@@ -12,7 +12,7 @@ are refused.
 
 >>> config = Config(processes=2, workers=2, process=1, addresses=("ipc:///tmp/a", "ipc:///tmp/b"))
 >>> config.peers, config.first_worker, config.endpoint(3)
-(4, 2, 'tcp://127.0.0.1:2104')
+(4, 2, 'ipc:///tmp/b.1')
 """
 
 from __future__ import annotations
