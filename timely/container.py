@@ -15,7 +15,7 @@ did not write.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -145,6 +145,43 @@ def as_column(value: Any) -> Array:
         f"cannot make a column of {type(value).__name__} values (dtype {column.dtype}); a column holds integers, "
         "floats, booleans, text or bytes"
     )
+
+
+def of_columns(batch: Batch) -> tuple[Array, ...]:
+    """Return the columns of a batch that must be made of columns."""
+    if isinstance(batch, Columns):
+        return batch.columns
+    kind = "list" if isinstance(batch, list) else batch.kind
+    raise DataError(f"this operator takes batches of columns, not of kind {kind!r}")
+
+
+def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
+    """Return what a predicate returned as a boolean column of the given length."""
+    array = np.asarray(mask)
+    if array.dtype.kind != "b" or array.shape not in ((), (length,)):
+        raise DataError(
+            f"a predicate must return a boolean column of length {length}, got dtype {array.dtype}, shape {array.shape}"
+        )
+    return array if array.ndim else np.full(length, array)
+
+
+def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of columns that calls `function` once per row, for what cannot be written on whole columns.
+
+    `function` receives one row's values and returns a value or a tuple of values. A call costs about a microsecond a
+    row, a hundred times what arithmetic on columns does.
+
+    >>> rowwise(lambda name, times: name * times)(np.array(["ab", "c"]), np.array([2, 3])).tolist()
+    ['abab', 'ccc']
+    """
+
+    def over_columns(*columns: Array) -> Any:
+        rows = [function(*row) for row in zip(*(column.tolist() for column in columns))]
+        if rows and isinstance(rows[0], tuple):
+            return tuple(as_column(list(field)) for field in zip(*rows))
+        return as_column(rows)
+
+    return over_columns
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:

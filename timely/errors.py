@@ -54,3 +54,7 @@ class PeerFailed(TimelyError):
 
 class PeerLost(PeerFailed):
     """Another process is gone without a farewell."""
+
+
+class StalledError(TimelyError):
+    """A worker waits for something that nothing can bring about; the message says who holds it back."""

@@ -1,0 +1,110 @@
+"""Building an operator from its ports: the most general way, which all others are written in.
+
+>>> def evens_and_odds(stream):
+...     builder = OperatorBuilder(stream.scope, "evens_and_odds")
+...     numbers = builder.add_input(stream, Pipeline())
+...     (even, evens), (odd, odds) = builder.add_output(), builder.add_output()
+...     def constructor(capabilities):
+...         def logic():
+...             for capability, batch in numbers:
+...                 is_even = batch.columns[0] % 2 == 0
+...                 even.give(capability, batch.compress(is_even))
+...                 odd.give(capability, batch.compress(~is_even))
+...         return logic
+...     builder.build(constructor)
+...     return evens, odds
+>>> example(lambda scope: evens_and_odds(scope.to_stream(range(6)))[1])
+[1, 3, 5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic, Operator
+from timely.dataflow.pact import Pact
+from timely.dataflow.ports import InputPort, OutputPort, Push
+import timely.dataflow.stream as streams
+from timely.errors import BuildError
+from timely.origin import user_origin
+from timely.progress.summary import PathSummary
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+Constructor = Callable[[list[Capability]], Logic]
+
+
+class OperatorBuilder:
+    """Describes one operator: add inputs and outputs, connect them, then `build`."""
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        dataflow = scope.dataflow
+        self.scope = scope
+        self.operator = Operator(scope, name, len(dataflow.operators), user_origin())
+        dataflow.add_operator(self.operator)
+        self._unconnected: set[tuple[InputPort, OutputPort]] = set()
+
+    def add_input(self, stream: Stream, pact: Pact, *, frontier: bool = False) -> InputPort:
+        """Return a new input fed by `stream`.
+
+        With `frontier`, the input knows its frontier, and the operator is activated when that changes.
+        """
+        if stream.scope is not self.scope:
+            raise BuildError(
+                f"{self.operator} is in {self.scope} but its input is a stream of {stream.scope}: "
+                "use enter() or leave() to bring the stream there"
+            )
+        dataflow, operator = self.scope.dataflow, self.operator
+        number = len(operator.inputs)
+        location = dataflow.add_place(self.scope, lambda: f"input {number} of {operator}")
+        port = InputPort(operator, pact, frontier, location, len(dataflow.channels))
+        dataflow.channels.append(port)
+        dataflow.add_wire(stream.location, location, PathSummary.identity(self.scope.width))
+        stream.tee.consumers.append(port)
+        operator.inputs.append(port)
+        return port
+
+    def add_output(self, *, initial: bool = False) -> tuple[OutputPort, Stream]:
+        """Return a new output and its stream. With `initial`, it starts with a capability for the least time."""
+        dataflow, operator = self.scope.dataflow, self.operator
+        number = len(operator.outputs)
+        location = dataflow.add_place(self.scope, lambda: f"output {number} of {operator}")
+        tee = dataflow.add_tee()
+        port = OutputPort(operator, number, location, tee, initial)
+        operator.outputs.append(port)
+        return port, streams.Stream(self.scope, location, tee)
+
+    def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None, feedback: bool = False) -> None:
+        """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
+
+        Pairs not mentioned can result in the same time.
+        """
+        self._unconnected.add((input, output))
+        if summary is not None:
+            output.summaries[input] = summary
+            self.scope.dataflow.add_wire(input.location, output.location, summary, feedback)
+
+    def build(self, constructor: Constructor, *, inline: Push | None = None) -> None:
+        """Finish the operator. `constructor` receives the initial capabilities (one for each output made with
+        `initial`) when the dataflow is complete, and returns the logic to call at each activation."""
+        dataflow, operator = self.scope.dataflow, self.operator
+        identity = PathSummary.identity(self.scope.width)
+        for output in operator.outputs:
+            for input in operator.inputs:
+                if (input, output) not in self._unconnected:
+                    output.summaries[input] = None
+                    dataflow.add_wire(input.location, output.location, identity)
+        operator.inline = inline
+
+        def construct() -> None:
+            capabilities = [
+                Capability.initial(output, self.scope.minimum) for output in operator.outputs if output.initial
+            ]
+            operator.logic = constructor(capabilities)
+            dataflow.activate(operator)
+
+        dataflow.when_built(construct)

@@ -1,0 +1,158 @@
+"""The right to send: capabilities.
+
+A capability for time `t` at an operator's output permits sending messages at any time not less than `t`. As long as it is
+held, no frontier downstream moves past what could result from `t`; so the rule for whoever holds one is: hold it no longer,
+and at no earlier a time, than needed. Capabilities are explicit: they are dropped by `drop` or by leaving a `with` block,
+never by the garbage collector, and each remembers the source line that made it, which is what `explain` shows when a
+dataflow does not finish.
+
+Invariant: the tracker's own count at an output's location is the number of live capabilities there, plus messages queued
+at inputs that are counted at this location (see `timely.dataflow.ports`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from timely.errors import CapabilityError
+from timely.order import Time, less_equal
+from timely.origin import Origin, is_ours
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from timely.dataflow.ports import OutputPort
+
+
+class Capability:
+    """The right to send at `time` or later on one output of one operator."""
+
+    __slots__ = ("_file", "_line", "output", "time")
+
+    def __init__(self, output: OutputPort, time: Time, depth: int = 1) -> None:
+        frame = sys._getframe(depth)
+        self._file = frame.f_code.co_filename
+        self._line = frame.f_lineno
+        self.output: OutputPort | None = output
+        self.time = time
+        output.hold(self)
+
+    @classmethod
+    def initial(cls, output: OutputPort, time: Time) -> Capability:
+        """Return the capability an output starts with, which the tracker has counted already for all workers."""
+        capability = cls.__new__(cls)
+        capability._file, capability._line = __file__, 0
+        capability.output = output
+        capability.time = time
+        output.live.add(capability)
+        return capability
+
+    @property
+    def origin(self) -> Origin:
+        """The line that made this capability: the user's, or where the user built the operator holding it."""
+        if is_ours(self._file) and self.output is not None:
+            return self.output.operator.origin
+        return Origin(self._file, self._line)
+
+    def clone(self) -> Capability:
+        """Return another capability for the same time."""
+        return Capability(self._live(), self.time, 2)
+
+    def delayed(self, time: Time) -> Capability:
+        """Return a new capability for `time`, which must not be earlier than this one's."""
+        output = self._live()
+        self._check(time)
+        return Capability(output, time, 2)
+
+    def downgrade(self, time: Time) -> None:
+        """Move this capability forward to `time`, giving up the times in between."""
+        output = self._live()
+        if time != self.time:
+            self._check(time)
+            output.move(self, time)
+
+    def drop(self) -> None:
+        """Give the right up. Dropping twice is allowed."""
+        if self.output is not None:
+            self.output.release(self)
+            self.output = None
+
+    def __enter__(self) -> Capability:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.drop()
+
+    def __repr__(self) -> str:
+        state = "dropped" if self.output is None else f"on {self.output}"
+        return f"Capability({self.time}, {state}, made at {self.origin})"
+
+    def _live(self) -> OutputPort:
+        if self.output is None:
+            raise CapabilityError(f"the capability for {self.time} was dropped and cannot be used any more")
+        return self.output
+
+    def _check(self, time: Time) -> None:
+        if len(time) != len(self.time):
+            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
+        if not less_equal(self.time, time):
+            raise CapabilityError(
+                f"a capability for {self.time} cannot go back to {time}: times may only move forward"
+            )
+
+
+class CapabilitySet:
+    """Capabilities for an antichain of times on one output: the least that still permits all that is wanted."""
+
+    __slots__ = ("_held", "_output")
+
+    def __init__(self, output: OutputPort) -> None:
+        self._output = output
+        self._held: dict[Time, Capability] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def times(self) -> list[Time]:
+        """The times held, in lexicographic order."""
+        return sorted(self._held)
+
+    def insert(self, time: Time) -> None:
+        """Hold the right to send at `time`. The caller must have the right to it at this moment."""
+        held = self._held
+        if time in held or any(less_equal(other, time) for other in held):
+            return
+        for other in [other for other in held if less_equal(time, other)]:
+            held.pop(other).drop()
+        held[time] = Capability(self._output, time)
+
+    def __getitem__(self, time: Time) -> Capability:
+        return self._held[time]
+
+    def covering(self, time: Time) -> Capability:
+        """Return a held capability that permits sending at `time`."""
+        for other, capability in self._held.items():
+            if less_equal(other, time):
+                return capability
+        raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {time}")
+
+    def downgrade(self, frontier: Antichain | Iterable[Time]) -> None:
+        """Hold exactly the times of `frontier`, each of which must be permitted by what is held now."""
+        wanted = set(frontier)
+        held = self._held
+        if wanted == held.keys():
+            return
+        kept = {time: held[time] if time in held else self.covering(time).delayed(time) for time in sorted(wanted)}
+        for time, capability in held.items():
+            if time not in kept:
+                capability.drop()
+        self._held = kept
+
+    def drop(self) -> None:
+        """Give up everything held."""
+        self.downgrade(())

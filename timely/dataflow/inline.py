@@ -1,0 +1,103 @@
+"""Operators without state or capabilities: functions between two tees, run in line with whoever produces the message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from timely.container import Batch
+from timely.dataflow.operator import operator_error
+from timely.dataflow.ports import Push, Tee
+import timely.dataflow.stream as streams
+from timely.errors import BuildError
+from timely.order import Time
+from timely.origin import user_origin
+from timely.progress.summary import PathSummary
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class Inline:
+    """A consumer of a tee that is just a function."""
+
+    __slots__ = ("_push",)
+
+    def __init__(self, push: Push) -> None:
+        self._push = push
+
+    def pusher(self) -> Push:
+        return self._push
+
+
+class Forward:
+    """A consumer of a tee that passes everything on to another tee, unchanged."""
+
+    __slots__ = ("_tee",)
+
+    def __init__(self, tee: Tee) -> None:
+        self._tee = tee
+
+    def pusher(self) -> Push:
+        tee = self._tee
+        return lambda time, batch: tee.push(time, batch)
+
+
+def inline(stream: Stream, transform: Callable[[Batch], Batch | None], *, name: str) -> Stream:
+    """Return the stream of `transform(batch)` for every batch of `stream`, at its own time."""
+    return inline_timed(stream, lambda time, batch: (time, transform(batch)), name=name)
+
+
+def inline_timed(
+    stream: Stream,
+    transform: Callable[[Time, Batch], tuple[Time, Batch | None]],
+    *,
+    name: str,
+    scope: Scope | None = None,
+    summary: PathSummary | None = None,
+) -> Stream:
+    """Return the stream of `transform(time, batch)`, in `scope`, whose times are those that `summary` says."""
+    source = stream.scope
+    dataflow = source.dataflow
+    origin = user_origin()
+    target = derived(stream, name=name, scope=scope, summary=summary)
+    tee = target.tee
+
+    def push(time: Time, batch: Batch) -> None:
+        try:
+            later, result = transform(time, batch)
+        except Exception as error:
+            raise operator_error(dataflow, name, origin, error, time) from error
+        if result is not None and len(result):
+            tee.push(later, result)
+
+    stream.tee.consumers.append(Inline(push))
+    return target
+
+
+def derived(
+    stream: Stream, *, name: str, scope: Scope | None = None, summary: PathSummary | None = None
+) -> Stream:
+    """Return a stream with a location and a tee of its own, which can result from `stream`."""
+    source = stream.scope
+    dataflow = source.dataflow
+    scope = source if scope is None else scope
+    location = dataflow.add_place(scope, lambda: f"stream {name!r}")
+    summary = PathSummary.identity(source.width) if summary is None else summary
+    dataflow.add_wire(stream.location, location, summary)
+    return streams.Stream(scope, location, dataflow.add_tee())
+
+
+def merged(streams: Sequence[Stream], *, name: str) -> Stream:
+    """Return the stream of everything on `streams`, all of one scope."""
+    first = streams[0]
+    dataflow = first.scope.dataflow
+    target = derived(first, name=name)
+    first.tee.consumers.append(Forward(target.tee))
+    for stream in streams[1:]:
+        if stream.scope is not first.scope:
+            raise BuildError(f"{name}: one stream is in {first.scope}, another in {stream.scope}")
+        dataflow.add_wire(stream.location, target.location, PathSummary.identity(first.scope.width))
+        stream.tee.consumers.append(Forward(target.tee))
+    return target

@@ -1,0 +1,75 @@
+"""An operator at run time: its ports, its logic, and what is said about it when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from timely.dataflow.ports import InputPort, OutputPort, Push
+from timely.errors import OperatorError, PeerFailed
+from timely.order import Time
+from timely.origin import Origin, raised_at
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.scope import Scope
+
+Logic = Callable[[], None]
+
+
+class Operator:
+    """An operator with ports.
+
+    `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a message
+    to its only input calls that function instead.
+    """
+
+    __slots__ = ("active", "dataflow", "index", "inline", "inputs", "logic", "name", "origin", "outputs", "rank", "scope")
+
+    def __init__(self, scope: Scope, name: str, index: int, origin: Origin) -> None:
+        self.scope = scope
+        self.dataflow: Dataflow = scope.dataflow
+        self.name = name
+        self.index = index
+        self.origin = origin
+        self.inputs: list[InputPort] = []
+        self.outputs: list[OutputPort] = []
+        self.logic: Logic | None = None
+        self.inline: Push | None = None
+        self.rank = -1
+        self.active = False
+
+    def __str__(self) -> str:
+        return f"operator {self.name!r} (built at {self.origin})"
+
+    def run(self) -> None:
+        """Activate the operator once."""
+        self.active = False
+        if self.logic is None:
+            return
+        try:
+            self.logic()
+        except (OperatorError, PeerFailed):
+            raise
+        except Exception as error:
+            time = next((port.time for port in self.inputs if port.time is not None), None)
+            raise self.failure(error, time) from error
+
+    def failure(self, error: Exception, time: Time | None) -> OperatorError:
+        """Return the error to raise when `error` came out of this operator's code."""
+        return operator_error(self.dataflow, self.name, self.origin, error, time)
+
+
+def operator_error(
+    dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None
+) -> OperatorError:
+    """Return an error naming the operator, the time, the worker and the user's line."""
+    if isinstance(error, OperatorError):
+        return error
+    line = raised_at(error.__traceback__)
+    at = "" if time is None else f" at time {time}"
+    where = f"{line}" if line is not None else f"built at {origin}"
+    return OperatorError(
+        f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers} "
+        f"({where}): {type(error).__name__}: {error}"
+    )

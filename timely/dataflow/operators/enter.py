@@ -1,0 +1,28 @@
+"""Bring a stream into an inner scope."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.dataflow.inline import inline_timed
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+def enter(stream: Stream, scope: Scope, *, name: str = "enter") -> Stream:
+    """Return the stream in `scope`, which lies inside the stream's: a time gets counters of 0 for the loops entered.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as inner:
+    ...         return scope.to_stream(range(3)).enter(inner).map(lambda x: x + 1).leave(scope)
+    >>> example(program)
+    [1, 2, 3]
+    """
+    if not scope.is_within(stream.scope):
+        raise BuildError(f"cannot enter {scope} from {stream.scope}: it does not lie inside it")
+    summary = stream.scope.summary_to(scope)
+    suffix = summary.suffix
+    return inline_timed(stream, lambda time, batch: (time + suffix, batch), name=name, scope=scope, summary=summary)

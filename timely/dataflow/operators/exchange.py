@@ -1,0 +1,32 @@
+"""Move records between workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from timely.dataflow.operators.generic import unary
+from timely.dataflow.pact import Exchange, Pact
+from timely.dataflow.ports import InputPort, OutputPort
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def exchange(stream: Stream, route: Callable[..., Any] | None = None, *, name: str = "exchange") -> Stream:
+    """Return the same records, each on the worker that a hash of its route names (see `Exchange`).
+
+    >>> sorted(example(lambda scope: scope.to_stream(range(4)).exchange(lambda x: x // 2)))
+    [0, 1, 2, 3]
+    """
+    return move(stream, Exchange(route), name)
+
+
+def move(stream: Stream, pact: Pact, name: str) -> Stream:
+    """Return the same records after a pact."""
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input:
+            output.give(capability, batch)
+
+    return unary(stream, pact, logic, name=name)

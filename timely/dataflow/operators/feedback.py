@@ -1,0 +1,76 @@
+"""Close a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.container import Batch
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.dataflow.pact import Pipeline
+from timely.errors import BuildError
+from timely.order import Time
+from timely.progress.summary import PathSummary
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class LoopHandle:
+    """The open end of a loop; `stream.connect_loop(handle)` closes it."""
+
+    def __init__(self, builder: OperatorBuilder, step: int) -> None:
+        self._builder = builder
+        self._step = step
+        self._connected = False
+        self._output, self.stream = builder.add_output()
+
+    def connect(self, stream: Stream) -> None:
+        """Feed `stream` back, each time's innermost counter advanced."""
+        if self._connected:
+            raise BuildError(f"{self._builder.operator}: this loop is closed already; concat the streams first")
+        self._connected = True
+        builder, step = self._builder, self._step
+        scope = builder.scope
+        input = builder.add_input(stream, Pipeline())
+        summary = PathSummary.feedback(scope.width, step)
+        builder.connect(input, self._output, summary, feedback=True)
+        last = scope.width - 1
+        tee = self._output.tee
+
+        def push(time: Time, batch: Batch) -> None:
+            tee.push((*time[:last], time[last] + step), batch)
+
+        def constructor(capabilities: list[Capability]) -> Logic:
+            def logic() -> None:
+                for time, batch in input.drain():
+                    push(time, batch)
+
+            return logic
+
+        builder.build(constructor, inline=push)
+
+
+def feedback(scope: Scope, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
+    """Return a handle and the stream of what will be fed back: whatever is connected, its counter advanced by `step`.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as inner:
+    ...         handle, again = inner.feedback()
+    ...         doubled = scope.to_stream(range(1, 4)).enter(inner).concat(again).map(lambda x: 2 * x)
+    ...         doubled.filter(lambda x: x < 10).connect_loop(handle)
+    ...         return doubled.filter(lambda x: x >= 10).leave()
+    >>> sorted(example(program))
+    [12, 16, 16]
+    """
+    if step < 1:
+        raise BuildError(f"a feedback must advance time: step is {step}")
+    handle = LoopHandle(OperatorBuilder(scope, name), step)
+    return handle, handle.stream
+
+
+def connect_loop(stream: Stream, handle: LoopHandle) -> None:
+    """Close the loop that `handle` was made for with this stream. The example is that of `feedback`."""
+    handle.connect(stream)

@@ -1,0 +1,32 @@
+"""Keep the records that satisfy a predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from timely.container import Batch, Columns, as_mask, of_columns
+from timely.dataflow.inline import inline
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def filter(stream: Stream, predicate: Callable[..., Any], *, name: str = "filter") -> Stream:
+    """Return the records of `stream` that satisfy `predicate`, at their own times.
+
+    `predicate` receives a batch's columns and returns a boolean column of the same length. For list batches it receives
+    one record.
+
+    >>> example(lambda scope: scope.to_stream(range(6)).filter(lambda x: x % 2 == 0))
+    [0, 2, 4]
+    """
+
+    def transform(batch: Batch) -> Batch:
+        if isinstance(batch, list):
+            return [record for record in batch if predicate(record)]
+        columns = of_columns(batch)
+        mask = as_mask(predicate(*columns), len(batch))
+        return Columns(tuple(column[mask] for column in columns))
+
+    return inline(stream, transform, name=name)

@@ -1,0 +1,143 @@
+"""Operators whose logic is the caller's: sources, sinks, and operators with one or two inputs.
+
+`logic` is called whenever the operator is activated, with its ports. It should take all that is on its inputs. Where a
+frontier matters, use the `_frontier` forms: their constructor receives a capability for the least time, from which others
+can be made, and which has to be dropped or downgraded or nothing downstream will ever be final; the logic it returns is
+activated when a frontier moves, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.dataflow.pact import Pact
+from timely.dataflow.ports import InputPort, OutputPort
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+UnaryLogic = Callable[[InputPort, OutputPort], None]
+BinaryLogic = Callable[[InputPort, InputPort, OutputPort], None]
+
+
+def source(scope: Scope, constructor: Callable[[Capability, Callable[[], None]], Callable[[OutputPort], None]],
+           *, name: str = "source") -> Stream:
+    """Return the stream of what an operator without inputs sends.
+
+    `constructor(capability, activate)` returns the logic; the logic runs once, and again after each call of `activate`.
+
+    >>> def countdown(capability, activate):
+    ...     remaining = [3, 2, 1]
+    ...     def logic(output):
+    ...         output.give(capability, [remaining.pop(0)])
+    ...         activate() if remaining else capability.drop()
+    ...     return logic
+    >>> example(lambda scope: source(scope, countdown))
+    [3, 2, 1]
+    """
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+
+    def build(capabilities: list[Capability]) -> Logic:
+        operator = builder.operator
+        logic = constructor(capabilities[0], lambda: scope.dataflow.activate(operator))
+        return lambda: logic(output)
+
+    builder.build(build)
+    return stream
+
+
+def sink(stream: Stream, pact: Pact, logic: Callable[[InputPort], None], *, name: str = "sink") -> None:
+    """Let `logic` consume the stream; it is activated by messages and by changes of its frontier."""
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, pact, frontier=True)
+    builder.build(lambda _: lambda: logic(input))
+
+
+def unary(stream: Stream, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> Stream:
+    """Return the stream of what `logic(input, output)` sends.
+
+    >>> def double(input, output):
+    ...     for capability, batch in input:
+    ...         output.give(capability, [2 * record for record in batch])
+    >>> example(lambda scope: unary(scope.to_stream([1, 2]), Pipeline(), double))
+    [2, 4]
+    """
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, pact)
+    output, result = builder.add_output()
+    builder.build(lambda _: lambda: logic(input, output))
+    return result
+
+
+def unary_frontier(
+    stream: Stream, pact: Pact, constructor: Callable[[Capability], UnaryLogic], *, name: str = "unary_frontier"
+) -> Stream:
+    """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for `input.frontier`.
+
+    >>> def count(capability):
+    ...     counts = {}
+    ...     def logic(input, output):
+    ...         for right, batch in input:
+    ...             held = counts.setdefault(right.time, [right.retain(), 0])
+    ...             held[1] += len(batch)
+    ...         for time in sorted(counts):
+    ...             if not input.frontier.less_equal(time):
+    ...                 held, number = counts.pop(time)
+    ...                 with held:
+    ...                     output.give(held, [number])
+    ...     capability.drop()
+    ...     return logic
+    >>> example(lambda scope: unary_frontier(scope.to_stream(range(5)), Exchange(), count))
+    [5]
+    """
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, pact, frontier=True)
+    output, result = builder.add_output(initial=True)
+
+    def build(capabilities: list[Capability]) -> Logic:
+        logic = constructor(capabilities[0])
+        return lambda: logic(input, output)
+
+    builder.build(build)
+    return result
+
+
+def binary(
+    left: Stream, right: Stream, left_pact: Pact, right_pact: Pact, logic: BinaryLogic, *, name: str = "binary"
+) -> Stream:
+    """Return the stream of what `logic(left, right, output)` sends."""
+    builder = OperatorBuilder(left.scope, name)
+    first = builder.add_input(left, left_pact)
+    second = builder.add_input(right, right_pact)
+    output, result = builder.add_output()
+    builder.build(lambda _: lambda: logic(first, second, output))
+    return result
+
+
+def binary_frontier(
+    left: Stream,
+    right: Stream,
+    left_pact: Pact,
+    right_pact: Pact,
+    constructor: Callable[[Capability], BinaryLogic],
+    *,
+    name: str = "binary_frontier",
+) -> Stream:
+    """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for both frontiers."""
+    builder = OperatorBuilder(left.scope, name)
+    first = builder.add_input(left, left_pact, frontier=True)
+    second = builder.add_input(right, right_pact, frontier=True)
+    output, result = builder.add_output(initial=True)
+
+    def build(capabilities: list[Capability]) -> Logic:
+        logic = constructor(capabilities[0])
+        return lambda: logic(first, second, output)
+
+    builder.build(build)
+    return result

@@ -1,0 +1,120 @@
+"""Data from outside the dataflow, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from timely.container import Batch, Columns, as_columns
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.errors import CapabilityError, DataError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class Input:
+    """Sends data into a dataflow at its current time, and says when that time is over.
+
+    Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`.
+    """
+
+    def __init__(self, builder: OperatorBuilder) -> None:
+        self._builder = builder
+        self._output, self.stream = builder.add_output(initial=True)
+        self._capability: Capability | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        builder.build(self._construct)
+
+    def _construct(self, capabilities: list[Capability]) -> Logic:
+        self._capability = capabilities[0]
+        return lambda: None
+
+    @property
+    def time(self) -> Time:
+        """The time at which data is sent now."""
+        return self._open().time
+
+    @property
+    def epoch(self) -> int:
+        """The first coordinate of `time`."""
+        return self.time[0]
+
+    def send(self, *values: Any) -> None:
+        """Send one record given as scalars, or many given as equally long columns.
+
+        A record that is no tuple of numbers, booleans and text can be sent with `send_batch`, in a list.
+        """
+        if not values:
+            raise DataError("send() needs at least one value")
+        if any(getattr(value, "ndim", 0) for value in values):
+            self.flush()
+            self.send_batch(Columns(as_columns(values)))
+            return
+        self._open()
+        if self._rows and len(self._rows[0]) != len(values):
+            raise DataError(f"a record of {len(values)} fields was sent after one of {len(self._rows[0])}")
+        self._rows.append(values)
+
+    def send_batch(self, batch: Batch) -> None:
+        """Send a batch: `Columns`, or a list of arbitrary records."""
+        capability = self._open()
+        self._output.give(capability, batch)
+
+    def flush(self) -> None:
+        """Send what `send` has gathered."""
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self.send_batch(Columns(as_columns(tuple(list(column) for column in zip(*rows)))))
+
+    def advance_to(self, time: int | Sequence[int]) -> None:
+        """Move on to a later time: nothing will be sent any more at times not at or after it."""
+        capability = self._open()
+        self.flush()
+        capability.downgrade((time,) if isinstance(time, int) else tuple(time))
+
+    def close(self) -> None:
+        """Send nothing any more."""
+        if self._capability is not None and self._capability.output is not None:
+            self.flush()
+            self._capability.drop()
+
+    def __enter__(self) -> Input:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> Capability:
+        capability = self._capability
+        if capability is None:
+            raise CapabilityError(
+                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its `with` block first"
+            )
+        if capability.output is None:
+            raise CapabilityError(f"{self._builder.operator} was closed and takes no more data")
+        return capability
+
+
+def new_input(scope: Scope, *, name: str = "input") -> tuple[Input, Stream]:
+    """Return a handle to send data with, and the stream of what is sent.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_input()
+    ...         probe = stream.inspect(print).probe()
+    ...     for epoch in range(2):
+    ...         numbers.send(10 * epoch)
+    ...         numbers.advance_to(epoch + 1)
+    ...         worker.step_while(lambda: probe.less_than(numbers.time))
+    ...     numbers.close()
+    >>> execute_directly(program)
+    0
+    10
+    """
+    handle = Input(OperatorBuilder(scope, name))
+    return handle, handle.stream

@@ -1,0 +1,43 @@
+"""Look at what flows by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from timely.container import Batch, records
+from timely.dataflow.inline import inline, inline_timed
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def inspect(stream: Stream, look: Callable[[Any], object], *, name: str = "inspect") -> Stream:
+    """Return the stream unchanged, after `look(record)` was called for each of its records, as Python values.
+
+    >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect(print))
+    0
+    1
+    """
+
+    def transform(batch: Batch) -> Batch:
+        for record in records(batch):
+            look(record)
+        return batch
+
+    return inline(stream, transform, name=name)
+
+
+def inspect_batch(stream: Stream, look: Callable[[Time, Batch], object], *, name: str = "inspect_batch") -> Stream:
+    """Return the stream unchanged, after `look(time, batch)` was called for each of its batches.
+
+    >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect_batch(lambda time, batch: print(time, len(batch))))
+    (0,) 2
+    """
+
+    def transform(time: Time, batch: Batch) -> tuple[Time, Batch]:
+        look(time, batch)
+        return time, batch
+
+    return inline_timed(stream, transform, name=name)

@@ -1,0 +1,60 @@
+"""Data that is there from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Batch, Columns, as_columns
+from timely.dataflow.capability import Capability
+from timely.dataflow.operators.generic import source
+from timely.dataflow.ports import OutputPort
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+ROWS_PER_BATCH = 1 << 16
+
+
+def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
+    """Return the stream of `data` at the least time.
+
+    Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield
+    batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given.
+
+    >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
+    [(0, 'a'), (1, 'b')]
+    """
+    batches = _batches(data)
+
+    def constructor(capability: Capability, activate: Callable[[], None]) -> Callable[[OutputPort], None]:
+        def logic(output: OutputPort) -> None:
+            batch = next(batches, None)
+            if batch is None:
+                capability.drop()
+            else:
+                output.give(capability, batch)
+                activate()
+
+        return logic
+
+    return source(scope, constructor, name=name)
+
+
+def _batches(data: Any) -> Iterator[Batch]:
+    if isinstance(data, range):
+        data = np.arange(data.start, data.stop, data.step)
+    if isinstance(data, (np.ndarray, tuple)):
+        data = Columns(as_columns(data))
+    if isinstance(data, Columns):
+        for start in range(0, len(data), ROWS_PER_BATCH):
+            yield Columns(tuple(column[start : start + ROWS_PER_BATCH] for column in data.columns))
+    elif isinstance(data, list):
+        for start in range(0, len(data), ROWS_PER_BATCH):
+            yield data[start : start + ROWS_PER_BATCH]
+    else:
+        batches: Iterable[Batch] = data
+        yield from batches

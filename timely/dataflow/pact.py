@@ -1,0 +1,88 @@
+"""Pacts: how the messages on a stream are spread over the workers before an operator receives them.
+
+`Pipeline` leaves every message on the worker that sent it. `Exchange` sends each record to the worker its hash names, so
+that equal keys meet; `Broadcast` sends every record to all workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.container import Batch, Columns, as_columns, take
+from timely.dataflow.routing import Hashes, destinations, hash_columns, hash_record
+from timely.errors import DataError
+
+
+class Pact(Protocol):
+    """How a message is spread over `peers` workers."""
+
+    @property
+    def name(self) -> str: ...
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        """Yield (worker, part of the batch); None means that the whole batch stays on this worker."""
+        ...
+
+
+class Pipeline:
+    """Messages stay where they are."""
+
+    name = "pipeline"
+
+    def split(self, batch: Batch, peers: int) -> None:
+        return None
+
+
+class Exchange:
+    """Each record goes to the worker that a hash of its route names.
+
+    `route` receives a batch's columns and returns the column (or tuple of columns) to hash; for list batches it receives
+    one record and returns one value. Without it the whole record is hashed.
+    """
+
+    name = "exchange"
+
+    def __init__(self, route: Callable[..., Any] | None = None) -> None:
+        self._route = route
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        if peers == 1:
+            return None
+        return scatter(batch, destinations(self._hashes(batch), peers))
+
+    def _hashes(self, batch: Batch) -> Hashes:
+        route = self._route
+        if isinstance(batch, Columns):
+            return hash_columns(batch.columns if route is None else as_columns(route(*batch.columns), len(batch)))
+        if isinstance(batch, list):
+            values = batch if route is None else [route(record) for record in batch]
+            return np.array([hash_record(value) for value in values], np.uint64)
+        raise DataError(f"cannot exchange a batch of kind {batch.kind!r} record by record")
+
+
+class Broadcast:
+    """Every worker receives every record."""
+
+    name = "broadcast"
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        return None if peers == 1 else ((peer, batch) for peer in range(peers))
+
+
+def scatter(batch: Batch, workers: NDArray[np.int64]) -> Iterator[tuple[int, Batch]]:
+    """Yield (worker, its rows in their order) for every worker that a row of the batch goes to."""
+    if not len(workers):
+        return
+    first = int(workers[0])
+    if (workers == first).all():
+        yield first, batch
+        return
+    order = np.argsort(workers, kind="stable")
+    ordered = workers[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for rows in np.split(order, cuts):
+        yield int(workers[rows[0]]), take(batch, rows)

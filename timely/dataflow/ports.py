@@ -1,0 +1,222 @@
+"""The ends of channels: an operator's inputs and outputs, and the tees between them.
+
+A port is a location of the progress tracker. Everything that happens at it changes counts there, and all changes made in
+one scheduling step become visible to the tracker together:
+
+- a message handed to a channel counts +1 at the receiving input, on whichever worker that is; taking it from the queue, -1;
+- a capability counts +1 at its output while it is held.
+
+An input that nobody asks for a frontier, of an operator with one output and nothing in between, needs no location of its
+own: its queued messages are counted at the output, which they could equally reach (`InputPort.location` is then the
+output's).
+
+A `Tee` hands a message to everything that consumes a stream. Stateless operators are functions between two tees and run
+in line with the producer: no queue, no location, no scheduling.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from timely.container import Batch
+from timely.dataflow.capability import Capability
+from timely.errors import BuildError, CapabilityError
+from timely.order import Time, less_equal
+from timely.progress.antichain import Antichain
+from timely.progress.summary import PathSummary
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.operator import Operator
+    from timely.dataflow.pact import Pact
+
+Push = Callable[[Time, Batch], None]
+
+
+class Consumer(Protocol):
+    """Something that can be attached to a tee; says what to call once the dataflow is complete."""
+
+    def pusher(self) -> Push: ...
+
+
+class Tee:
+    """Hands each message of a stream to all its consumers. `push` is final once the dataflow is built."""
+
+    __slots__ = ("consumers", "push")
+
+    def __init__(self) -> None:
+        self.consumers: list[Consumer] = []
+        self.push: Push = _not_built
+
+    def resolve(self) -> None:
+        pushers = [consumer.pusher() for consumer in self.consumers]
+        if len(pushers) == 1:
+            self.push = pushers[0]
+            return
+
+        def push(time: Time, batch: Batch) -> None:
+            for pusher in pushers:
+                pusher(time, batch)
+
+        self.push = push
+
+
+def _not_built(time: Time, batch: Batch) -> None:
+    raise BuildError("data was sent before the dataflow was complete: leave its `with` block first")
+
+
+class InputCapability:
+    """The right that comes with a message: to send at its time, while the operator handles it."""
+
+    __slots__ = ("input", "time")
+
+    def __init__(self, input: InputPort, time: Time) -> None:
+        self.input = input
+        self.time = time
+
+    def delayed(self, time: Time) -> InputCapability:
+        """Return the same right at a later time."""
+        if not less_equal(self.time, time):
+            raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
+        return InputCapability(self.input, time)
+
+    def retain(self, output: int = 0) -> Capability:
+        """Return a capability on the operator's `output` that may be held after the message was handled."""
+        port = self.input.operator.outputs[output]
+        return Capability(port, port.time_of(self), 2)
+
+
+class InputPort:
+    """One input of an operator: a queue of messages and, where asked for, a frontier."""
+
+    __slots__ = ("channel", "dataflow", "interest", "location", "operator", "pact", "queue", "time")
+
+    def __init__(self, operator: Operator, pact: Pact, interest: bool, location: int, channel: int) -> None:
+        self.operator = operator
+        self.dataflow: Dataflow = operator.dataflow
+        self.pact = pact
+        self.interest = interest
+        self.location = location
+        self.channel = channel
+        self.queue: deque[tuple[Time, Batch]] = deque()
+        self.time: Time | None = None
+
+    def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
+        """Take the queued messages; each comes with the right to send at its time."""
+        for time, batch in self.drain():
+            yield InputCapability(self, time), batch
+
+    def drain(self) -> Iterator[tuple[Time, Batch]]:
+        """Take the queued messages with their bare times."""
+        queue = self.queue
+        update = self.dataflow.update
+        while queue:
+            time, batch = queue.popleft()
+            self.time = time
+            update(self.location, time, -1)
+            yield time, batch
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still arrive here, from any worker. Asked for when the operator is built."""
+        if not self.interest:
+            raise BuildError(f"{self} was built without interest in its frontier")
+        return self.dataflow.tracker.frontier(self.location)
+
+    def __str__(self) -> str:
+        return f"input {self.operator.inputs.index(self)} of {self.operator}"
+
+    def pusher(self) -> Push:
+        """Return what puts a message on this channel (see `Consumer`)."""
+        if self.operator.inline is not None:
+            return self.operator.inline
+        peers = self.dataflow.peers
+        return self._push_here if peers == 1 or self.pact.name == "pipeline" else self._push_spread
+
+    def deliver(self, time: Time, batch: Batch) -> None:
+        """Queue a message already counted where it was sent."""
+        self.queue.append((time, batch))
+        operator = self.operator
+        if not operator.active:
+            self.dataflow.activate(operator)
+
+    def _push_here(self, time: Time, batch: Batch) -> None:
+        self.dataflow.update(self.location, time, 1)
+        self.deliver(time, batch)
+
+    def _push_spread(self, time: Time, batch: Batch) -> None:
+        dataflow = self.dataflow
+        try:
+            parts = self.pact.split(batch, dataflow.peers)
+            if parts is None:
+                self._push_here(time, batch)
+                return
+            for worker, part in parts:
+                if worker == dataflow.worker_index:
+                    self._push_here(time, part)
+                else:
+                    dataflow.update(self.location, time, 1)
+                    dataflow.send(worker, self.channel, time, part)
+        except Exception as error:
+            raise self.operator.failure(error, time) from error
+
+
+class OutputPort:
+    """One output of an operator: where its capabilities are counted and its messages leave."""
+
+    __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "summaries", "tee")
+
+    def __init__(self, operator: Operator, index: int, location: int, tee: Tee, initial: bool) -> None:
+        self.operator = operator
+        self.dataflow: Dataflow = operator.dataflow
+        self.index = index
+        self.location = location
+        self.tee = tee
+        self.initial = initial
+        self.live: set[Capability] = set()
+        self.summaries: dict[InputPort, PathSummary | None] = {}
+
+    def __str__(self) -> str:
+        return f"output {self.index} of {self.operator}"
+
+    def give(self, capability: Capability | InputCapability, batch: Batch) -> None:
+        """Send a batch at the capability's time. An empty batch is not sent."""
+        if len(batch):
+            self.tee.push(self.time_of(capability), batch)
+
+    def time_of(self, capability: Capability | InputCapability) -> Time:
+        """Return the time at which `capability` permits sending here; refuse one that does not."""
+        if type(capability) is Capability:
+            if capability.output is not self:
+                raise CapabilityError(f"{capability!r} does not permit sending on {self}")
+            return capability.time
+        assert isinstance(capability, InputCapability)
+        if capability.input.operator is not self.operator:
+            raise CapabilityError(f"a message of {capability.input} gives no right to send on {self}")
+        summary = self.summaries.get(capability.input)
+        if summary is None:
+            if capability.input in self.summaries:
+                return capability.time
+            raise CapabilityError(f"{capability.input} was built without a path to {self}")
+        time = summary.results_in(capability.time)
+        if time is None:
+            raise CapabilityError(f"nothing at {self} can result from time {capability.time}")
+        return time
+
+    # Called by Capability alone.
+
+    def hold(self, capability: Capability) -> None:
+        self.dataflow.update(self.location, capability.time, 1)
+        self.live.add(capability)
+
+    def move(self, capability: Capability, time: Time) -> None:
+        update = self.dataflow.update
+        update(self.location, time, 1)
+        update(self.location, capability.time, -1)
+        capability.time = time
+
+    def release(self, capability: Capability) -> None:
+        self.dataflow.update(self.location, capability.time, -1)
+        self.live.discard(capability)

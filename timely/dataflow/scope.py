@@ -1,0 +1,101 @@
+"""Scopes: where in a dataflow something is, and what its timestamps look like.
+
+The outermost scope of a dataflow has times of `outer` coordinates (one epoch, unless more are asked for). Each iterative
+scope adds a loop counter. A region adds nothing: it is structure for people. Scopes are not operators; entering, leaving
+and going round again are path summaries on the edges between locations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from timely.order import Time
+from timely.origin import user_origin
+from timely.progress.summary import PathSummary
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.operators.feedback import LoopHandle
+    from timely.dataflow.operators.input import Input
+    from timely.dataflow.stream import Stream
+
+
+class Scope:
+    """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`."""
+
+    def __init__(self, dataflow: Dataflow, parent: Scope | None, name: str, outer: int, iterative: bool) -> None:
+        self.dataflow = dataflow
+        self.parent = parent
+        self.name = name
+        self.outer = outer
+        self.origin = user_origin()
+        self.made = len(dataflow._places)
+        if parent is None:
+            self.width, self.loops, self.path = outer, (self,), name
+        else:
+            self.width = parent.width + iterative
+            self.loops = (*parent.loops, self) if iterative else parent.loops
+            self.path = f"{parent.path}/{name}"
+
+    @property
+    def minimum(self) -> Time:
+        """The least time of this scope."""
+        return (0,) * self.width
+
+    @property
+    def index(self) -> int:
+        """This worker's index."""
+        return self.dataflow.worker_index
+
+    @property
+    def peers(self) -> int:
+        """The number of workers."""
+        return self.dataflow.peers
+
+    @contextmanager
+    def iterative(self, name: str = "iterative") -> Iterator[Scope]:
+        """Open a scope whose times have one more coordinate, a loop counter."""
+        yield Scope(self.dataflow, self, name, self.outer, iterative=True)
+
+    @contextmanager
+    def region(self, name: str = "region") -> Iterator[Scope]:
+        """Open a scope with the same times: structure for people."""
+        yield Scope(self.dataflow, self, name, self.outer, iterative=False)
+
+    def is_within(self, other: Scope) -> bool:
+        """Return whether this scope is `other` or lies inside it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope is other:
+                return True
+            scope = scope.parent
+        return False
+
+    def summary_to(self, target: Scope) -> PathSummary:
+        """Return the path summary of entering or leaving to `target`, a scope around this one or inside it."""
+        if target.width >= self.width:
+            return PathSummary(self.width, (0,) * self.width, (0,) * (target.width - self.width))
+        return PathSummary(target.width, (0,) * target.width, ())
+
+    def new_input(self, name: str = "input") -> tuple[Input, Stream]:
+        """Return a handle to send data with, and the stream of what is sent."""
+        from timely.dataflow.operators.input import new_input
+
+        return new_input(self, name=name)
+
+    def to_stream(self, data: Any, *, name: str = "to_stream") -> Stream:
+        """Return a stream of the given data at the least time (see `operators.to_stream`)."""
+        from timely.dataflow.operators.to_stream import to_stream
+
+        return to_stream(self, data, name=name)
+
+    def feedback(self, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
+        """Return a handle to close a loop with, and the stream of what comes round (see `operators.feedback`)."""
+        from timely.dataflow.operators.feedback import feedback
+
+        return feedback(self, step, name=name)
+
+    def __str__(self) -> str:
+        return f"scope {self.path!r}"

@@ -1,0 +1,84 @@
+"""Streams: what flows between operators of one scope. The methods are the table of contents of `operators/`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.dataflow.operators import (
+    broadcast as _broadcast,
+)
+from timely.dataflow.operators import (
+    concat as _concat,
+)
+from timely.dataflow.operators import (
+    enter as _enter,
+)
+from timely.dataflow.operators import (
+    exchange as _exchange,
+)
+from timely.dataflow.operators import (
+    feedback as _feedback,
+)
+from timely.dataflow.operators import (
+    filter as _filter,
+)
+from timely.dataflow.operators import (
+    flat_map as _flat_map,
+)
+from timely.dataflow.operators import (
+    generic as _generic,
+)
+from timely.dataflow.operators import (
+    inspect as _inspect,
+)
+from timely.dataflow.operators import (
+    leave as _leave,
+)
+from timely.dataflow.operators import (
+    map as _map,
+)
+from timely.dataflow.operators import (
+    probe as _probe,
+)
+
+if TYPE_CHECKING:
+    from timely.dataflow.ports import Tee
+    from timely.dataflow.scope import Scope
+
+
+class Stream:
+    """A stream of batches in a scope. Immutable; using it twice sends every batch to both uses."""
+
+    __slots__ = ("location", "scope", "tee")
+
+    def __init__(self, scope: Scope, location: int, tee: Tee) -> None:
+        self.scope = scope
+        self.location = location
+        self.tee = tee
+
+    # Record by record
+    map = _map.map
+    flat_map = _flat_map.flat_map
+    filter = _filter.filter
+    inspect = _inspect.inspect
+    inspect_batch = _inspect.inspect_batch
+
+    # Between streams and workers
+    concat = _concat.concat
+    exchange = _exchange.exchange
+    broadcast = _broadcast.broadcast
+
+    # Loops
+    enter = _enter.enter
+    leave = _leave.leave
+    connect_loop = _feedback.connect_loop
+
+    # Progress
+    probe = _probe.probe
+
+    # Anything else
+    unary = _generic.unary
+    unary_frontier = _generic.unary_frontier
+    binary = _generic.binary
+    binary_frontier = _generic.binary_frontier
+    sink = _generic.sink

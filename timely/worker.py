@@ -1,0 +1,220 @@
+"""A worker: one thread's share of every dataflow.
+
+All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes in
+what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`.
+
+When a dataflow is complete the workers tell each other a digest of its shape; where two differ, both exchange the full
+description and end with an error naming the first operator that differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time as clock
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from timely.communication.allocator import Allocator
+from timely.communication.message import Data, Message, Progress, Shape
+from timely.config import Config
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.operator import Operator
+from timely.dataflow.scope import Scope
+from timely.errors import BuildError, ShapeError, StalledError
+
+SHAPE_SECONDS = 5.0
+"""How long a worker whose dataflow differs waits for the other's description."""
+
+
+class Worker:
+    """Builds dataflows and runs them, step by step."""
+
+    def __init__(self, allocator: Allocator, config: Config) -> None:
+        self.allocator = allocator
+        self.config = config
+        self.index = allocator.index
+        self.peers = allocator.peers
+        self._dataflows: dict[int, Dataflow] = {}
+        self._built = 0
+        self._early: dict[int, list[Data | Progress]] = {}
+        self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
+        self._peer_shapes: dict[tuple[int, int], Shape] = {}
+        self._requests: deque[tuple[Dataflow, Operator]] = deque()
+        self._building = False
+
+    def __str__(self) -> str:
+        return f"worker {self.index} of {self.peers}"
+
+    @contextmanager
+    def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
+        """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.
+
+        `outer` is the number of coordinates of its times.
+        """
+        if self._building:
+            raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
+        dataflow = Dataflow(self, self._built, name)
+        self._building = True
+        try:
+            yield Scope(dataflow, None, name, outer, iterative=False)
+            dataflow.finish()
+        finally:
+            self._building = False
+        self._built += 1
+        self._dataflows[dataflow.index] = dataflow
+        self._announce(dataflow)
+        for message in self._early.pop(dataflow.index, ()):
+            self._dispatch(dataflow, message)
+
+    @property
+    def dataflows(self) -> list[Dataflow]:
+        """The dataflows that are not complete."""
+        return list(self._dataflows.values())
+
+    def step(self) -> bool:
+        """Do what there is to do now, without waiting. Return whether any dataflow is still incomplete."""
+        self._step()
+        return bool(self._dataflows)
+
+    def step_or_park(self, timeout: float | None = None) -> bool:
+        """Do what there is to do; if there was nothing, wait for something to arrive, for `timeout` seconds at most.
+
+        Return whether any dataflow is still incomplete.
+        """
+        if not self._step() and self._dataflows:
+            self.allocator.park(timeout)
+        return bool(self._dataflows)
+
+    def step_while(self, condition: Callable[[], bool]) -> None:
+        """Step, waiting where there is nothing to do, as long as `condition()` holds.
+
+        Raises `StalledError` when nothing can ever make the condition false: a worker without peers has nothing left
+        to do.
+        """
+        alone = self.peers == 1
+        while condition():
+            if not self._step():
+                if alone and not self._requests:
+                    self._stalled(condition)
+                self.allocator.park(None)
+
+    def activator(self, operator: Operator) -> Callable[[], None]:
+        """Return a function that schedules `operator` and wakes this worker; any thread may call it."""
+
+        def activate() -> None:
+            self._requests.append((operator.dataflow, operator))
+            self.allocator.wake()
+
+        return activate
+
+    def drop_dataflow(self, dataflow: Dataflow | int) -> None:
+        """Forget a dataflow, complete or not. All workers must drop it."""
+        index = dataflow if isinstance(dataflow, int) else dataflow.index
+        dropped = self._dataflows.pop(index, None)
+        if dropped is not None:
+            dropped.close()
+
+    def close(self) -> None:
+        """Let go of all dataflows."""
+        for index in list(self._dataflows):
+            self.drop_dataflow(index)
+
+    def explain(self) -> str:
+        """Return, for people, what every incomplete dataflow is waiting for on this worker."""
+        from timely.dataflow.explain import explain_all
+
+        return "\n".join(explain_all(dataflow) for dataflow in self._dataflows.values()) or "all dataflows are complete"
+
+    def _step(self) -> bool:
+        """Return whether anything was done."""
+        busy = False
+        for sender, message in self.allocator.receive():
+            busy = True
+            self._receive(sender, message)
+        while self._requests:
+            dataflow, operator = self._requests.popleft()
+            dataflow.activate(operator)
+        if self.allocator.congested:
+            # What was sent has to leave before more is produced; receiving goes on, so that peers are never stuck.
+            return busy
+        for dataflow in tuple(self._dataflows.values()):
+            if dataflow.step():
+                busy = True
+            if dataflow.is_complete:
+                del self._dataflows[dataflow.index]
+                dataflow.close()
+                busy = True
+        return busy
+
+    def _receive(self, sender: int, message: Message) -> None:
+        if isinstance(message, Shape):
+            self._compare(sender, message)
+            return
+        assert isinstance(message, (Data, Progress))
+        dataflow = self._dataflows.get(message.dataflow)
+        if dataflow is not None:
+            self._dispatch(dataflow, message)
+        elif message.dataflow >= self._built:
+            self._early.setdefault(message.dataflow, []).append(message)
+
+    def _dispatch(self, dataflow: Dataflow, message: Data | Progress) -> None:
+        if isinstance(message, Progress):
+            dataflow.receive(message.changes)
+        else:
+            dataflow.deliver(message.channel, message.time, message.batch)
+
+    # Comparing shapes
+
+    def _announce(self, dataflow: Dataflow) -> None:
+        if self.peers == 1:
+            return
+        shape = (dataflow.name, *dataflow.shape())
+        digest = hashlib.blake2b("\n".join(shape).encode(), digest_size=16).digest()
+        self._shapes[dataflow.index] = (digest, shape)
+        for peer in range(self.peers):
+            if peer != self.index:
+                self.allocator.send(peer, Shape(dataflow.index, digest, ()))
+        for (sender, index), theirs in list(self._peer_shapes.items()):
+            if index == dataflow.index:
+                del self._peer_shapes[sender, index]
+                self._compare(sender, theirs)
+
+    def _compare(self, sender: int, theirs: Shape) -> None:
+        ours = self._shapes.get(theirs.dataflow)
+        if ours is None:
+            self._peer_shapes[sender, theirs.dataflow] = theirs
+            return
+        digest, shape = ours
+        if theirs.digest == digest:
+            return
+        self.allocator.send(sender, Shape(theirs.dataflow, digest, shape))
+        deadline = clock.monotonic() + SHAPE_SECONDS
+        while not theirs.operators and clock.monotonic() < deadline:
+            self.allocator.park(0.1)
+            for peer, message in self.allocator.receive():
+                if peer == sender and isinstance(message, Shape) and message.dataflow == theirs.dataflow:
+                    theirs = message
+        raise ShapeError(self._difference(sender, theirs, shape))
+
+    def _difference(self, sender: int, theirs: Shape, shape: tuple[str, ...]) -> str:
+        where = f"worker {self.index} and worker {sender} built different dataflows (number {theirs.dataflow})"
+        for position in range(max(len(shape), len(theirs.operators))):
+            here = shape[position] if position < len(shape) else "nothing"
+            there = theirs.operators[position] if position < len(theirs.operators) else "nothing"
+            if here != there:
+                return f"{where}; the first difference is {here!r} here, {there!r} there. Every worker must build the same"
+        return f"{where}. Every worker must build the same dataflows in the same order"
+
+    def _stalled(self, condition: Callable[[], bool]) -> None:
+        # Something may have come in from another thread between the last step and now.
+        if condition() and self.is_stalled:
+            raise StalledError(
+                "nothing is left to do, but the condition of step_while still holds "
+                f"(was an input not advanced or closed?)\n{self.explain()}"
+            )
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether nothing will happen on this worker unless someone outside acts."""
+        return not self._requests and all(dataflow.is_idle for dataflow in self._dataflows.values())
