@@ -9,12 +9,13 @@ all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from timely.container import Batch, Columns
+from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.order import Time
+Changes = tuple[tuple[int, Time, int], ...]
+"""Net changes of counts: (location, time, difference)."""
 
 
 class Data(NamedTuple):
@@ -30,7 +31,7 @@ class Progress(NamedTuple):
     """One atomic set of changes (location, time, difference) to the counts of pointstamps."""
 
     dataflow: int
-    changes: tuple[tuple[int, Time, int], ...]
+    changes: Changes
 
 
 class Shape(NamedTuple):

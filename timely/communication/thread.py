@@ -45,17 +45,19 @@ class Bell:
 class Mailbox:
     """What the workers of this process have sent to one of them.
 
-    `parked` is set by the owner before it looks at `items` for the last time, and read by senders after they
-    append: so either the owner sees the item or the sender sees that it must wake the owner.
+    `parked` is set by the owner before it looks at `items` for the last time, and read by senders after they append: so
+    either the owner sees the item or the sender sees that it must wake the owner. The same the other way round with
+    `waiting`, the senders that sleep until there is room.
     """
 
-    __slots__ = ("items", "parked", "ring", "sent", "taken")
+    __slots__ = ("items", "parked", "ring", "sent", "taken", "waiting")
 
     def __init__(self, peers: int, ring: Callable[[], None]) -> None:
         self.items: deque[tuple[int, Message, int]] = deque()
         self.sent = [0] * peers
         self.taken = [0] * peers
         self.parked = False
+        self.waiting: dict[int, Callable[[], None]] = {}
         self.ring = ring
 
     def put(self, sender: int, message: Message) -> int:
@@ -74,6 +76,8 @@ class Mailbox:
             sender, message, size = items.popleft()
             taken[sender] += size
             arrived.append((sender, message))
+        while self.waiting:
+            self.waiting.popitem()[1]()
         return arrived
 
     def owed(self, sender: int) -> int:
@@ -119,9 +123,17 @@ class ThreadAllocator:
     def park(self, timeout: float | None) -> None:
         own = self._own
         own.parked = True
-        if not own.items:
+        if not own.items and not self._room_came():
             self._bell.wait(timeout)
         own.parked = False
+
+    def _room_came(self) -> bool:
+        """Ask to be woken when peers take what is queued for them; return whether they did so just now."""
+        if not self.congested:
+            return False
+        for mailbox in self._mailboxes:
+            mailbox.waiting[self.index] = self._bell.ring
+        return not self.congested
 
     def wake(self) -> None:
         self._bell.ring()

@@ -1,0 +1,51 @@
+"""The key that lets the processes of a cluster recognise each other over a network.
+
+All of them share one CURVE key pair, kept in a directory that only its owner can read. Who does not have the public
+half cannot even begin to talk to us (the first message of the handshake is encrypted to it), so here both halves are
+secret.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import zmq
+
+from timely.errors import ConfigError
+
+KEY_FILE = "cluster.key"
+_KEY_CHARACTERS = 40
+
+
+def make_keys(directory: str) -> Path:
+    """Write a new key pair into `directory`, made if need be; return the file. Never overwrites one."""
+    path = Path(directory) / KEY_FILE
+    public, secret = zmq.curve_keypair()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ConfigError(f"{path} exists; remove it first if no cluster uses it") from None
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(public + b"\n" + secret + b"\n")
+    return path
+
+
+def load_keys(directory: str) -> tuple[bytes, bytes]:
+    """Return the (public, secret) key in `directory`; raise `ConfigError` when they are missing, damaged or exposed."""
+    path = Path(directory) / KEY_FILE
+    try:
+        mode = path.stat().st_mode
+        halves = path.read_bytes().split()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read {path}: {error.strerror}; 'timely keys {directory}' makes one, the same for all machines"
+        ) from None
+    if mode & 0o077:
+        raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}', or better make new keys")
+    if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
+        raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")
+    return halves[0], halves[1]

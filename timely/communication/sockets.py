@@ -1,0 +1,624 @@
+"""Workers of several processes: ZeroMQ sockets, and queues to the workers of one's own process.
+
+Every worker binds one PULL socket, and connects one PUSH socket to every worker of another process. The worker's own
+thread sends, receives and polls, so a message crosses no thread but ZeroMQ's; there are no locks.
+
+**Meeting.** Each worker says `Hello` to each peer until that has answered, and its own connection stands. Hence no
+message is sent into a socket that a former run has not closed yet.
+
+**Room.** A worker keeps at most `queue_bytes` in flight, evenly divided over its peers, and holds the rest in local
+queues; peers acknowledge what they take. So nothing blocks, the order is kept, and memory is bounded at both ends as
+far as the worker heeds `congested`.
+
+**Loss.** When a connection breaks and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is
+lost. On one machine the system closes the connections of a dead process; between machines there are heartbeats.
+
+**Strangers.** Whoever can reach the socket can send bytes. Frames that are malformed, of another generation, or not
+from a peer to this worker are refused and counted. The largest frame is bounded.
+
+It leaves out reconnecting: a broken connection may have swallowed messages, so it ends the run.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import time as clock
+from collections import deque
+from contextlib import suppress
+from math import ceil, inf
+from threading import Lock
+from typing import Any, cast
+
+import numpy as np
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from timely.communication.allocator import Statistics, admit
+from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
+from timely.communication.curve import load_keys
+from timely.communication.message import Data, Failure, Goodbye, Message, Progress
+from timely.communication.thread import Mailbox
+from timely.config import Config, is_loopback, split_tcp
+from timely.errors import DataError, FrameError, PeerLost, TransportError
+
+GRACE_SECONDS = 0.5
+WATCH_SECONDS = 0.25
+HELLO_SECONDS = 0.25
+STRANGER_SECONDS = 2.0
+LINGER_MILLISECONDS = 2000
+HEARTBEAT_MILLISECONDS = 1000
+SPIN_SECONDS = 100e-6
+FRUITLESS_SPINS = 4
+COPY_BYTES = 1 << 16
+MESSAGES_AT_ONCE = 256
+_POLLIN = int(zmq.POLLIN)
+_NOBLOCK = int(zmq.NOBLOCK)
+_SNDMORE = int(zmq.SNDMORE)
+
+
+class Link:
+    """The way to one worker of another process, and what is known of it."""
+
+    __slots__ = (
+        "answered",
+        "connected",
+        "flying",
+        "hello_at",
+        "lost_at",
+        "monitor",
+        "peer",
+        "quantum",
+        "queue",
+        "socket",
+        "stranger",
+        "taken",
+        "trouble",
+    )
+
+    def __init__(self, peer: int, push: zmq.Socket[bytes]) -> None:
+        self.peer = peer
+        self.socket = push
+        self.monitor = push.get_monitor_socket(
+            zmq.EVENT_DISCONNECTED
+            | zmq.EVENT_HANDSHAKE_SUCCEEDED
+            | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+            | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+        )
+        self.queue: deque[tuple[Frames, int]] = deque()
+        self.flying = 0  # bytes sent and not acknowledged
+        self.taken = 0  # bytes received and not acknowledged
+        self.quantum = 1
+        self.answered = False
+        self.connected = False
+        self.hello_at = 0.0
+        self.lost_at: float | None = None
+        self.stranger: tuple[str, float] | None = None
+        self.trouble = ""
+
+    @property
+    def met(self) -> bool:
+        return self.answered and self.connected
+
+    @property
+    def state(self) -> str:
+        """What is missing before the peers have met, for people."""
+        if not self.connected:
+            return self.trouble or "nobody listens there"
+        return "it does not answer"
+
+    def observe(self, now: float) -> None:
+        """Take in what happened to the connection."""
+        while readable(self.monitor):
+            event = recv_monitor_message(self.monitor)["event"]
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.connected = True
+            elif event == zmq.EVENT_DISCONNECTED:
+                if self.met and self.lost_at is None:
+                    self.lost_at = now
+                self.connected = False
+            else:
+                self.trouble = "somebody else listens there, or the keys differ"
+
+    def close(self, now: float) -> None:
+        """Close the connection after what was sent has left, unless nobody is there to take it."""
+        self.observe(now)
+        self.socket.disable_monitor()
+        self.monitor.close(0)
+        self.socket.close(LINGER_MILLISECONDS if self.connected else 0)
+
+
+class Doorbell:
+    """A bell that a poll can wait for. May be rung from any thread or signal handler, also after it is closed."""
+
+    __slots__ = ("_ear", "_hand", "_rung")
+
+    def __init__(self) -> None:
+        self._ear, self._hand = socket.socketpair()
+        self._ear.setblocking(False)
+        self._hand.setblocking(False)
+        self._rung = False
+
+    def fileno(self) -> int:
+        return self._ear.fileno()
+
+    def ring(self) -> None:
+        if not self._rung:
+            self._rung = True
+            with suppress(OSError):  # closed
+                self._hand.send(b"\0")
+
+    def hush(self) -> None:
+        """Forget the ringing. Whoever rings before this returns is heard: the caller is awake."""
+        with suppress(BlockingIOError):
+            self._ear.recv(64)
+        self._rung = False
+
+    def close(self) -> None:
+        self._ear.close()
+        self._hand.close()
+
+
+class SharedContext:
+    """The ZeroMQ context of a process, ended with the last of its allocators."""
+
+    def __init__(self, sockets: int) -> None:
+        self.zmq: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.zmq.max_sockets = sockets
+        self._users = 0
+        self._lock = Lock()
+
+    def acquire(self) -> None:
+        with self._lock:
+            self._users += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self.zmq.term()
+
+
+class SocketAllocator:
+    """A worker's end of the network between processes. See `Allocator`.
+
+    Made in any thread, then used by one.
+    """
+
+    def __init__(
+        self, config: Config, index: int, mailboxes: dict[int, Mailbox], doorbell: Doorbell, context: SharedContext
+    ) -> None:
+        self.index = index
+        self.peers = config.peers
+        self.process = config.process
+        self.farewells: dict[int, Goodbye] = {}
+        self._config = config
+        self._mailboxes = mailboxes
+        self._own = mailboxes[index]
+        self._doorbell = doorbell
+        self._context = context
+        self._encoder = Encoder(index, config.generation)
+        self._early: list[tuple[int, Message]] = []
+        self._links: dict[int, Link] = {}
+        remote = config.peers - config.workers
+        self._window = max(1, config.queue_bytes // remote)
+        self._outstanding = 0
+        self._watch_at = 0.0
+        self._fruitless = 0
+        self._last_refusal = ""
+        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
+        self._closed = False
+        context.acquire()
+        self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
+        try:
+            self._bind()
+            self._link()
+        except BaseException:
+            self.close()
+            raise
+        self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
+
+    # Setting up
+
+    def _bind(self) -> None:
+        endpoint = self._config.endpoint(self.index)
+        self._protect(self._pull, endpoint)
+        self._pull.maxmsgsize = self._config.frame_bytes
+        try:
+            self._pull.bind(bindable(endpoint))
+        except (OSError, zmq.ZMQError) as error:
+            raise TransportError(
+                f"process {self.process} cannot listen at {endpoint}: {error.strerror}; {_advice(error.errno)}"
+            ) from None
+
+    def _link(self) -> None:
+        for peer in range(self.peers):
+            if peer in self._mailboxes:
+                continue
+            endpoint = self._config.endpoint(peer)
+            push: zmq.Socket[bytes] = self._context.zmq.socket(zmq.PUSH)
+            push.sndhwm = 0
+            push.reconnect_ivl = 20
+            push.reconnect_ivl_max = 500
+            self._protect(push, endpoint)
+            self._links[peer] = Link(peer, push)
+            push.connect(endpoint)
+
+    def _protect(self, end: zmq.Socket[bytes], endpoint: str) -> None:
+        """Set what depends on the kind of network: keys, heartbeats."""
+        if not endpoint.startswith("tcp://"):
+            return
+        host, _ = split_tcp(endpoint)
+        end.ipv6 = host.startswith("[")
+        if not is_loopback(host):
+            end.heartbeat_ivl = HEARTBEAT_MILLISECONDS
+            end.heartbeat_timeout = 3 * HEARTBEAT_MILLISECONDS
+            end.heartbeat_ttl = 3 * HEARTBEAT_MILLISECONDS
+        if self._config.curve_dir is not None:
+            end.curve_publickey, end.curve_secretkey = load_keys(self._config.curve_dir)
+            if end.socket_type == zmq.PULL:
+                end.curve_server = True
+            else:
+                end.curve_serverkey = end.curve_publickey
+
+    def connect(self) -> None:
+        deadline = clock.monotonic() + self._config.rendezvous_seconds
+        while True:
+            self._early += self._gather()
+            now = clock.monotonic()
+            self._watch(now)
+            missing = [link for link in self._links.values() if not link.met]
+            if not missing:
+                return
+            self._give_up(missing, now, deadline)
+            for link in missing:
+                if link.connected and now >= link.hello_at:
+                    link.hello_at = now + HELLO_SECONDS
+                    self._say_hello(link, answer=False)
+            self._poll(0.01)
+
+    def _say_hello(self, link: Link, answer: bool) -> None:
+        quantum = max(1, self._window // 4)
+        self._emit(link, Hello(self._config.processes, self._config.workers, quantum, answer))
+
+    def _greet(self, link: Link, hello: Hello) -> None:
+        link.quantum = hello.quantum
+        if hello.answer:
+            link.answered = True
+        else:
+            self._say_hello(link, answer=True)
+
+    def _give_up(self, missing: list[Link], now: float, deadline: float) -> None:
+        for link in missing:
+            if link.stranger is not None and now > link.stranger[1] + STRANGER_SECONDS:
+                raise TransportError(
+                    f"{self._describe(link.peer)} belongs to another run: its generation is {link.stranger[0]!r}, "
+                    f"here it is {self._config.generation!r}; end what is left of earlier runs, and start all "
+                    "processes with the same TIMELY_GENERATION"
+                )
+        if now > deadline:
+            reasons = "; ".join(f"{self._describe(link.peer)}: {link.state}" for link in missing)
+            refused = f"; frames were refused, the last one because: {self._last_refusal}" if self._refused else ""
+            raise TransportError(
+                f"process {self.process} waited {self._config.rendezvous_seconds:g} s for its peers; {reasons}{refused}"
+            )
+
+    def _describe(self, peer: int) -> str:
+        return f"process {self._config.process_of(peer)} (worker {peer} at {self._config.endpoint(peer)})"
+
+    # Sending
+
+    def send(self, peer: int, message: Message) -> None:
+        self._messages_sent += 1
+        link = self._links.get(peer)
+        if link is None:
+            self._count(message, self._mailboxes[peer].put(self.index, message))
+            return
+        frames = self._encoder.encode(message, peer)
+        size = sum(map(_size, frames))
+        self._count(message, size)
+        self._outstanding += size
+        if type(message) is Failure:
+            self._transmit(link, frames, size)  # overtakes: nothing before it matters any more
+            return
+        if len(frames) > 1 or size > self._config.frame_bytes:
+            self._check_frames(frames)
+        if link.queue or not self._has_room(link, size) or not self._transmit(link, frames, size):
+            link.queue.append((frames, size))
+
+    def _count(self, message: Message, size: int) -> None:
+        if type(message) is Data:
+            self._data_bytes += size
+        elif type(message) is Progress:
+            self._progress_bytes += size
+
+    def _check_frames(self, frames: Frames) -> None:
+        largest = max(map(_size, frames))
+        if largest > self._config.frame_bytes:
+            raise DataError(
+                f"a column of {largest} bytes cannot go to another process: frames are bounded to "
+                f"{self._config.frame_bytes} bytes; send smaller batches, or set TIMELY_FRAME_BYTES for all processes"
+            )
+
+    def _has_room(self, link: Link, size: int) -> bool:
+        return not link.flying or link.flying + size <= self._window
+
+    def _transmit(self, link: Link, frames: Frames, size: int) -> bool:
+        """Hand the frames over to ZeroMQ; return whether it took them."""
+        push, last = link.socket, len(frames) - 1
+        try:
+            for position, frame in enumerate(frames):
+                flags = _NOBLOCK if position == last else _NOBLOCK | _SNDMORE
+                push.send(frame, flags, copy=_size(frame) < COPY_BYTES)
+        except zmq.Again:
+            return False
+        link.flying += size
+        return True
+
+    def _emit(self, link: Link, message: Hello | Ack) -> None:
+        """Send what is between allocators only: at once, or not at all when that is impossible; it takes no room."""
+        with suppress(zmq.Again):
+            link.socket.send(self._encoder.encode(message, link.peer)[0], _NOBLOCK)
+
+    def _flush(self, link: Link) -> None:
+        """Send what is queued for a peer, as far as there is room."""
+        while link.queue:
+            frames, size = link.queue[0]
+            if not self._has_room(link, size) or not self._transmit(link, frames, size):
+                return
+            link.queue.popleft()
+
+    # Receiving
+
+    def receive(self) -> list[tuple[int, Message]]:
+        arrived = self._gather()
+        if self._early:
+            arrived, self._early = self._early + arrived, []
+        self._messages_received += len(arrived)
+        return arrived
+
+    def _gather(self) -> list[tuple[int, Message]]:
+        now = clock.monotonic()
+        if now >= self._watch_at:
+            self._watch(now)
+        arrived = self._own.drain() if self._own.items else []
+        for _ in range(MESSAGES_AT_ONCE):
+            if not readable(self._pull):
+                break
+            self._accept(self._read(), arrived)
+        return admit(self.index, arrived, self.farewells) if arrived else arrived
+
+    def _read(self) -> Frames:
+        first = self._pull.recv(_NOBLOCK)
+        if not self._pull.get(zmq.RCVMORE):
+            return [first]
+        frames: Frames = [first]
+        more = True
+        while more:
+            frame = self._pull.recv(_NOBLOCK, copy=False)
+            more = frame.more
+            if len(frames) <= MAX_FRAMES:
+                frames.append(aligned(frame.buffer))
+        return frames
+
+    def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
+        """Take in one message, or refuse and count it."""
+        try:
+            envelope = decode(frames)
+            message = envelope.message
+            link = self._sender(envelope)
+        except FrameError as error:
+            self._refused += 1
+            self._last_refusal = str(error)
+            return
+        if isinstance(message, Ack):
+            taken = min(message.taken, link.flying)
+            link.flying -= taken
+            self._outstanding -= taken
+            self._flush(link)
+        elif isinstance(message, Hello):
+            self._greet(link, message)
+        else:
+            link.taken += sum(map(_size, frames))
+            if link.taken >= link.quantum:
+                self._emit(link, Ack(link.taken))
+                link.taken = 0
+            arrived.append((envelope.sender, message))
+
+    def _sender(self, envelope: Envelope) -> Link:
+        """Return the link to the sender; raise `FrameError` unless it is a peer that speaks for itself, to us."""
+        generation, sender, receiver, message = envelope
+        link = self._links.get(sender)
+        if generation != self._config.generation:
+            if isinstance(message, Hello) and link is not None and link.stranger is None:
+                link.stranger = generation, clock.monotonic()
+            raise FrameError(f"generation {generation!r}, this is {self._config.generation!r}")
+        if isinstance(message, Hello):
+            self._check_shape(sender, message)
+        if link is None or receiver != self.index:
+            raise FrameError(f"from worker {sender} to worker {receiver}, this is worker {self.index}")
+        if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
+            raise FrameError(f"worker {sender} speaks for worker {message.worker}")
+        return link
+
+    def _check_shape(self, sender: int, hello: Hello) -> None:
+        config = self._config
+        if (hello.processes, hello.workers) != (config.processes, config.workers):
+            raise TransportError(
+                f"process {sender // max(hello.workers, 1)} was started for {hello.processes} processes of "
+                f"{hello.workers} workers, process {self.process} for {config.processes} of {config.workers}; "
+                "start all of them with the same numbers"
+            )
+
+    # Waiting
+
+    def park(self, timeout: float | None) -> None:
+        own = self._own
+        own.parked = True
+        try:
+            if not (own.items or self._early or self._room_came() or self._spin(timeout)):
+                self._wait(timeout)
+        finally:
+            own.parked = False
+
+    def _room_came(self) -> bool:
+        """Ask to be woken when workers of this process take what is queued for them; return whether they did so."""
+        if not self.congested:
+            return False
+        for mailbox in self._mailboxes.values():
+            mailbox.waiting[self.index] = self._doorbell.ring
+        return not self.congested
+
+    def _spin(self, timeout: float | None) -> bool:
+        """Look for messages a few times before sleeping, if that paid lately; return whether there are any.
+
+        Being woken costs about 40 microseconds more than not having slept. Where threads share the interpreter, or
+        nothing came within the spin several times in a row, it would only take their time.
+        """
+        if self._fruitless >= FRUITLESS_SPINS or timeout == 0 or self._config.workers > 1:
+            return False
+        end = clock.perf_counter() + SPIN_SECONDS
+        while clock.perf_counter() < end:
+            if readable(self._pull):
+                self._fruitless = 0
+                return True
+            os.sched_yield()
+        self._fruitless += 1
+        return False
+
+    def _wait(self, timeout: float | None) -> None:
+        start = clock.monotonic()
+        end = inf if timeout is None else start + timeout
+        now = start
+        while not self._poll(max(0.0, min(end - now, WATCH_SECONDS))):
+            now = clock.monotonic()
+            self._watch(now)
+            if now >= end:
+                return
+        if clock.monotonic() - start < 2 * SPIN_SECONDS:
+            self._fruitless = 0
+
+    def _poll(self, seconds: float) -> bool:
+        """Sleep until there is a message or a ring; return whether there is."""
+        ready = zmq.zmq_poll(self._polled, ceil(seconds * 1000))
+        for end, _ in ready:
+            if end is not self._pull:
+                self._doorbell.hush()
+        return bool(ready)
+
+    def _watch(self, now: float) -> None:
+        """Look after the connections; raise `PeerLost` when one broke without a farewell and none came since."""
+        self._watch_at = now + WATCH_SECONDS
+        for link in self._links.values():
+            link.observe(now)
+            if link.lost_at is not None and now > link.lost_at + GRACE_SECONDS and link.peer not in self.farewells:
+                raise PeerLost(
+                    f"{self._describe(link.peer)} is gone without a farewell: it was killed, it crashed, or the "
+                    "network between is down"
+                )
+            if link.queue and not link.flying:
+                self._flush(link)
+
+    def wake(self) -> None:
+        self._doorbell.ring()
+
+    def interrupt(self) -> None:
+        self._own.put(self.index, Failure(self.index, "interrupted"))
+
+    # Looking at it, and leaving
+
+    @property
+    def backlog(self) -> int:
+        if len(self._mailboxes) == 1:
+            return self._outstanding
+        return self._outstanding + sum([mailbox.owed(self.index) for mailbox in self._mailboxes.values()])
+
+    @property
+    def congested(self) -> bool:
+        return self.backlog > self._config.queue_bytes
+
+    def statistics(self) -> Statistics:
+        return Statistics(
+            self._messages_sent,
+            self._messages_received,
+            self._data_bytes,
+            self._progress_bytes,
+            self._refused,
+            self.backlog,
+        )
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        now = clock.monotonic()
+        for link in self._links.values():
+            link.close(now)
+        self._pull.close(0)
+        self._doorbell.close()
+        self._context.release()
+
+
+def readable(end: zmq.Socket[bytes]) -> bool:
+    """Return whether a message waits at a socket."""
+    return bool(cast(int, end.get(zmq.EVENTS)) & _POLLIN)
+
+
+def _size(frame: bytes | memoryview) -> int:
+    return frame.nbytes if type(frame) is memoryview else len(frame)
+
+
+def aligned(view: memoryview) -> memoryview:
+    """Return the bytes at an address divisible by eight: the view itself, or a copy.
+
+    ZeroMQ cuts small frames out of one buffer wherever they happen to lie; kernels take aligned columns only.
+    """
+    address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if len(view) else 0
+    return view if address % 8 == 0 else memoryview(bytearray(view))
+
+
+def bindable(endpoint: str) -> str:
+    """Return an endpoint as ZeroMQ can bind it: with the address of a named host. Raise `OSError` when it is taken.
+
+    ZeroMQ silently takes over an ipc path, also from a process that still listens there.
+    """
+    if endpoint.startswith("ipc://"):
+        path = endpoint.removeprefix("ipc://")
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        return endpoint
+    host, port = split_tcp(endpoint)
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return f"tcp://[{address[0]}]:{port}" if family == socket.AF_INET6 else f"tcp://{address[0]}:{port}"
+
+
+def _advice(number: int | None) -> str:
+    if number == errno.EADDRINUSE:
+        return "another program uses it, perhaps an earlier run; end that, or choose another address"
+    if number in (errno.EADDRNOTAVAIL, errno.ENODEV, socket.EAI_NONAME):
+        return "it is not an address of this machine; check the host file and the process index"
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        return "make the directory first"
+    return "choose another address"
+
+
+def socket_allocators(config: Config) -> list[SocketAllocator]:
+    """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it."""
+    local = range(config.first_worker, config.first_worker + config.workers)
+    context = SharedContext(sockets=16 + config.workers * (2 + 3 * config.peers))
+    doorbells = [Doorbell() for _ in local]
+    mailboxes = {index: Mailbox(config.peers, doorbell.ring) for index, doorbell in zip(local, doorbells)}
+    made: list[SocketAllocator] = []
+    try:
+        for index, doorbell in zip(local, doorbells):
+            made.append(SocketAllocator(config, index, mailboxes, doorbell, context))
+    except BaseException:
+        for allocator in made:
+            allocator.close()
+        raise
+    return made
