@@ -63,7 +63,7 @@ class OperatorBuilder:
         location = dataflow.add_place(self.scope, lambda: f"input {number} of {operator}")
         port = InputPort(operator, pact, frontier, location, len(dataflow.channels))
         dataflow.channels.append(port)
-        dataflow.add_wire(stream.location, location, PathSummary.identity(self.scope.width))
+        dataflow.add_edge(stream.location, location, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
         operator.inputs.append(port)
         return port
@@ -78,7 +78,7 @@ class OperatorBuilder:
         operator.outputs.append(port)
         return port, streams.Stream(self.scope, location, tee)
 
-    def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None, feedback: bool = False) -> None:
+    def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:
         """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
 
         Pairs not mentioned can result in the same time.
@@ -86,7 +86,7 @@ class OperatorBuilder:
         self._unconnected.add((input, output))
         if summary is not None:
             output.summaries[input] = summary
-            self.scope.dataflow.add_wire(input.location, output.location, summary, feedback)
+            self.scope.dataflow.add_edge(input.location, output.location, summary)
 
     def build(self, constructor: Constructor, *, inline: Push | None = None) -> None:
         """Finish the operator. `constructor` receives the initial capabilities (one for each output made with
@@ -97,7 +97,7 @@ class OperatorBuilder:
             for input in operator.inputs:
                 if (input, output) not in self._unconnected:
                     output.summaries[input] = None
-                    dataflow.add_wire(input.location, output.location, identity)
+                    dataflow.add_edge(input.location, output.location, identity)
         operator.inline = inline
 
         def construct() -> None:

@@ -9,8 +9,8 @@ that moved, in topological order, and hands on the net changes of counts as one 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from timely.communication.message import Changes, Data, Progress
@@ -19,7 +19,8 @@ from timely.dataflow.operator import Operator
 from timely.dataflow.ports import InputPort, OutputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
-from timely.progress.graph import Edge, Location, check_cycles, contract
+from timely.progress.cycles import positions
+from timely.progress.graph import Edge, contract
 from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
@@ -39,15 +40,6 @@ class Place(NamedTuple):
     name: Callable[[], str]
 
 
-class Wire(NamedTuple):
-    """An edge while the dataflow is built. Feedback edges do not take part in the topological order."""
-
-    source: int
-    target: int
-    summary: PathSummary
-    feedback: bool
-
-
 class Dataflow:
     """A dataflow under construction, then running."""
 
@@ -61,7 +53,7 @@ class Dataflow:
         self.channels: list[InputPort] = []
         self.built = False
         self._places: list[Place] = []
-        self._wires: list[Wire] = []
+        self._edges: list[Edge] = []
         self._tees: list[Tee] = []
         self._observed: set[int] = set()
         self._on_complete: list[Callable[[], None]] = []
@@ -79,9 +71,9 @@ class Dataflow:
         self._places.append(Place(scope, name))
         return len(self._places) - 1
 
-    def add_wire(self, source: int, target: int, summary: PathSummary, feedback: bool = False) -> None:
+    def add_edge(self, source: int, target: int, summary: PathSummary) -> None:
         """Let what is at `source` result in something at `target`."""
-        self._wires.append(Wire(source, target, summary, feedback))
+        self._edges.append(Edge(source, target, summary))
 
     def add_tee(self) -> Tee:
         tee = Tee()
@@ -105,23 +97,20 @@ class Dataflow:
 
     def finish(self) -> None:
         """Turn what was described into something that runs."""
-        positions = topological_positions(self._places, self._wires)
+        order = positions(len(self._places), self._edges, lambda place: self._places[place].name())
         self._keep_loops_finite()
         kept = self._merge_ports()
-        edges = [Edge(wire.source, wire.target, wire.summary) for wire in self._wires]
-        check_cycles(edges, lambda location: self._places[location].name())
-        number = {location: position for position, location in enumerate(kept)}
-        contracted = contract(len(self._places), edges, set(kept))
-        outer = self._places[0].scope.outer if self._places else 1
+        number = {place: location for location, place in enumerate(kept)}
+        self._names = [self._places[place].name for place in kept]
         self.tracker = Tracker(
-            [Location(positions[location], outer) for location in kept],
-            [Edge(number[edge.source], number[edge.target], edge.summary) for edge in contracted],
+            [self._places[place].scope.width for place in kept],
+            [Edge(number[source], number[target], summary) for source, target, summary in contract(self._edges, number)],
+            self.describe,
         )
         self.protocol = Protocol(self.tracker, self.worker.config.progress, self.peers)
         self.update = self.protocol.update
         self._number = number
-        self._names = [self._places[location].name for location in kept]
-        self._place_ports(number, positions)
+        self._place_ports(number, [place.rank for place in order])
         self.built = True
         for tee in self._tees:
             tee.resolve()
@@ -138,8 +127,8 @@ class Dataflow:
     def shape(self) -> tuple[str, ...]:
         """Return one line per operator: what must be the same on every worker."""
         feeds: dict[int, list[str]] = {}
-        for wire in self._wires:
-            feeds.setdefault(wire.target, []).append(f"{wire.source}{tuple(wire.summary)}")
+        for edge in self._edges:
+            feeds.setdefault(edge.target, []).append(f"{edge.source}{tuple(edge.summary)}")
         lines = []
         for operator in self.operators:
             pacts = ", ".join(port.pact.name for port in operator.inputs)
@@ -149,12 +138,6 @@ class Dataflow:
 
     def _keep_loops_finite(self) -> None:
         """Queue at a feedback that would otherwise be a call of itself: a loop of in-line operators only."""
-        inline = {
-            place
-            for operator in self.operators
-            if operator.inline is not None
-            for place in (operator.inputs[0].location, operator.outputs[0].location)
-        }
         scheduled = {
             port.location
             for operator in self.operators
@@ -162,14 +145,13 @@ class Dataflow:
             for port in (*operator.inputs, *operator.outputs)
         }
         onward: dict[int, list[int]] = {}
-        for wire in self._wires:
-            if wire.source not in scheduled and wire.target not in scheduled:
-                onward.setdefault(wire.source, []).append(wire.target)
+        for edge in self._edges:
+            if edge.source not in scheduled and edge.target not in scheduled:
+                onward.setdefault(edge.source, []).append(edge.target)
         for operator in self.operators:
             if operator.inline is None:
                 continue
             start = operator.inputs[0].location
-            assert start in inline
             if _reaches(onward, start, start):
                 operator.inline = None
                 for port in (*operator.inputs, *operator.outputs):
@@ -190,14 +172,14 @@ class Dataflow:
                     kept.add(port.location)
         return sorted(kept)
 
-    def _place_ports(self, number: dict[int, int], positions: list[tuple[int, ...]]) -> None:
-        def rank(operator: Operator) -> tuple[int, ...]:
+    def _place_ports(self, number: dict[int, int], ranks: list[int]) -> None:
+        def rank(operator: Operator) -> int:
             ports = operator.outputs or operator.inputs
-            return max(positions[port.location] for port in ports)
+            return max(ranks[port.location] for port in ports)
 
         self._scheduled = sorted(
             (operator for operator in self.operators if operator.inline is None),
-            key=lambda operator: (rank(operator), operator.index),
+            key=rank,
         )
         self._ready: list[int] = []
         self._listeners: list[list[Operator]] = [[] for _ in number]
@@ -303,62 +285,3 @@ def _reaches(onward: dict[int, list[int]], start: int, goal: int) -> bool:
             seen.add(place)
             stack.extend(onward.get(place, ()))
     return False
-
-
-def topological_positions(places: list[Place], wires: list[Wire]) -> list[tuple[int, ...]]:
-    """Return, for every place, its topological position in each loop around it, outermost first.
-
-    In each loop scope, the places directly in it and the loops directly in it are ordered along all edges but feedback.
-    Raises `BuildError` where a cycle has no feedback in it.
-    """
-    chains = [place.scope.loops for place in places]
-    graphs: dict[Scope, dict[Scope | int, set[Scope | int]]] = {}
-    for place, chain in enumerate(chains):
-        for outer, inner in _pairs(chain, place):
-            graphs.setdefault(outer, {}).setdefault(inner, set())
-    for wire in wires:
-        if not wire.feedback:
-            source, target = chains[wire.source], chains[wire.target]
-            for (scope, a), (other, b) in zip(_pairs(source, wire.source), _pairs(target, wire.target)):
-                if scope is not other:
-                    break
-                if a != b:
-                    graphs[scope][a].add(b)
-                    break
-    ranks = {scope: _ranks(graph, places) for scope, graph in graphs.items()}
-    return [tuple(ranks[scope][child] for scope, child in _pairs(chain, place)) for place, chain in enumerate(chains)]
-
-
-def _pairs(chain: tuple[Scope, ...], place: int) -> Iterator[tuple[Scope, Scope | int]]:
-    """Yield (scope, its child on the way to the place), outermost first."""
-    return zip(chain, (*chain[1:], place))
-
-
-def _ranks(graph: dict[Scope | int, set[Scope | int]], places: list[Place]) -> dict[Scope | int, int]:
-    """Return a topological numbering; among equals, places come in the order they were made."""
-
-    def made(child: Scope | int) -> int:
-        return child if isinstance(child, int) else child.made
-
-    waiting = dict.fromkeys(graph, 0)
-    for successors in graph.values():
-        for successor in successors:
-            waiting[successor] += 1
-    children = list(graph)
-    index = {child: position for position, child in enumerate(children)}
-    ready = [(made(child), index[child]) for child, count in waiting.items() if not count]
-    heapify(ready)
-    ranks: dict[Scope | int, int] = {}
-    while ready:
-        child = children[heappop(ready)[1]]
-        ranks[child] = len(ranks)
-        for successor in graph[child]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                heappush(ready, (made(successor), index[successor]))
-    if len(ranks) < len(graph):
-        stuck: Iterable[str] = sorted(
-            places[child].name() if isinstance(child, int) else str(child) for child in graph if child not in ranks
-        )
-        raise BuildError(f"these form a cycle without a feedback in it: {', '.join(stuck)}")
-    return ranks

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
 
 
-def explain(dataflow: Dataflow, location: int, time: Time | None) -> str:
+def explain(dataflow: Dataflow, location: int, time: Time) -> str:
     """Return one line for each live pointstamp that could result in something at or before `time` at `location`.
 
     A line names the operator and port, the time, and whether it is a capability (with the line that made it) or a
@@ -22,8 +22,7 @@ def explain(dataflow: Dataflow, location: int, time: Time | None) -> str:
     lines = []
     for holder, held, count in holders:
         lines.extend(_describe(dataflow, holder, held, count))
-    at = "" if time is None else f" at {time}"
-    return f"held back{at} by:\n" + "\n".join(f"  {line}" for line in lines)
+    return f"held back at {time} by:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def _describe(dataflow: Dataflow, location: int, time: Time, count: int) -> list[str]:

@@ -31,12 +31,10 @@ class Scope:
         self.name = name
         self.outer = outer
         self.origin = user_origin()
-        self.made = len(dataflow._places)
         if parent is None:
-            self.width, self.loops, self.path = outer, (self,), name
+            self.width, self.path = outer, name
         else:
             self.width = parent.width + iterative
-            self.loops = (*parent.loops, self) if iterative else parent.loops
             self.path = f"{parent.path}/{name}"
 
     @property

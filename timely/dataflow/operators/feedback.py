@@ -36,7 +36,7 @@ class LoopHandle:
         scope = builder.scope
         input = builder.add_input(stream, Pipeline())
         summary = PathSummary.feedback(scope.width, step)
-        builder.connect(input, self._output, summary, feedback=True)
+        builder.connect(input, self._output, summary)
         last = scope.width - 1
         tee = self._output.tee
 

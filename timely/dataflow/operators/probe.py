@@ -9,6 +9,7 @@ from timely.dataflow.inline import derived
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.antichain import Antichain
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -54,7 +55,7 @@ class Probe:
         """Return, for people, who holds this frontier back at `time` (at any time when not given)."""
         from timely.dataflow.explain import explain
 
-        return explain(self._dataflow, self.location, None if time is None else self._time(time))
+        return explain(self._dataflow, self.location, (LIMIT,) * self._width if time is None else self._time(time))
 
     def _time(self, time: int | Sequence[int]) -> Time:
         given = (time,) if isinstance(time, int) else tuple(time)
