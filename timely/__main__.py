@@ -1,0 +1,8 @@
+"""`python -m timely` is the command `timely`."""
+
+import sys
+
+from timely.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The command `timely`: run a script on several processes, and make keys for clusters of several machines."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from timely.config import Config
+from timely.errors import ConfigError, TimelyError
+from timely.launched import run_target
+
+_USAGE_ERROR = 2
+
+_RUN_EXAMPLES = """\
+examples:
+  timely run script.py                     one worker in one process, like 'python script.py'
+  timely run -w 2 script.py                two workers, as threads of one process
+  timely run -n 2 script.py --size 10      two processes on this machine; '--size 10' goes to the script
+  timely run -n 2 -m package.module        a module instead of a script
+
+several machines: write a file with one HOST:PORT a line, make keys once and copy both to every machine, then
+  timely keys ~/cluster
+  timely run --hostfile hosts --process 0 --curve ~/cluster script.py      on the first machine
+  timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
+
+All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
+exit status is that of the command. Other settings come from the environment: TIMELY_PROGRESS (demand or eager),
+TIMELY_QUEUE_BYTES, TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_GENERATION.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with `arguments` (those of the process by default); return its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.action(options)
+    except TimelyError as error:
+        print(f"timely: {error}", file=sys.stderr)
+        return _USAGE_ERROR if isinstance(error, ConfigError) else 1
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="timely", description="Run timely and differential dataflow programs.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    run = commands.add_parser(
+        "run",
+        help="run a script on one or more processes",
+        description="Run a script on one or more processes.",
+        epilog=_RUN_EXAMPLES,
+        usage="timely run [-n PROCESSES] [-w WORKERS] [--hostfile FILE --process INDEX [--curve DIR]]\n"
+        "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    run.add_argument("-n", "--processes", type=int, help="number of processes (default 1, or as many as hosts)")
+    run.add_argument("-w", "--workers", type=int, help="worker threads in each process (default 1)")
+    run.add_argument("--hostfile", metavar="FILE", help="where the processes are: HOST:PORT a line, # comments")
+    run.add_argument("--process", type=int, metavar="INDEX", help="which line of the host file this machine is, from 0")
+    run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
+    run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, and pass it what follows")
+    run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
+    run.set_defaults(action=_run)
+    keys = commands.add_parser(
+        "keys",
+        help="make keys for a cluster of several machines",
+        description="Make the keys with which processes on several machines recognise each other. Copy DIR to all of "
+        "them, in secret: who has it can take part.",
+    )
+    keys.add_argument("directory", metavar="DIR")
+    keys.set_defaults(action=_keys)
+    return parser
+
+
+def _keys(options: argparse.Namespace) -> int:
+    from timely.communication.curve import make_keys
+
+    print(make_keys(options.directory))
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    is_module = options.module is not None
+    target = options.module if is_module else options.script
+    _check_target(target, is_module)
+    config = _config(options)
+    if config.processes > 1 and options.hostfile is None:
+        from timely.launcher import launch
+
+        return launch(config, ["-m", "timely.launched", *(["-m"] if is_module else []), *target])
+    os.environ.update(config.to_environ())
+    return run_target(target, is_module)
+
+
+def _config(options: argparse.Namespace) -> Config:
+    """Return the cluster the options ask for; what they leave open comes from the environment."""
+    base = Config.from_environ()
+    if options.curve is not None:
+        base = replace(base, curve_dir=options.curve)
+    if options.hostfile is None:
+        if options.process is not None:
+            raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")
+        base = replace(base, processes=1, process=0, addresses=())
+    elif options.process is None:
+        raise ConfigError("--hostfile needs --process INDEX: which line of the file is this machine, from 0?")
+    return base.with_options(options.processes, options.workers, options.process, options.hostfile)
+
+
+def _check_target(target: list[str], is_module: bool) -> None:
+    """Raise `ConfigError` unless there is something to run."""
+    if not target:
+        raise ConfigError("nothing to run: give a script, or -m and a module ('timely run --help' shows examples)")
+    name = target[0]
+    if is_module:
+        sys.path.insert(0, os.getcwd())
+        try:
+            missing = importlib.util.find_spec(name) is None
+        except (ImportError, ValueError):
+            missing = True
+        finally:
+            del sys.path[0]
+        if missing:
+            raise ConfigError(f"no module named {name!r} (looked in {os.getcwd()} and in what is installed)")
+        return
+    try:
+        with open(name, "rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(f"cannot read script {name}: {error.strerror}") from None

@@ -1,0 +1,170 @@
+"""Run a program on the workers of this process.
+
+The program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, the
+worker keeps stepping until its dataflows are complete, then says goodbye and waits for the farewells of its peers, so
+that no process leaves while another needs it.
+
+A process with one worker runs it in the calling thread. With several, each has a thread and the caller waits; Ctrl-C
+reaches all of them. When any worker anywhere raises, all others end with `PeerFailed`; the process where it happened
+raises the error itself.
+
+>>> execute_directly(lambda worker: (worker.index, worker.peers))
+(0, 1)
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, TypeVar
+
+from timely.communication.allocator import Allocator, broadcast
+from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.thread import thread_allocators
+from timely.config import Config
+from timely.errors import PeerFailed, ShapeError
+from timely.failure import describe, install_hook
+
+if TYPE_CHECKING:
+    from timely.worker import Worker
+
+Result = TypeVar("Result")
+
+GRACE_SECONDS = 3.0
+"""How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
+
+_runs = count()
+
+
+def execute(build: Callable[[Worker], Result], config: Config | None = None) -> list[Result]:
+    """Run `build` on every worker of this process and return what it returned, in order of the workers.
+
+    Without a configuration the environment decides, which `timely run` sets; with nothing set there is one worker. The
+    processes of a cluster must call this equally often.
+
+    >>> execute(lambda worker: worker.index, Config(workers=3))
+    [0, 1, 2]
+    """
+    install_hook()
+    settled = Config.from_environ() if config is None else config
+    settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
+    allocators = local_allocators(settled)
+    if len(allocators) == 1:
+        return [run(allocators[0], build, settled)]
+    return _run_threads(allocators, build, settled)
+
+
+def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
+    """Run `build` as the options `-w`, `-n`, `-p` and `-h` among `arguments` say. See `Config.from_args`."""
+    config, _ = Config.from_args(arguments)
+    return execute(build, config)
+
+
+def execute_directly(build: Callable[[Worker], Result]) -> Result:
+    """Run `build` on one worker in this thread, whatever the environment says, and return what it returned."""
+    return execute(build, Config())[0]
+
+
+def local_allocators(config: Config) -> Sequence[Allocator]:
+    """Return an allocator for each worker of this process."""
+    if config.processes == 1:
+        return thread_allocators(config.workers, config.queue_bytes)
+    from timely.communication.sockets import socket_allocators
+
+    return socket_allocators(config)
+
+
+def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config) -> Result:
+    """Run one worker to its end, in this thread. Its peers learn how it ended in any case."""
+    from timely.worker import Worker
+
+    worker = Worker(allocator, config)
+    try:
+        allocator.connect()
+        result = build(worker)
+        while worker.step_or_park():
+            pass
+        _part(allocator, worker._built)
+        return result
+    except PeerFailed:
+        raise
+    except BaseException as error:
+        # The cause is `error`; whatever prevents telling the peers must not hide it.
+        with suppress(Exception):
+            broadcast(allocator, Failure(allocator.index, describe(error)))
+        raise
+    finally:
+        worker.close()
+        allocator.close()
+
+
+def _part(allocator: Allocator, built: int) -> None:
+    """Say goodbye to all peers and wait until all have, so that nobody's messages are cut off.
+
+    A peer that has built more dataflows will never complete them without this worker, so that is an error here.
+    """
+    broadcast(allocator, Goodbye(allocator.index, built))
+    while True:
+        for sender, message in allocator.receive():
+            if isinstance(message, (Data, Progress, Shape)) and message.dataflow >= built:
+                raise _more_dataflows(allocator.index, built, sender, message.dataflow + 1)
+        if len(allocator.farewells) == allocator.peers - 1:
+            break
+        allocator.park(None)
+    for peer, goodbye in allocator.farewells.items():
+        if goodbye.dataflows > built:
+            raise _more_dataflows(allocator.index, built, peer, goodbye.dataflows)
+
+
+def _more_dataflows(index: int, built: int, peer: int, theirs: int) -> ShapeError:
+    return ShapeError(
+        f"worker {index} ended after building {built} dataflows, but worker {peer} built {theirs}; every worker must "
+        "build the same dataflows in the same order"
+    )
+
+
+Outcome = tuple[int, Result | None, BaseException | None]
+
+
+def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Result], config: Config) -> list[Result]:
+    ended: SimpleQueue[Outcome[Result]] = SimpleQueue()
+
+    def body(position: int) -> None:
+        try:
+            ended.put((position, run(allocators[position], build, config), None))
+        except BaseException as error:
+            ended.put((position, None, error))
+
+    for position, allocator in enumerate(allocators):
+        Thread(target=body, args=(position,), name=f"timely worker {allocator.index}", daemon=True).start()
+    outcomes: list[Outcome[Result]] = []
+    try:
+        _collect(ended, outcomes, len(allocators))
+    except BaseException:
+        for allocator in allocators:
+            allocator.interrupt()
+        _collect(ended, outcomes, len(allocators), clock.monotonic() + GRACE_SECONDS)
+        raise
+    errors = [error for _, _, error in outcomes if error is not None]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, PeerFailed)), errors[0])
+    return [result for _, result, _ in sorted(outcomes, key=lambda outcome: outcome[0])]  # type: ignore[misc]
+
+
+def _collect(
+    ended: SimpleQueue[Outcome[Result]], outcomes: list[Outcome[Result]], expected: int, deadline: float | None = None
+) -> None:
+    """Wait for the threads; from the first error on, or with a deadline, not for ever."""
+    while len(outcomes) < expected:
+        try:
+            outcome = ended.get(timeout=None if deadline is None else max(0.0, deadline - clock.monotonic()))
+        except Empty:
+            return
+        outcomes.append(outcome)
+        if outcome[2] is not None and deadline is None:
+            deadline = clock.monotonic() + GRACE_SECONDS

@@ -1,0 +1,92 @@
+"""How a failed run looks to the person who started it.
+
+An error of this library that nobody catches ends the script with its message and the user's own lines, not with a
+traceback through our internals. A worker that ends only because another one failed stays in the background: it exits
+with status `PEER_FAILED`, and under `timely run` it leaves its message with the launcher, which shows it only if no
+process has a cause of its own to tell.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from timely.errors import PeerFailed, TimelyError
+from timely.origin import is_ours, raised_at
+
+PEER_FAILED = 3
+"""Exit status of a process that ends because a peer failed or is gone."""
+
+REPORT_VARIABLE = "TIMELY_REPORT"
+"""Names the file where such a process leaves its message, instead of printing it."""
+
+_SHOWN_FRAMES = 4
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+
+
+def describe(error: BaseException) -> str:
+    """Return an error in a line, for the workers that end because of it."""
+    if isinstance(error, TimelyError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    origin = raised_at(error.__traceback__)
+    where = f" ({origin})" if origin is not None else ""
+    return f"{''.join(traceback.format_exception_only(error)).strip()}{where}"
+
+
+def message(error: TimelyError) -> str:
+    """Return what is printed about an uncaught error: what it says, then the user's lines it came from."""
+    lines = [f"timely: {error}"]
+    raised = error.__cause__ if error.__cause__ is not None else error
+    for frame in user_frames(raised.__traceback__)[-_SHOWN_FRAMES:]:
+        lines.append(f"  {frame.filename}:{frame.lineno}, in {frame.name}")
+        if frame.line:
+            lines.append(f"    {frame.line}")
+    return "\n".join(lines)
+
+
+def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
+    """Return the frames of a traceback that are neither ours nor of anything installed."""
+    return [
+        frame
+        for frame in traceback.extract_tb(trace)
+        if not is_ours(frame.filename) and not frame.filename.startswith(("<frozen", *_INSTALLED))
+    ]
+
+
+def install_hook() -> None:
+    """Let uncaught errors of this library end the program as described above; leave all others to the former hook."""
+    if not isinstance(sys.excepthook, UncaughtHook):
+        sys.excepthook = UncaughtHook(sys.excepthook)
+
+
+class UncaughtHook:
+    """A `sys.excepthook` for errors of this library, in front of another hook."""
+
+    def __init__(self, former: Hook) -> None:
+        self._former = former
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, PeerFailed):
+            self._leave(error)
+        elif isinstance(error, TimelyError):
+            print(message(error), file=sys.stderr)
+        else:
+            self._former(kind, error, trace)
+
+    def _leave(self, error: PeerFailed) -> None:
+        report = os.environ.get(REPORT_VARIABLE)
+        if report:
+            Path(report).write_text(str(error))
+        else:
+            print(f"timely: {error}", file=sys.stderr)
+        if not hasattr(sys, "ps1") and not sys.flags.interactive:
+            raise SystemExit(PEER_FAILED)

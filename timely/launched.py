@@ -1,0 +1,130 @@
+"""Run the user's script as the main program, in a process that `timely run` looks after.
+
+`python -m timely.launched SCRIPT ARGS...` is what the launcher starts. Signals are blocked until their handlers
+stand, so that Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the
+launcher passes it on, so a second one that follows at once is taken for the same.
+
+The launcher holds the other end of the pipe `TIMELY_LIFELINE`; when that closes, the launcher is dead, and this process
+ends too.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import signal
+import sys
+import time as clock
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from types import FrameType, ModuleType, TracebackType
+
+from timely.failure import install_hook
+from timely.origin import is_ours
+
+LIFELINE_VARIABLE = "TIMELY_LIFELINE"
+INTERRUPTED = 128 + signal.SIGINT
+_SAME_INTERRUPT_SECONDS = 1.0
+_ORPHAN_SECONDS = 3.0
+
+
+def run_target(target: list[str], is_module: bool) -> int:
+    """Run a script or module, with its arguments, as `python` would; return the exit status.
+
+    `target` is the path or module name and then the arguments. `SystemExit` goes through.
+    """
+    sys.argv = list(target)
+    install_hook()
+    try:
+        _run_module(target[0]) if is_module else _run_script(target[0])
+    except SystemExit:
+        raise
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:
+        error.__traceback__ = _from_user_code(error.__traceback__)
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def _run_script(path: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = str(Path(path).resolve().parent)
+    with io.open_code(path) as file:
+        code = compile(file.read(), path, "exec")
+    module = ModuleType("__main__")
+    module.__file__ = path
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _run_module(name: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames through which the script was started."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not is_ours(file) and not file.startswith("<frozen runpy"):
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def handle_signals() -> None:
+    """Let SIGINT raise `KeyboardInterrupt` once, and SIGTERM end the program in order."""
+    signal.signal(signal.SIGINT, _interrupt_once())
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+
+
+def _interrupt_once() -> Callable[[int, FrameType | None], None]:
+    last = -_SAME_INTERRUPT_SECONDS
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        nonlocal last
+        now = clock.monotonic()
+        repeated = now < last + _SAME_INTERRUPT_SECONDS
+        last = now
+        if not repeated:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    signal.signal(signum, signal.SIG_IGN)  # ending already
+    raise SystemExit(128 + signum)
+
+
+def watch_lifeline(descriptor: int) -> None:
+    """End this process when the other end of the pipe is closed."""
+
+    def watch() -> None:
+        os.read(descriptor, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        clock.sleep(_ORPHAN_SECONDS)
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=watch, name="timely lifeline", daemon=True).start()
+
+
+def main() -> int:
+    """Run what the launcher asks for in `sys.argv`."""
+    try:
+        watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)))
+        handle_signals()
+        is_module = sys.argv[1] == "-m"
+        return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,306 @@
+"""Start the processes of a cluster on this machine, show what they print, and end them together.
+
+The launcher is one loop over the children's output, their exits and its own signals. The first child that fails ends
+the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends with
+`PEER_FAILED` is an echo: its peer is the one to tell, so the launcher waits a moment for that one.
+
+Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
+the launcher itself is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time as clock
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+from uuid import uuid4
+
+from timely.config import Config, check_address
+from timely.errors import ConfigError, TransportError
+from timely.failure import PEER_FAILED, REPORT_VARIABLE
+from timely.launched import LIFELINE_VARIABLE
+
+GRACE_SECONDS = 3.0
+ECHO_SECONDS = 2.0
+TERMINATE_SECONDS = 1.0
+DRAIN_SECONDS = 0.5
+PARTIAL_SECONDS = 0.1
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LINE = re.compile(rb"([^\r\n]*)(\r?\n|\r(?=[^\n]))")
+_LONGEST_LINE = 1 << 16
+
+
+class Terminal:
+    """An output of the launcher that the children share. `unfinished` is whose text stands on the current line."""
+
+    def __init__(self, output: IO[bytes]) -> None:
+        self._output = output
+        self._moves = output.isatty()
+        self.unfinished: Lines | None = None
+        self.broken = False
+
+    def write(self, lines: Lines, text: bytes, end: bytes) -> None:
+        """Write text of a child. A line ended by a carriage return may be overwritten, but only on a terminal."""
+        overwrites = end == b"\r" and self._moves
+        start = b"" if self.unfinished is lines else lines.prefix
+        if overwrites:
+            start = b"\r" + lines.prefix
+        if self.unfinished not in (None, lines):
+            start = b"\n" + start
+        self.unfinished = lines if not end or overwrites else None
+        if not text and lines.overwriting and not self._moves:
+            start = end = b""  # the line is finished already
+        lines.overwriting = end == b"\r"
+        try:
+            self._output.write(start + text + (b"\x1b[K" if overwrites else b"\n" if end else b""))
+            self._output.flush()
+        except BrokenPipeError:
+            self.broken = True
+
+
+class Lines:
+    """One output of one child, cut into lines, each with the child's prefix."""
+
+    def __init__(self, prefix: bytes, source: IO[bytes], terminal: Terminal) -> None:
+        self.prefix = prefix
+        self.source = source
+        self.overwriting = False
+        self._terminal = terminal
+        self._rest = b""
+        self._since = 0.0
+
+    def feed(self, data: bytes, now: float) -> None:
+        """Take in what the child wrote; write the complete lines."""
+        self._rest += data
+        self._since = now
+        position = 0
+        for match in _LINE.finditer(self._rest):
+            text, end = match.groups()
+            position = match.end()
+            if text or end != b"\r":
+                self._terminal.write(self, text, b"\r" if end == b"\r" else b"\n")
+        self._rest = self._rest[position:]
+        if len(self._rest) > _LONGEST_LINE:
+            self.release(now, 0.0)
+
+    def release(self, now: float, patience: float = PARTIAL_SECONDS) -> None:
+        """Write an unfinished line (a prompt, a progress line) that has stood for a moment."""
+        if self._rest.strip(b"\r") and now >= self._since + patience:
+            overwritten = self._rest[:1] == b"\r" or self._rest[-1:] == b"\r"
+            self._terminal.write(self, self._rest.strip(b"\r"), b"\r" if overwritten else b"")
+            self._rest = b""
+
+
+class Child:
+    """A process of the cluster."""
+
+    def __init__(self, index: int, process: subprocess.Popen[bytes], report: Path) -> None:
+        self.index = index
+        self.process = process
+        self.report = report
+        self.status: int | None = None
+
+    def send(self, signum: int) -> None:
+        """Send a signal, unless the child has ended."""
+        if self.status is None:
+            self.process.send_signal(signum)
+
+
+class Launcher:
+    """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets."""
+
+    def __init__(self, config: Config, arguments: Sequence[str], directory: Path) -> None:
+        self._config = config
+        self._arguments = arguments
+        self._directory = directory
+        self._children: list[Child] = []
+        self._lines: list[Lines] = []
+        self._selector = selectors.DefaultSelector()
+        self._outputs = (Terminal(sys.stdout.buffer), Terminal(sys.stderr.buffer))
+        self._status: int | None = None
+        self._echo: tuple[Child, float] | None = None
+        self._deadlines: list[tuple[float, int]] = []
+
+    def run(self) -> int:
+        """Start the children and look after them until all have ended; return the exit status."""
+        sys.stdout.flush()
+        ear, hand = socket.socketpair()
+        hand.setblocking(False)
+        ear.setblocking(False)
+        former = {signum: signal.signal(signum, _note) for signum in (*_FORWARDED, signal.SIGCHLD)}
+        waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
+        self._selector.register(ear, selectors.EVENT_READ)
+        try:
+            self._start()
+            while any(child.status is None for child in self._children):
+                self._turn(ear)
+            self._drain(ear)
+        finally:
+            for child in self._children:
+                child.send(signal.SIGKILL)
+                child.process.wait()
+            signal.set_wakeup_fd(waker)
+            for signum, handler in former.items():
+                signal.signal(signum, handler)
+            self._selector.close()
+            ear.close()
+            hand.close()
+        return self._status or 0
+
+    def _start(self) -> None:
+        # Blocked signals are inherited: a child takes them when it is ready to end in order.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED[:2])
+        try:
+            lifeline, self._held = os.pipe()
+            for index in range(self._config.processes):
+                self._start_child(index, lifeline)
+            os.close(lifeline)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED[:2])
+
+    def _start_child(self, index: int, lifeline: int) -> None:
+        report = self._directory / f"report.{index}"
+        environ = os.environ | replace(self._config, process=index).to_environ()
+        environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen(
+            [sys.executable, *self._arguments],
+            env=environ,
+            stdin=None if index == 0 else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(lifeline,),
+        )
+        self._children.append(Child(index, process, report))
+        for source, terminal in zip((process.stdout, process.stderr), self._outputs):
+            assert source is not None
+            lines = Lines(b"[%d] " % index, source, terminal)
+            self._lines.append(lines)
+            self._selector.register(source, selectors.EVENT_READ, lines)
+
+    def _turn(self, ear: socket.socket) -> None:
+        """Wait for something to happen, and act on it."""
+        self._read(ear, 0.1)
+        now = clock.monotonic()
+        for child in self._children:
+            if child.status is None and child.process.poll() is not None:
+                child.status = child.process.returncode
+                self._ended(child, now)
+        if self._echo is not None and now >= self._echo[1]:
+            self._fail(self._echo[0], now)
+        for deadline in [deadline for deadline in self._deadlines if now >= deadline[0]]:
+            self._deadlines.remove(deadline)
+            self._signal_all(deadline[1])
+
+    def _read(self, ear: socket.socket, timeout: float) -> None:
+        for key, _ in self._selector.select(timeout):
+            if key.fileobj is ear:
+                for signum in ear.recv(256):
+                    if signum in _FORWARDED:
+                        self._signalled(signum)
+                continue
+            data = os.read(key.fd, 1 << 16)
+            if data:
+                key.data.feed(data, clock.monotonic())
+            else:
+                key.data.release(clock.monotonic(), 0.0)
+                self._selector.unregister(key.fileobj)
+                key.data.source.close()
+        now = clock.monotonic()
+        for lines in self._lines:
+            lines.release(now)
+        if any(terminal.broken for terminal in self._outputs) and self._status is None:
+            self._signalled(signal.SIGPIPE)
+
+    def _drain(self, ear: socket.socket) -> None:
+        """Read what the children left in their pipes; whatever else holds these open is not waited for."""
+        end = clock.monotonic() + DRAIN_SECONDS
+        while len(self._selector.get_map()) > 1 and clock.monotonic() < end:
+            self._read(ear, 0.05)
+        if self._status is None and self._echo is not None:
+            self._fail(self._echo[0], end)
+        os.close(self._held)
+
+    def _ended(self, child: Child, now: float) -> None:
+        if child.status == 0 or self._status is not None:
+            return
+        if child.status == PEER_FAILED:
+            self._echo = self._echo or (child, now + ECHO_SECONDS)
+        else:
+            self._fail(child, now)
+
+    def _fail(self, child: Child, now: float) -> None:
+        """Make this child's failure the outcome, and end the others."""
+        assert child.status is not None
+        self._echo = None
+        self._status = child.status if child.status > 0 else 128 - child.status
+        self._say(self._explain(child, child.status))
+        self._signal_all(signal.SIGTERM)
+        self._deadlines = [(now + GRACE_SECONDS, signal.SIGKILL)]
+
+    def _explain(self, child: Child, status: int) -> str:
+        if status < 0:
+            return f"process {child.index} was killed by {signal.Signals(-status).name}"
+        if status == PEER_FAILED and child.report.exists():
+            return f"process {child.index}: {child.report.read_text()}"
+        return f"process {child.index} ended with status {status}"
+
+    def _signalled(self, signum: int) -> None:
+        """Pass a signal on to the children, and see that they heed it."""
+        now = clock.monotonic()
+        if self._status is None:
+            self._status = 128 + signum
+        self._signal_all(signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM)
+        if not self._deadlines:
+            self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGTERM), (now + GRACE_SECONDS, signal.SIGKILL)]
+
+    def _signal_all(self, signum: int) -> None:
+        for child in self._children:
+            child.send(signum)
+
+    def _say(self, text: str) -> None:
+        """Print a line of the launcher's own, after what the children have printed so far."""
+        note = Lines(b"", sys.stderr.buffer, self._outputs[1])
+        self._outputs[1].write(note, f"timely: {text}".encode(), b"\n")
+
+
+def _note(signum: int, frame: object) -> None:
+    """Do nothing: the number of the signal is read from the wakeup socket."""
+
+
+def launch(config: Config, arguments: Sequence[str]) -> int:
+    """Run the children that `config.processes` asks for on this machine; return the exit status.
+
+    Their sockets are in a directory that only this user can enter, removed at the end.
+    """
+    directory = _private_directory(config.workers)
+    try:
+        addresses = tuple(f"ipc://{directory}/{index}" for index in range(config.processes))
+        local = replace(config, addresses=addresses, generation=uuid4().hex[:16], process=0)
+        return Launcher(local, arguments, directory).run()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _private_directory(workers: int) -> Path:
+    """Return a new directory with a name short enough for socket paths in it."""
+    try:
+        directory = Path(tempfile.mkdtemp(prefix="timely-"))
+        try:
+            check_address(f"ipc://{directory}/0000", workers, protected=False)
+        except ConfigError:
+            directory.rmdir()
+            directory = Path(tempfile.mkdtemp(prefix="timely-", dir="/tmp"))
+    except OSError as error:
+        raise TransportError(f"cannot make a directory for sockets: {error.strerror}: {error.filename}") from None
+    return directory
