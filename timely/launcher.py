@@ -11,7 +11,6 @@ the launcher itself is killed.
 from __future__ import annotations
 
 import os
-import re
 import selectors
 import shutil
 import signal
@@ -23,83 +22,19 @@ import time as clock
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 from uuid import uuid4
 
 from timely.config import Config, check_address
 from timely.errors import ConfigError, TransportError
 from timely.failure import PEER_FAILED, REPORT_VARIABLE
 from timely.launched import LIFELINE_VARIABLE
+from timely.terminal import Lines, Terminal
 
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = 2.0
 TERMINATE_SECONDS = 1.0
 DRAIN_SECONDS = 0.5
-PARTIAL_SECONDS = 0.1
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LINE = re.compile(rb"([^\r\n]*)(\r?\n|\r(?=[^\n]))")
-_LONGEST_LINE = 1 << 16
-
-
-class Terminal:
-    """An output of the launcher that the children share. `unfinished` is whose text stands on the current line."""
-
-    def __init__(self, output: IO[bytes]) -> None:
-        self._output = output
-        self._moves = output.isatty()
-        self.unfinished: Lines | None = None
-        self.broken = False
-
-    def write(self, lines: Lines, text: bytes, end: bytes) -> None:
-        """Write text of a child. A line ended by a carriage return may be overwritten, but only on a terminal."""
-        overwrites = end == b"\r" and self._moves
-        start = b"" if self.unfinished is lines else lines.prefix
-        if overwrites:
-            start = b"\r" + lines.prefix
-        if self.unfinished not in (None, lines):
-            start = b"\n" + start
-        self.unfinished = lines if not end or overwrites else None
-        if not text and lines.overwriting and not self._moves:
-            start = end = b""  # the line is finished already
-        lines.overwriting = end == b"\r"
-        try:
-            self._output.write(start + text + (b"\x1b[K" if overwrites else b"\n" if end else b""))
-            self._output.flush()
-        except BrokenPipeError:
-            self.broken = True
-
-
-class Lines:
-    """One output of one child, cut into lines, each with the child's prefix."""
-
-    def __init__(self, prefix: bytes, source: IO[bytes], terminal: Terminal) -> None:
-        self.prefix = prefix
-        self.source = source
-        self.overwriting = False
-        self._terminal = terminal
-        self._rest = b""
-        self._since = 0.0
-
-    def feed(self, data: bytes, now: float) -> None:
-        """Take in what the child wrote; write the complete lines."""
-        self._rest += data
-        self._since = now
-        position = 0
-        for match in _LINE.finditer(self._rest):
-            text, end = match.groups()
-            position = match.end()
-            if text or end != b"\r":
-                self._terminal.write(self, text, b"\r" if end == b"\r" else b"\n")
-        self._rest = self._rest[position:]
-        if len(self._rest) > _LONGEST_LINE:
-            self.release(now, 0.0)
-
-    def release(self, now: float, patience: float = PARTIAL_SECONDS) -> None:
-        """Write an unfinished line (a prompt, a progress line) that has stood for a moment."""
-        if self._rest.strip(b"\r") and now >= self._since + patience:
-            overwritten = self._rest[:1] == b"\r" or self._rest[-1:] == b"\r"
-            self._terminal.write(self, self._rest.strip(b"\r"), b"\r" if overwritten else b"")
-            self._rest = b""
 
 
 class Child:
@@ -184,43 +119,50 @@ class Launcher:
         self._children.append(Child(index, process, report))
         for source, terminal in zip((process.stdout, process.stderr), self._outputs):
             assert source is not None
-            lines = Lines(b"[%d] " % index, source, terminal)
+            lines = Lines(b"[%d] " % index, terminal)
             self._lines.append(lines)
-            self._selector.register(source, selectors.EVENT_READ, lines)
+            self._selector.register(source, selectors.EVENT_READ, (lines, source))
 
     def _turn(self, ear: socket.socket) -> None:
         """Wait for something to happen, and act on it."""
         self._read(ear, 0.1)
         now = clock.monotonic()
-        for child in self._children:
-            if child.status is None and child.process.poll() is not None:
-                child.status = child.process.returncode
-                self._ended(child, now)
+        ended = [child for child in self._children if child.status is None and child.process.poll() is not None]
+        for child in ended:
+            child.status = child.process.returncode
+        while ended and self._read(ear, 0.0) and clock.monotonic() < now + DRAIN_SECONDS:
+            pass  # what a child said comes before what is said about it
+        for child in ended:
+            self._ended(child, now)
         if self._echo is not None and now >= self._echo[1]:
             self._fail(self._echo[0], now)
         for deadline in [deadline for deadline in self._deadlines if now >= deadline[0]]:
             self._deadlines.remove(deadline)
             self._signal_all(deadline[1])
 
-    def _read(self, ear: socket.socket, timeout: float) -> None:
-        for key, _ in self._selector.select(timeout):
+    def _read(self, ear: socket.socket, timeout: float) -> bool:
+        """Take in output and signals; return whether there were any."""
+        ready = self._selector.select(timeout)
+        for key, _ in ready:
             if key.fileobj is ear:
                 for signum in ear.recv(256):
                     if signum in _FORWARDED:
                         self._signalled(signum)
                 continue
+            lines, source = key.data
             data = os.read(key.fd, 1 << 16)
             if data:
-                key.data.feed(data, clock.monotonic())
+                lines.feed(data, clock.monotonic())
             else:
-                key.data.release(clock.monotonic(), 0.0)
-                self._selector.unregister(key.fileobj)
-                key.data.source.close()
+                lines.release(clock.monotonic(), 0.0)
+                self._selector.unregister(source)
+                source.close()
         now = clock.monotonic()
         for lines in self._lines:
             lines.release(now)
         if any(terminal.broken for terminal in self._outputs) and self._status is None:
             self._signalled(signal.SIGPIPE)
+        return bool(ready)
 
     def _drain(self, ear: socket.socket) -> None:
         """Read what the children left in their pipes; whatever else holds these open is not waited for."""
@@ -270,8 +212,7 @@ class Launcher:
 
     def _say(self, text: str) -> None:
         """Print a line of the launcher's own, after what the children have printed so far."""
-        note = Lines(b"", sys.stderr.buffer, self._outputs[1])
-        self._outputs[1].write(note, f"timely: {text}".encode(), b"\n")
+        self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode())
 
 
 def _note(signum: int, frame: object) -> None:

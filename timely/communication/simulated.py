@@ -1,0 +1,132 @@
+"""A network in one thread, for tests: a seeded choice decides what arrives next.
+
+What is sent stays in flight until `deliver_one` moves the oldest message of one pair of workers, chosen at random, to
+its receiver. So messages of a pair keep their order, and those of different pairs come in any order and arbitrarily
+late: all that real networks may do, and the same again for the same seed.
+
+>>> network = SimulatedNetwork(peers=2, seed=7)
+>>> first, second = network.allocators
+>>> first.send(1, Progress(0, ((3, (0,), 1),)))
+>>> second.receive(), network.pending
+([], 1)
+>>> network.deliver_one()
+True
+>>> second.receive()
+[(0, Progress(dataflow=0, changes=((3, (0,), 1),)))]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+
+from timely.communication.allocator import Statistics, admit
+from timely.communication.message import Data, Failure, Goodbye, Message, Progress, weight
+from timely.errors import StalledError
+
+
+class SimulatedNetwork:
+    """The allocators of `peers` workers and what is in flight between them."""
+
+    def __init__(self, peers: int, seed: int, queue_bytes: int = 64 << 20) -> None:
+        self.allocators = [SimulatedAllocator(self, index, peers, queue_bytes) for index in range(peers)]
+        self.pending = 0
+        """The number of messages in flight."""
+        self._random = Random(seed)
+        self._flying: dict[tuple[int, int], deque[Message]] = {}
+        self._pairs: list[tuple[int, int]] = []  # those with something in flight
+
+    def deliver_one(self) -> bool:
+        """Let one message arrive; return whether there was any."""
+        pairs = self._pairs
+        if not pairs:
+            return False
+        position = self._random.randrange(len(pairs))
+        sender, receiver = pair = pairs[position]
+        queue = self._flying[pair]
+        self.allocators[receiver].arrived.append((sender, queue.popleft()))
+        if not queue:
+            pairs[position] = pairs[-1]
+            pairs.pop()
+        self.pending -= 1
+        return True
+
+    def fly(self, sender: int, receiver: int, message: Message) -> None:
+        """Take a message on its way."""
+        pair = sender, receiver
+        queue = self._flying.setdefault(pair, deque())
+        if not queue:
+            self._pairs.append(pair)
+        queue.append(message)
+        self.pending += 1
+
+
+class SimulatedAllocator:
+    """A worker's end of a `SimulatedNetwork`. See `Allocator`."""
+
+    def __init__(self, network: SimulatedNetwork, index: int, peers: int, queue_bytes: int) -> None:
+        self.index = index
+        self.peers = peers
+        self.process = 0
+        self.farewells: dict[int, Goodbye] = {}
+        self.arrived: list[tuple[int, Message]] = []
+        self.backlog = 0
+        self._network = network
+        self._queue_bytes = queue_bytes
+        self._woken = False
+        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = 0
+
+    def connect(self) -> None:
+        """Return at once: everybody is there."""
+
+    def send(self, peer: int, message: Message) -> None:
+        size = weight(message)
+        self.backlog += size
+        self._messages_sent += 1
+        if type(message) is Data:
+            self._data_bytes += size
+        elif type(message) is Progress:
+            self._progress_bytes += size
+        self._network.fly(self.index, peer, message)
+
+    def receive(self) -> list[tuple[int, Message]]:
+        arrived, self.arrived = self.arrived, []
+        for sender, message in arrived:
+            self._network.allocators[sender].backlog -= weight(message)
+        self._messages_received += len(arrived)
+        return admit(self.index, arrived, self.farewells)
+
+    def park(self, timeout: float | None) -> None:
+        """Let one message of the network arrive, here or elsewhere.
+
+        Raises `StalledError` where a real worker would sleep for ever.
+        """
+        if self.arrived or self._woken or self._network.deliver_one() or timeout is not None:
+            self._woken = False
+            return
+        raise StalledError(f"worker {self.index} sleeps for ever: nothing is in flight")
+
+    def wake(self) -> None:
+        self._woken = True
+
+    def interrupt(self) -> None:
+        failure = Failure(self.index, "interrupted")
+        self.backlog += weight(failure)
+        self.arrived.append((self.index, failure))
+
+    @property
+    def congested(self) -> bool:
+        return self.backlog > self._queue_bytes
+
+    def statistics(self) -> Statistics:
+        return Statistics(
+            self._messages_sent,
+            self._messages_received,
+            self._data_bytes,
+            self._progress_bytes,
+            0,
+            self.backlog,
+        )
+
+    def close(self) -> None:
+        """Nothing to let go of."""

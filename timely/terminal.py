@@ -1,0 +1,99 @@
+"""Show the output of several processes on one terminal, each line with its process's prefix.
+
+Lines are kept whole: what a process has not finished is held back for a moment, in case the rest comes. A prompt or a
+progress line (text after a carriage return) then shows up unfinished; when another process writes meanwhile, that goes
+on a new line. A carriage return lets a line be overwritten on a terminal, and starts a new one in a file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import IO
+
+PARTIAL_SECONDS = 0.1
+_LONGEST_HELD = 1 << 16
+_PIECES = re.compile(rb"[^\r\n]+|\r?\n|\r(?=[^\n])")
+_LAST_END = re.compile(rb".*(\n|\r(?=[^\n]))", re.DOTALL)
+
+
+class Terminal:
+    """An output that several `Lines` share. `unfinished` is whose text stands on the current line."""
+
+    def __init__(self, output: IO[bytes]) -> None:
+        self._output = output
+        self._overwrites = output.isatty()
+        self._unfinished: Lines | None = None
+        self.broken = False
+
+    def write(self, lines: Lines, text: bytes) -> None:
+        """Write what one process said."""
+        pieces = [self._place(lines, piece) for piece in _PIECES.findall(text)]
+        try:
+            self._output.write(b"".join(pieces))
+            self._output.flush()
+        except BrokenPipeError:
+            self.broken = True
+
+    def _place(self, lines: Lines, piece: bytes) -> bytes:
+        """Return the bytes that make a piece of text, a line's end or a carriage return stand where it belongs."""
+        own = self._unfinished is lines
+        if piece == b"\r":
+            lines.returned = own
+            return b""
+        if piece.endswith(b"\n"):
+            return self._end_line(lines, own)
+        start = b"" if self._unfinished is None else b"\n"
+        if own and not lines.returned:
+            prefix = start = b""
+        else:
+            prefix = lines.prefix
+        if own and lines.returned and self._overwrites:
+            start = b"\r\x1b[K"
+        self._cut(lines)
+        self._unfinished, lines.returned, lines.cut = lines, False, False
+        return start + prefix + piece
+
+    def _end_line(self, lines: Lines, own: bool) -> bytes:
+        if own:
+            self._unfinished = None
+            return b"\n"
+        if lines.cut:
+            lines.cut = False  # the other process's text has ended the line already
+            return b""
+        start = b"" if self._unfinished is None else b"\n"
+        self._cut(lines)
+        self._unfinished = None
+        return start + lines.prefix + b"\n"
+
+    def _cut(self, lines: Lines) -> None:
+        if self._unfinished not in (None, lines):
+            self._unfinished.cut = True
+
+
+class Lines:
+    """One output of one process. `returned`: its line may be overwritten; `cut`: others have ended it."""
+
+    def __init__(self, prefix: bytes, terminal: Terminal) -> None:
+        self.prefix = prefix
+        self.returned = False
+        self.cut = False
+        self._terminal = terminal
+        self._held = b""
+        self._since = 0.0
+
+    def feed(self, data: bytes, now: float) -> None:
+        """Take in what the process wrote; show the lines it has finished."""
+        self._held += data
+        self._since = now
+        complete = _LAST_END.match(self._held)
+        end = len(self._held) if len(self._held) > _LONGEST_HELD else complete.end() if complete else 0
+        if end:
+            self._terminal.write(self, self._held[:end])
+            self._held = self._held[end:]
+
+    def release(self, now: float, patience: float = PARTIAL_SECONDS) -> None:
+        """Show what has been held back for long enough. A carriage return waits for what follows it."""
+        if self._held.strip(b"\r") and now >= self._since + patience:
+            text = self._held.rstrip(b"\r")
+            self._terminal.write(self, text)
+            self._held = self._held[len(text) :]
