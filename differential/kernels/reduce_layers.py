@@ -1,0 +1,175 @@
+"""The rows of one group in every layer of a trace.
+
+A group is what a reduction reduces: all rows of a key, or, for `distinct`, all rows of a (key, value). Groups are
+visited in ascending order, and every layer is sorted the same way, so each layer has a position that only moves
+forward, by galloping: a call that touches few groups of a large layer costs a logarithm of its rows, a call that
+touches all of them a scan.
+
+`stack` copies the tables of batches (new, input, output) into one array of layers, a row each: the eight columns of the
+batch's address and, after them, what the walk remembers of the layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, view
+
+POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
+"""First row not visited; the rows LOW to HIGH of the present group; the layer's first place in the sparse set."""
+
+KEY, VAL, FROM, TO, GROUP_WIDTH = range(5)
+"""The present group: its key, its value (0 when groups are keys) and its pending times FROM to TO."""
+
+NO_BOUND = 2**63 - 1
+_SMALL_TABLE = 64
+
+
+@inner
+def load(address: int, row: int) -> int:
+    """Return item `row` of the column at `address`."""
+    return int(view(address + 8 * row, 1)[0])
+
+
+@inner
+def value_at(layers: Table, layer: int, row: int) -> int:
+    """Return the value of a row."""
+    address = layers[layer, VALS]
+    return load(address, row) if address != 0 else 0
+
+
+@inner
+def diff_at(layers: Table, layer: int, row: int) -> int:
+    """Return the diff of a row."""
+    address = layers[layer, DIFFS]
+    return load(address, row) if address != 0 else 1
+
+
+@inner
+def time_index_at(layers: Table, layer: int, row: int) -> int:
+    """Return the row of the layer's times that a row is at."""
+    address = layers[layer, TIME_INDEX]
+    return load(address, row) if address != 0 else 0
+
+
+@inner
+def stack(delta_table: Table, input_table: Table, output_table: Table) -> Table:
+    """Return the three tables as one array of layers, positioned before the first group."""
+    deltas, inputs, outputs = len(delta_table), len(input_table), len(output_table)
+    layers = np.zeros((deltas + inputs + outputs, LAYER_WIDTH), np.int64)
+    base = 0
+    for layer in range(len(layers)):
+        for which in range(8):
+            if layer < deltas:
+                layers[layer, which] = delta_table[layer, which]
+            elif layer < deltas + inputs:
+                layers[layer, which] = input_table[layer - deltas, which]
+            else:
+                layers[layer, which] = output_table[layer - deltas - inputs, which]
+        layers[layer, BASE] = base
+        base += layers[layer, TIME_ROWS]
+    return layers
+
+
+@inner
+def latest_times(layers: Table, depth: int) -> Table:
+    """Return for each layer a time that all its times are at or before; no useful one when it has many times."""
+    latest = np.empty((len(layers), depth), np.int64)
+    for layer in range(len(layers)):
+        rows = layers[layer, TIME_ROWS]
+        for d in range(depth):
+            highest = load(layers[layer, TIMES], d) if 0 < rows <= _SMALL_TABLE else NO_BOUND
+            if rows <= _SMALL_TABLE:
+                for row in range(1, rows):
+                    highest = max(highest, load(layers[layer, TIMES], row * depth + d))
+            latest[layer, d] = highest
+    return latest
+
+
+@inner
+def _is_before(keys: int, vals: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> bool:
+    """Whether a row comes before the group; with `beyond`, whether it comes before what follows the group."""
+    here = load(keys, row)
+    if here != key:
+        return here < key
+    if not by_value:
+        return beyond
+    value = load(vals, row) if vals != 0 else 0
+    return value < val or (beyond and value == val)
+
+
+@inner
+def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> int:
+    """Return the first row, from `row` on, of the group; with `beyond`, of what follows the group."""
+    rows, keys, vals = layers[layer, ROWS], layers[layer, KEYS], layers[layer, VALS]
+    low = row
+    probe = row
+    step = 1
+    while probe < rows and _is_before(keys, vals, probe, key, val, by_value, beyond):
+        low = probe + 1
+        probe += step
+        step *= 2
+    high = min(probe, rows)
+    while low < high:
+        middle = (low + high) >> 1
+        if _is_before(keys, vals, middle, key, val, by_value, beyond):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner
+def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> int:
+    """Set LOW and HIGH of the layers `first` to `last` to the group's rows; return how many rows that are."""
+    key, val = group[KEY], group[VAL]
+    total = 0
+    for layer in range(first, last):
+        low = layers[layer, POSITION]
+        high = low
+        if low < layers[layer, ROWS]:
+            low = _gallop(layers, layer, low, key, val, by_value, False)
+            high = _gallop(layers, layer, low, key, val, by_value, True)
+        layers[layer, LOW] = low
+        layers[layer, HIGH] = high
+        layers[layer, POSITION] = high
+        total += high - low
+    return total
+
+
+@inner
+def next_group(
+    layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool
+) -> bool:
+    """Move `group` to the smallest group not visited that has new rows or pending times; False when there is none."""
+    found = False
+    key = 0
+    val = 0
+    for layer in range(deltas):
+        row = layers[layer, POSITION]
+        if row < layers[layer, ROWS]:
+            here = load(layers[layer, KEYS], row)
+            value = value_at(layers, layer, row) if by_value else 0
+            if not found or here < key or (here == key and value < val):
+                found = True
+                key = here
+                val = value
+    first = group[TO]
+    if first < len(pending_keys):
+        here = pending_keys[first]
+        value = pending_vals[first] if by_value and len(pending_vals) != 0 else 0
+        if not found or here < key or (here == key and value < val):
+            found = True
+            key = here
+            val = value
+    last = first
+    while last < len(pending_keys) and pending_keys[last] == key:
+        if by_value and (pending_vals[last] if len(pending_vals) != 0 else 0) != val:
+            break
+        last += 1
+    group[KEY] = key
+    group[VAL] = val
+    group[FROM] = first
+    group[TO] = last
+    return found

@@ -1,0 +1,228 @@
+"""Interesting times: the times at which the output of a group may have to change.
+
+Times are vectors of `depth` coordinates, packed one after another in a column; an entry is a vector's number in it.
+
+Write I and O for the group's input, with the new rows, and for what was said of it so far; N for its new times: those of
+the new rows and of what is pending. The correction c is the function with sum over s <= t of c(s) = reduction(I)(t) -
+O(t). What must be said is c(t) at every t that is due, that is, not in advance of `upper`.
+
+*Where c may be nonzero.* The right hand side at t depends only on which times of I and O are at or before t, so c is zero
+outside their closure under join. Where no new time is at or before t nothing has changed, and nothing was missing, for
+then t would be covered by what is pending. So c(t) is nonzero only where t = n v h1 v ... v hk, with n in N and the rest
+times of N, I and O: `closure` makes these.
+
+*History may be advanced.* Let m be the meet of the due times of N. A due interesting time t is at or after m, and then
+h <= t iff h v m <= t, and n v h = n v (h v m). So the times of I and O may be replaced by their joins with m, and rows
+that then are at one time added up, and left out where they cancel, without changing any accumulation at a time at or
+after m; and the corrections there are determined by these accumulations. In the usual case all history is at m.
+
+*What is pending.* An interesting time in advance of `upper` becomes pending. Of these only the minimal ones are kept, which
+is enough: any other time t where the output may change is in advance of one of them, p, and t = p v t where t is a join of
+times of I and O, so that the closure of p, made when it is due, has it.
+
+*Chains.* When the due times of N, I and O together are a chain, as they always are when times are totally ordered, they are
+their own closure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, inner
+
+IS_NEW, IS_USED, IS_DUE = 1, 2, 4
+"""What is known of a time of the group: it is new; rows of the history are at it; it is not in advance of upper."""
+
+_FEW = 24
+_MIX = -7046029254386353131
+
+
+@inner
+def is_at_or_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
+    """Whether entry i of `left` is less than or equal to entry j of `right` in the product order."""
+    for d in range(depth):
+        if left[i * depth + d] > right[j * depth + d]:
+            return False
+    return True
+
+
+@inner
+def is_due(upper: Table, times: Ints, entry: int, depth: int) -> bool:
+    """Whether a time is not in advance of `upper`."""
+    for row in range(len(upper)):
+        d = 0
+        while d < depth and upper[row, d] <= times[entry * depth + d]:
+            d += 1
+        if d == depth:
+            return False
+    return True
+
+
+@inner
+def _sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
+    for d in range(depth):
+        if left[i * depth + d] != right[j * depth + d]:
+            return bool(left[i * depth + d] < right[j * depth + d])
+    return False
+
+
+@inner
+def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> None:
+    """Set order[:n] to the entries 0 to n in lexicographic order."""
+    for start in range(0, n, _FEW):
+        stop = min(start + _FEW, n)
+        for entry in range(start, stop):
+            place = entry
+            while place > start and _sorts_before(times, entry, times, order[place - 1], depth):
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = entry
+    width = _FEW
+    while width < n:
+        for start in range(0, n, 2 * width):
+            middle, stop = min(start + width, n), min(start + 2 * width, n)
+            i, j = start, middle
+            for place in range(start, stop):
+                if i < middle and (j == stop or not _sorts_before(times, order[j], times, order[i], depth)):
+                    spare[place] = order[i]
+                    i += 1
+                else:
+                    spare[place] = order[j]
+                    j += 1
+        order[:n] = spare[:n]
+        width *= 2
+
+
+@inner
+def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> tuple[Ints, int]:
+    """Return the antichain `minimal` of `count` times with a time added, unless one at or before it is there."""
+    kept = 0
+    for other in range(count):
+        if is_at_or_before(minimal, other, times, entry, depth):
+            return minimal, count
+    for other in range(count):
+        if not is_at_or_before(times, entry, minimal, other, depth):
+            if kept != other:
+                minimal[kept * depth : (kept + 1) * depth] = minimal[other * depth : (other + 1) * depth]
+            kept += 1
+    if (kept + 1) * depth > len(minimal):
+        larger = np.empty((2 * kept + 4) * depth, np.int64)
+        larger[: kept * depth] = minimal[: kept * depth]
+        minimal = larger
+    minimal[kept * depth : (kept + 1) * depth] = times[entry * depth : (entry + 1) * depth]
+    return minimal, kept + 1
+
+
+@inner
+def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> int:
+    """Return the slot that holds the time, or the free one where it belongs."""
+    mixed = 0
+    for d in range(depth):
+        mixed = (mixed ^ sought[entry * depth + d]) * _MIX
+        mixed ^= mixed >> 29
+    mask = len(slots) - 1
+    slot = mixed & mask
+    while slots[slot] >= 0:
+        d = 0
+        while d < depth and times[slots[slot] * depth + d] == sought[entry * depth + d]:
+            d += 1
+        if d == depth:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inner
+def add_distinct(
+    slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int
+) -> tuple[Ints, Ints, int, int]:
+    """Return the set (slots, times, count) with a time in it, and the time's number there.
+
+    `times` holds the members in the order they came, `slots` is a hash table of their numbers.
+    """
+    if 2 * (count + 1) > len(slots):
+        slots = np.full(max(16, 2 * len(slots)), -1, np.int64)
+        larger = np.empty(len(slots) * depth, np.int64)
+        larger[: count * depth] = times[: count * depth]
+        times = larger
+        for member in range(count):
+            slots[_slot_of(slots, times, times, member, depth)] = member
+    slot = _slot_of(slots, times, sought, entry, depth)
+    if slots[slot] < 0:
+        slots[slot] = count
+        times[count * depth : (count + 1) * depth] = sought[entry * depth : (entry + 1) * depth]
+        count += 1
+    return slots, times, count, slots[slot]
+
+
+@inner
+def is_chain(table: Ints, known: Ints, n: int, depth: int) -> bool:
+    """Whether the due times in `table`, which is sorted, are a chain."""
+    previous = -1
+    for time in range(n):
+        if known[time] & IS_DUE:
+            if previous >= 0 and not is_at_or_before(table, previous, table, time, depth):
+                return False
+            previous = time
+    return True
+
+
+@inner
+def closure(
+    table: Ints, known: Ints, n: int, upper: Table, depth: int, pending: Ints, pendings: int
+) -> tuple[Ints, int, Ints, int]:
+    """Return the due interesting times, sorted, and the pending ones with those added that are not due.
+
+    Taking one generator after another, and joining it with all there is, makes the join of every set of generators.
+    """
+    slots, times, count = np.empty(0, np.int64), np.empty(0, np.int64), 0
+    join = np.empty(depth, np.int64)
+    for turn in range(2):
+        for time in range(n):
+            if not known[time] & IS_DUE or bool(known[time] & IS_NEW) != (turn == 0):
+                continue
+            for other in range(count):
+                if is_at_or_before(table, time, times, other, depth):
+                    continue
+                for d in range(depth):
+                    join[d] = max(table[time * depth + d], times[other * depth + d])
+                if is_due(upper, join, 0, depth):
+                    slots, times, count, _ = add_distinct(slots, times, count, join, 0, depth)
+                else:
+                    pending, pendings = add_minimal(pending, pendings, join, 0, depth)
+            if turn == 0:
+                slots, times, count, _ = add_distinct(slots, times, count, table, time, depth)
+    order, spare = np.empty(count, np.int64), np.empty(count, np.int64)
+    sort_entries(times, count, order, spare, depth)
+    ordered = np.empty(count * depth, np.int64)
+    for place in range(count):
+        entry = order[place]
+        ordered[place * depth : (place + 1) * depth] = times[entry * depth : (entry + 1) * depth]
+    return ordered, count, pending, pendings
+
+
+@inner
+def postpone(
+    table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendings: int
+) -> tuple[Ints, int]:
+    """Return the pending times with the joins of new times and times of the history that are not due added.
+
+    The joins with the minimal new times are at or before those with the others, and so enough.
+    """
+    postponed = False
+    for time in range(n):
+        postponed |= known[time] & (IS_USED | IS_DUE) == IS_USED
+    if not postponed:
+        return pending, pendings
+    earliest, count = np.empty(0, np.int64), 0
+    for time in range(n):
+        if known[time] & IS_NEW:
+            earliest, count = add_minimal(earliest, count, table, time, depth)
+    join = np.empty(depth, np.int64)
+    for time in range(n):
+        if known[time] & (IS_USED | IS_DUE) == IS_USED:
+            for new in range(count):
+                for d in range(depth):
+                    join[d] = max(table[time * depth + d], earliest[new * depth + d])
+                pending, pendings = add_minimal(pending, pendings, join, 0, depth)
+    return pending, pendings

@@ -1,0 +1,191 @@
+"""After every call of a reduction, its output is right at every time that is closed."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels import reduce as reduce_module
+from differential.kernels.reduce import reduce
+from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
+from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay
+from timely.order import Time, join
+from timely.progress.antichain import Antichain
+
+EXTENT = 4
+"""Coordinates are 0 to EXTENT - 1."""
+FLOATS = [0.1, 0.2, -0.3, 1e16, -1e16, 5e-324, 1.0]
+
+
+@st.composite
+def histories(draw: st.DrawFn, depth: int, signed: bool, keys: int = 2, vals: int = 3) -> list[Update]:
+    """Updates of which, unless `signed`, no value ever accumulates to a negative diff."""
+    times = st.tuples(*[st.integers(0, EXTENT - 1)] * depth)
+    records = draw(
+        st.lists(st.tuples(st.integers(-1, keys - 2), st.integers(-1, vals - 2), times, times, st.integers(-2, 3)), max_size=14)
+    )
+    updates: list[Update] = []
+    for key, val, time, later, diff in records:
+        if signed:
+            updates.append((key, val, time, diff))
+        elif diff > 0:
+            updates.append((key, val, time, diff))
+        else:
+            updates += [(key, val, time, 1), (key, val, join(time, later), -1)]
+    return consolidated(updates)
+
+
+@st.composite
+def uppers(draw: st.DrawFn, depth: int) -> list[Antichain]:
+    """Frontiers, each at or after the one before, the last of them empty."""
+    times = st.tuples(*[st.integers(0, EXTENT)] * depth)
+    result: list[Antichain] = []
+    reached = Antichain([(0,) * depth])
+    for step in draw(st.lists(st.lists(times, min_size=1, max_size=3), max_size=4)):
+        reached = Antichain([join(left, right) for left in reached for right in step])
+        result.append(reached)
+    return [*result, Antichain()]
+
+
+def split(updates: list[Update], random: Random, most: int) -> list[list[Update]]:
+    """Return the updates dealt out to a random number of batches, in one of them halves that cancel elsewhere."""
+    batches: list[list[Update]] = [[] for _ in range(random.randint(1, most))]
+    for update in updates:
+        random.choice(batches).append(update)
+    if updates and random.random() < 0.3:
+        key, val, time, diff = random.choice(updates)
+        random.choice(batches).append((key, val, time, diff))
+        random.choice(batches).append((key, val, time, -diff))
+    return batches
+
+
+def table_of(times: Antichain, depth: int) -> Any:
+    return np.array([list(time) for time in times], np.int64).reshape(len(times), depth)
+
+
+class Replay:
+    """A reduction fed with a history call by call, checked after each."""
+
+    def __init__(self, depth: int, random: Random, compact: bool) -> None:
+        self.depth, self.random, self.compact = depth, random, compact
+        self.lower = Antichain([(0,) * depth])
+        self.input: list[Update] = []
+        self.output: list[Update] = []
+        self.seen_input: list[Update] = []
+        self.seen_output: list[Update] = []
+
+    def tables(self, updates: list[Update], upper: Antichain) -> tuple[Layers, Layers, Layers, list[Update]]:
+        """Return new rows, all input and all output, as layers, and the new rows."""
+        new = [row for row in updates if self.lower.less_equal(row[2]) and not upper.less_equal(row[2])]
+        new_batches = split(new, self.random, 2)
+        if self.compact and self.random.random() < 0.7 and self.lower:
+            self.seen_input = advanced(self.seen_input, list(self.lower))
+            self.seen_output = advanced(self.seen_output, list(self.lower))
+        old_batches = split(self.seen_input, self.random, 3)
+        self.seen_input = self.seen_input + new
+        return (
+            Layers(new_batches, self.depth),
+            Layers(old_batches + new_batches, self.depth),
+            Layers(split(self.seen_output, self.random, 3), self.depth),
+            new,
+        )
+
+    def said(self, rows: list[Update], new: list[Update], upper: Antichain, reduction: Reduction) -> None:
+        """Check what a call said."""
+        for row in rows:
+            assert self.lower.less_equal(row[2]), f"{row} comes before {self.lower}"
+            assert not upper.less_equal(row[2]), f"{row} comes at {upper} or later"
+            assert row[3] != 0
+        self.input += new
+        self.output += rows
+        self.seen_output = self.seen_output + rows
+        self.lower = upper
+        for time in itertools.product(range(EXTENT), repeat=self.depth):
+            if not upper.less_equal(time):
+                right = {
+                    key: said for key, values in accumulate(self.input, time).items() if (said := reduction(values))
+                }
+                assert accumulate(self.output, time) == right, f"at {time}, after {upper}"
+
+
+def run(
+    kind: str, parameter: int, depth: int, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool
+) -> list[Update]:
+    replay = Replay(depth, random, compact)
+    reduction = REDUCTIONS[kind](parameter)
+    empty = np.empty(0, np.int64)
+    pending: tuple[Any, Any, Any] = (empty, empty, np.empty((0, depth), np.int64))
+    for upper in frontiers:
+        new, inputs, outputs, fresh = replay.tables(updates, upper)
+        result = reduce(
+            getattr(reduce_module, kind), parameter, new.table, *pending, inputs.table, outputs.table, table_of(upper, depth)
+        )
+        assert len(result[8]) == 0
+        rows = rows_of(*result[:5])
+        assert rows == sorted(rows, key=lambda row: row[0])
+        pending = result[5:8]
+        postponed = [
+            (int(key), tuple(int(c) for c in time)) for key, time in zip(pending[0], pending[2])
+        ]
+        assert [key for key, _ in postponed] == sorted(key for key, _ in postponed)
+        assert all(upper.less_equal(time) for _, time in postponed)
+        replay.said(rows, fresh, upper, reduction)
+    assert len(pending[0]) == 0
+    return replay.output
+
+
+@pytest.mark.parametrize("kind", list(REDUCTIONS))
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, depth: int) -> None:
+    signed = kind in ("COUNT", "SUM", "SUM_FLOAT", "DISTINCT")
+
+    @settings(max_examples=60, deadline=None)
+    @given(histories(depth, signed), uppers(depth), st.randoms(use_true_random=False), st.booleans(), st.integers(0, 4))
+    def check(
+        updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool, parameter: int
+    ) -> None:
+        if kind == "SUM_FLOAT":
+            updates = consolidated((key, encode_float(FLOATS[val]), time, diff) for key, val, time, diff in updates)
+        run(kind, parameter, depth, updates, frontiers, random, compact)
+
+    check()
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(2, False), st.randoms(use_true_random=False))
+def test_one_call_says_what_a_replay_from_the_definition_says(updates: list[Update], random: Random) -> None:
+    for kind in ("COUNT", "MIN", "LARGEST"):
+        said = run(kind, 2, 2, updates, [Antichain()], random, False)
+        assert consolidated(said) == sorted(reduce_by_replay(updates, REDUCTIONS[kind](2)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(2, True, keys=1), uppers(2), st.randoms(use_true_random=False))
+def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
+    updates: list[Update], frontiers: list[Antichain], random: Random
+) -> None:
+    replay = Replay(2, random, False)
+    new, inputs, outputs, _ = replay.tables(updates, Antichain())
+    empty = np.empty(0, np.int64)
+    result = reduce(
+        reduce_module.LARGEST, 99, new.table, empty, empty, np.empty((0, 2), np.int64), inputs.table, outputs.table,
+        np.empty((0, 2), np.int64),
+    )
+    negative = [
+        (key, time)
+        for time in itertools.product(range(EXTENT), repeat=2)
+        for key, values in accumulate(updates, time).items()
+        if min(values.values()) < 0
+    ]
+    fault = tuple(int(item) for item in result[8])
+    assert bool(fault) == bool(negative)
+    assert not fault or (fault[0], fault[1:]) in negative
+
+
+
