@@ -6,9 +6,8 @@ round adds one to the innermost counter; every path through a dataflow composes 
 
     results_in((t_0, ..., t_n)) = (t_0 + increments_0, ..., t_{keep-1} + increments_{keep-1}, *suffix)
 
-Summaries are monotone (`a ≤ b` implies `s(a) ≤ s(b)`) and no path goes back in time. Coordinates are bounded
-by 2**62: a summary that would pass it results in no time at all, which is how a loop that never ends is told
-from one that cannot go on.
+Summaries are monotone: `a ≤ b` implies `s(a) ≤ s(b)`. Coordinates are bounded by 2**62: a summary that would
+pass it results in no time at all.
 
 >>> into_loop = PathSummary.enter(1)
 >>> into_loop.results_in((7,))

@@ -1,0 +1,58 @@
+"""Net changes per key: what is left when opposite changes have cancelled.
+
+Progress is told in differences, and most differences cancel before anyone needs to hear of them: a message
+produced and consumed within one step leaves nothing. A key whose changes sum to zero is not kept. O(1) per
+update.
+
+>>> changes = ChangeBatch()
+>>> changes.update("a", 1), changes.update("b", 2), changes.update("a", -1)
+(None, None, None)
+>>> changes.drain()
+[('b', 2)]
+>>> bool(changes)
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class ChangeBatch(Generic[Key]):
+    """A sum of differences per key, without the zeros."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self, updates: Iterable[tuple[Key, int]] = ()) -> None:
+        self._sums: dict[Key, int] = {}
+        for key, diff in updates:
+            self.update(key, diff)
+
+    def update(self, key: Key, diff: int) -> None:
+        """Add `diff` to the sum of `key`."""
+        total = self._sums.get(key, 0) + diff
+        if total:
+            self._sums[key] = total
+        else:
+            self._sums.pop(key, None)
+
+    def drain(self) -> list[tuple[Key, int]]:
+        """The keys and their sums, which this forgets."""
+        drained = list(self._sums.items())
+        self._sums.clear()
+        return drained
+
+    def __getitem__(self, key: Key) -> int:
+        return self._sums.get(key, 0)
+
+    def __iter__(self) -> Iterator[tuple[Key, int]]:
+        return iter(self._sums.items())
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def __repr__(self) -> str:
+        return f"ChangeBatch({list(self._sums.items())})"
