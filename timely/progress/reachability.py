@@ -1,0 +1,336 @@
+"""Could-result-in: from the pointstamps that are alive to a frontier at every location.
+
+A pointstamp is a location and a time: a message queued at an input, a capability held at an output. A
+pointstamp (l1, t1) could-result-in (l2, t2) if some path summary s from l1 to l2 has s(t1) ≤ t2. The frontier
+at l is the antichain of minimal s(t) over all live pointstamps and all paths to l. `Tracker` keeps it, by
+these invariants:
+
+    own(l, t)     = the sum of the differences told for the pointstamp; it is live while this is positive
+    support(l, t) = [own(l, t) > 0] + the number of edges (k, l, s) and f in frontier(k) with s(f) = t
+    frontier(l)   = the minimal times t with support(l, t) > 0
+
+A count below zero does not lower the support: a consumption heard of before its production must not hide what
+is upstream.
+
+**Propagation.** What changes are frontiers: `-f` and `+f` go along the edges, become changes of support
+there, and perhaps of that frontier. They are taken in the order of the key of `timely.progress.cycles`, which
+strictly increases along every edge. So whatever is taken is final: nothing later can change a support at the
+same key or before. Each (location, key) is settled once; a loop whose last pointstamp went away does not
+chase its own echo (`-0 +1 -1 +2 ...`), since the echo +1 is cancelled before its turn comes; and it ends,
+since only supports that differ between the old and the new fixed point are passed on. All changes with one
+key are settled together: the pair `-t +t'` outside loops, all epochs of one iteration inside.
+
+The cost is proportional to the frontiers that change and the edges leaving them; an element that goes costs a
+look at the distinct times supported at that location. Times are assumed to have the right lengths, and loop
+counters to be at least 0.
+
+>>> tracker = Tracker([1, 1], [Edge(0, 1, PathSummary.identity(1))])
+>>> tracker.update(0, (3,), 1)
+>>> tracker.propagate()
+[0, 1]
+>>> tracker.frontier(1)
+Antichain([(3,)])
+>>> tracker.update(0, (3,), -1), tracker.update(0, (4,), 1), tracker.propagate()
+(None, None, [0, 1])
+>>> tracker.holders(1, (9,))
+[(0, (4,), 1)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+
+from timely.errors import BuildError
+from timely.order import Time, less_equal
+from timely.progress.antichain import Antichain, minimal
+from timely.progress.cycles import Position, positions
+from timely.progress.graph import Edge, summaries_to
+from timely.progress.summary import LIMIT, PathSummary
+
+Key = tuple[int, ...]
+Image = Callable[[Time], Time | None]
+Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
+
+CLOSED = Antichain()
+
+
+class Tracker:
+    """The frontiers of all locations of one dataflow, kept up to date with its live pointstamps."""
+
+    def __init__(self, lengths: Sequence[int], edges: Iterable[Edge], describe: Callable[[int], str] = str) -> None:
+        """Track a graph whose location `l` has times of `lengths[l]` coordinates.
+
+        Raises `CycleError` if a cycle does not advance time, and `BuildError` if a summary does not fit the
+        lengths; `describe` names locations in them.
+        """
+        self._lengths = tuple(lengths)
+        self._edges = list(dict.fromkeys(edges))
+        self._describe = describe
+        for edge in self._edges:
+            self._check(edge)
+        places = positions(len(lengths), self._edges, describe)
+        self._constant_keys = [place.components if not place.coordinates else () for place in places]
+        self._keys = [_key(place) for place in places]
+        self._by_rank = sorted(range(len(lengths)), key=lambda location: places[location].rank)
+        self._outgoing: list[list[Outgoing]] = [[] for _ in lengths]
+        for edge in self._edges:
+            image = _image(edge.summary, self._lengths[edge.source])
+            target = edge.target
+            self._outgoing[edge.source].append((image, self._constant_keys[target], self._keys[target]))
+        self._buffer: list[tuple[int, Time, int]] = []
+        self._own: list[dict[Time, int]] = [{} for _ in lengths]
+        self._nonzero = 0
+        self.revision = 0
+        """Grows with each propagation that had updates to apply."""
+        self._support: list[dict[Time, int]] = [{} for _ in lengths]
+        self._fronts: list[tuple[Time, ...]] = [() for _ in lengths]
+        self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]
+        # Changes of support not yet settled, by key; the heap holds the keys. A key belongs to one location.
+        self._pending: dict[Key, dict[Time, int]] = {}
+        self._agenda: list[Key] = []
+
+    def update(self, location: int, time: Time, diff: int) -> None:
+        """Note that the count of a pointstamp changed by `diff`. Takes effect with the next `propagate`."""
+        self._buffer.append((location, time, diff))
+
+    def update_all(self, changes: Iterable[tuple[int, Time, int]]) -> None:
+        """Note many changes, which take effect together."""
+        self._buffer.extend(changes)
+
+    def propagate(self) -> list[int]:
+        """Let the updates noted take effect; the locations whose frontier is another than before."""
+        if not self._buffer:
+            return []
+        self.revision += 1
+        self._absorb()
+        agenda, pending, by_rank, fronts = self._agenda, self._pending, self._by_rank, self._fronts
+        before: dict[int, tuple[Time, ...]] = {}
+        while agenda:
+            key = heappop(agenda)
+            location = by_rank[key[-1]]
+            old = fronts[location]
+            new = self._settle(location, old, pending.pop(key))
+            if new is not old:
+                if location not in before:
+                    before[location] = old
+                fronts[location] = new
+                self._forward(location, old, new)
+        changed = [location for location, old in before.items() if fronts[location] != old]
+        for location in changed:
+            self._frontiers[location] = None
+        return changed
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no count differs from zero and no update waits: nothing can happen any more."""
+        return not self._nonzero and not self._buffer
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether updates wait for `propagate`."""
+        return bool(self._buffer)
+
+    def frontier(self, location: int) -> Antichain:
+        """The minimal times that may still be at `location`; the same object until `propagate` changes it."""
+        frontier = self._frontiers[location]
+        if frontier is None:
+            frontier = self._frontiers[location] = Antichain.of_minimal(self._fronts[location])
+        return frontier
+
+    def is_sole_holder(self, location: int, time: Time) -> bool:
+        """Whether the pointstamp is live and its time would leave the location's frontier with it."""
+        return (
+            self._own[location].get(time, 0) > 0
+            and self._support[location][time] == 1
+            and time in self._fronts[location]
+        )
+
+    def pointstamps(self) -> Iterator[tuple[int, Time, int]]:
+        """Each location, time and count that is not zero (it may be negative), as of the last `propagate`."""
+        for location, own in enumerate(self._own):
+            for time, count in own.items():
+                yield location, time, count
+
+    def could_result_in(self, source: tuple[int, Time], target: tuple[int, Time]) -> bool:
+        """Whether a pointstamp (location, time) at `source` would hold up `target`."""
+        (start, time), (end, bound) = source, target
+        paths = summaries_to(end, self._lengths[end], self._edges).get(start, ())
+        return any(_within(path, time, bound) for path in paths)
+
+    def holders(self, location: int, time: Time) -> list[tuple[int, Time, int]]:
+        """The live pointstamps that could-result-in `time` at `location`: what a wait for it to pass waits for.
+
+        Each with its location, time and count. Costs a search of the graph; meant for explaining.
+        """
+        paths = summaries_to(location, self._lengths[location], self._edges)
+        return [
+            (holder, at, count)
+            for holder, at, count in self.pointstamps()
+            if count > 0 and any(_within(path, at, time) for path in paths.get(holder, ()))
+        ]
+
+    def validate(self) -> None:
+        """Check the invariants against a recomputation from scratch. For tests: costs a pass over everything."""
+        assert not self._pending, "changes are pending although propagation has ended"
+        assert not self._agenda, "keys are on the agenda although propagation has ended"
+        recomputed = self._recompute()
+        supports: list[dict[Time, int]] = [{} for _ in self._lengths]
+        for location, time, count in self.pointstamps():
+            assert count, f"a count of zero is kept at {self._describe(location)} for {time}"
+            if count > 0:
+                supports[location][time] = 1
+        for edge in self._edges:
+            for element in self._fronts[edge.source]:
+                if (image := edge.summary.results_in(element)) is not None:
+                    support = supports[edge.target]
+                    support[image] = support.get(image, 0) + 1
+        for location, support in enumerate(supports):
+            name, front = self._describe(location), self._fronts[location]
+            assert self._support[location] == support, f"supports at {name} are not what its sources give"
+            assert front == minimal(list(support)), f"the frontier at {name} is not the least that is supported"
+            assert set(front) == recomputed[location], f"the frontier at {name} holds itself up"
+            assert self.frontier(location).elements == front, f"the frontier cached at {name} is another"
+
+    def _recompute(self) -> list[set[Time]]:
+        """The frontiers, from the live pointstamps alone: follow every path until it adds nothing."""
+        reached: list[set[Time]] = [set() for _ in self._lengths]
+        pending = [(location, time) for location, time, count in self.pointstamps() if count > 0]
+        while pending:
+            location, time = pending.pop()
+            known = reached[location]
+            if any(less_equal(other, time) for other in known):
+                continue
+            reached[location] = {other for other in known if not less_equal(time, other)} | {time}
+            for edge in self._edges:
+                if edge.source == location and (image := edge.summary.results_in(time)) is not None:
+                    pending.append((edge.target, image))
+        return reached
+
+    def _absorb(self) -> None:
+        """Apply the updates noted to the counts; a pointstamp that came alive or died changes its support."""
+        for location, time, diff in self._buffer:
+            own = self._own[location]
+            before = own.get(time, 0)
+            after = before + diff
+            if after:
+                own[time] = after
+                self._nonzero += not before
+            elif before:
+                del own[time]
+                self._nonzero -= 1
+            if (before > 0) != (after > 0):
+                key_of = self._keys[location]
+                key = key_of(time) if key_of else self._constant_keys[location]
+                changes = self._pending.get(key)
+                if changes is None:
+                    changes = self._pending[key] = {}
+                    heappush(self._agenda, key)
+                changes[time] = changes.get(time, 0) + (1 if after > 0 else -1)
+        self._buffer.clear()
+
+    def _settle(self, location: int, front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
+        """Apply changes of support; the location's new frontier, or `front` itself if that is unchanged."""
+        support = self._support[location]
+        appeared: tuple[Time, ...] = ()
+        vanished = False
+        for time, diff in changes.items():
+            if not diff:
+                continue
+            before = support.get(time, 0)
+            after = before + diff
+            if after:
+                support[time] = after
+                if not before:
+                    appeared = (*appeared, time)
+            else:
+                del support[time]
+                if time in front:
+                    vanished = True
+        if vanished:
+            return minimal(support) if len(support) > 1 else tuple(support)
+        if appeared:
+            if not front:
+                return minimal(appeared)
+            for time in appeared:
+                for element in front:
+                    if less_equal(element, time):
+                        break
+                else:
+                    front = minimal((*front, time))
+        return front
+
+    def _forward(self, location: int, old: tuple[Time, ...], new: tuple[Time, ...]) -> None:
+        """Pass a frontier's change on to the supports of the locations it leads to."""
+        if len(old) > 1 or len(new) > 1:
+            lost = [time for time in old if time not in new]
+            new = tuple([time for time in new if time not in old])
+            old = tuple(lost)
+        pending, agenda = self._pending, self._agenda
+        for image, constant_key, key_of in self._outgoing[location]:
+            for times, diff in ((old, -1), (new, 1)):
+                for time in times:
+                    moved = time if image is None else image(time)
+                    if moved is None:
+                        continue
+                    key = constant_key if key_of is None else key_of(moved)
+                    changes = pending.get(key)
+                    if changes is None:
+                        pending[key] = {moved: diff}
+                        heappush(agenda, key)
+                    else:
+                        changes[moved] = changes.get(moved, 0) + diff
+
+    def _check(self, edge: Edge) -> None:
+        """Refuse a summary that does not take the source's times to the target's."""
+        source, target, summary = edge
+        fits = len(summary.increments) == summary.keep <= self._lengths[source]
+        if not fits or summary.length != self._lengths[target]:
+            raise BuildError(
+                f"{summary} does not lead from the {self._lengths[source]} time coordinates of "
+                f"{self._describe(source)} to the {self._lengths[target]} of {self._describe(target)}"
+            )
+
+
+def _within(path: PathSummary, time: Time, bound: Time) -> bool:
+    """Whether following `path` from `time` results in something at or before `bound`."""
+    result = path.results_in(time)
+    return result is not None and less_equal(result, bound)
+
+
+def _image(summary: PathSummary, length: int) -> Image | None:
+    """`summary.results_in` for times of `length` coordinates, made fast; None for the identity."""
+    keep, increments, suffix = summary
+    if not summary.advances:
+        if keep == length:
+            return (lambda time: time + suffix) if suffix else None
+        return (lambda time: time[:keep] + suffix) if suffix else (lambda time: time[:keep])
+    if keep == length and not suffix and not any(increments[:-1]):
+        step, last = increments[-1], LIMIT - increments[-1]
+        if length == 2:
+            return lambda time: (time[0], time[1] + step) if time[1] <= last else None
+        return lambda time: (*time[:-1], time[-1] + step) if time[-1] <= last else None
+    return summary.results_in
+
+
+def _key(place: Position) -> Callable[[Time], Key] | None:
+    """The key of a location at `place`, as a function of the time; None where it is the same for all times."""
+    components, coordinates = place
+    if not coordinates:
+        return None
+    if len(coordinates) == 1:
+        first, rank = components
+        only = coordinates[0]
+        return lambda time: (first, time[only], rank)
+    if len(coordinates) == 2:
+        first, second, rank = components
+        outer, inner = coordinates
+        return lambda time: (first, time[outer], second, time[inner], rank)
+
+    def key(time: Time) -> Key:
+        interleaved = [components[0]]
+        for coordinate, component in zip(coordinates, components[1:]):
+            interleaved += (time[coordinate], component)
+        return tuple(interleaved)
+
+    return key
