@@ -1,0 +1,141 @@
+"""Frames: how many, what rides in which, and what is refused."""
+
+from __future__ import annotations
+
+import enum
+import time as clock
+
+import msgpack
+import numpy as np
+import pytest
+
+from tests.strategies_communication import same_batch
+from timely.communication.codec import (
+    INLINE_BYTES,
+    MAGIC,
+    MAX_DEPTH,
+    MAX_FRAMES,
+    PROTOCOL,
+    Encoder,
+    decode,
+    unpack_plain,
+)
+from timely.communication.message import Data, Goodbye, Progress
+from timely.container import Columns
+from timely.errors import DataError, FrameError
+
+ENCODER = Encoder(sender=0, generation="g")
+
+
+def data(*columns: np.ndarray) -> Data:
+    return Data(0, 1, (2, 3), Columns(columns))
+
+
+def records(*values: object) -> Data:
+    return Data(0, 1, (2, 3), list(values))
+
+
+def test_a_small_batch_rides_in_the_header() -> None:
+    assert len(ENCODER.encode(data(np.arange(10), np.arange(10.0)), 1)) == 1
+
+
+def test_a_big_batch_is_sent_without_copying() -> None:
+    column = np.arange(INLINE_BYTES)
+    _, frame = ENCODER.encode(data(column), 1)
+    assert np.shares_memory(np.frombuffer(frame, np.int64), column)
+
+
+def test_columns_of_a_small_batch_are_aligned_and_writable() -> None:
+    envelope = decode(ENCODER.encode(data(np.arange(3, dtype=np.int8), np.arange(3)), 1))
+    assert isinstance(envelope.message, Data)
+    batch = envelope.message.batch
+    assert isinstance(batch, Columns)
+    assert all(column.flags.aligned and column.flags.writeable for column in batch.columns)
+
+
+def test_a_batch_of_strided_columns_comes_back() -> None:
+    message = data(np.arange(20)[::2], np.arange(20)[::-2])
+    decoded = decode(ENCODER.encode(message, 1)).message
+    assert isinstance(decoded, Data)
+    assert same_batch(decoded.batch, message.batch)
+
+
+def test_an_empty_batch_comes_back() -> None:
+    message = data(np.empty(0, np.int64), np.empty(0, np.dtypes.StringDType()))
+    decoded = decode(ENCODER.encode(message, 1)).message
+    assert isinstance(decoded, Data)
+    assert same_batch(decoded.batch, message.batch)
+
+
+def test_scalars_of_numpy_in_records_become_plain_numbers() -> None:
+    decoded = decode(ENCODER.encode(records(np.int64(3), (np.float64(0.5), np.str_("a"))), 1)).message
+    assert isinstance(decoded, Data)
+    assert decoded.batch == [3, (0.5, "a")]
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize("record", [object(), {1, 2}, 1j, Colour.RED, np.complex128(1j), range(3)])
+def test_a_record_that_is_not_plain_data_is_refused_by_name(record: object) -> None:
+    with pytest.raises(DataError, match=type(record).__name__):
+        ENCODER.encode(records(("key", record)), 1)
+
+
+def test_a_refused_record_does_not_spoil_the_next_message() -> None:
+    encoder = Encoder(0, "g")
+    with pytest.raises(DataError):
+        encoder.encode(records(("key", object())), 1)
+    assert decode(encoder.encode(records(("key", 1)), 1)).message == records(("key", 1))
+
+
+def test_tuples_nested_too_deep_are_refused_on_both_sides() -> None:
+    value: object = ()
+    for _ in range(MAX_DEPTH):
+        value = (value,)
+    with pytest.raises(DataError, match="deep"):
+        ENCODER.encode(records(value), 1)
+    packed = b"\x90"
+    for _ in range(MAX_DEPTH + 1):
+        packed = msgpack.packb([msgpack.ExtType(1, packed)])
+    with pytest.raises(ValueError, match="deep"):
+        unpack_plain(packed)
+
+
+def test_lists_nested_too_deep_are_refused() -> None:
+    value: list[object] = []
+    for _ in range(5000):
+        value = [value]
+    with pytest.raises(DataError):
+        ENCODER.encode(records(value), 1)
+    with pytest.raises(FrameError):
+        decode([MAGIC + bytes((PROTOCOL,)) + b"\x91" * 100_000])
+
+
+def test_another_protocol_version_is_named() -> None:
+    frame = ENCODER.encode(Goodbye(0, 1), 1)[0]
+    with pytest.raises(FrameError, match="version 9, this is version 1"):
+        decode([MAGIC + b"\x09" + bytes(frame)[4:]])
+
+
+def test_too_many_frames_are_refused() -> None:
+    header = ENCODER.encode(data(np.arange(INLINE_BYTES)), 1)[0]
+    with pytest.raises(FrameError, match="frames"):
+        decode([header, *[b""] * MAX_FRAMES])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [((0, (0,)),), ((-1, (0,), 1),), ((0, [0], 1.5),), ((0, ("a",), 1),), ((0, 0, 1),), ((True, (0,), 1),), (3,)],
+)
+def test_malformed_changes_are_refused(changes: tuple[object, ...]) -> None:
+    with pytest.raises(FrameError):
+        decode(ENCODER.encode(Progress(0, changes), 1))  # type: ignore[arg-type]
+
+
+def test_a_length_that_promises_more_than_there_is_costs_nothing() -> None:
+    start = clock.perf_counter()
+    with pytest.raises(FrameError):
+        decode([MAGIC + bytes((PROTOCOL,)) + b"\xdd\xff\xff\xff\xff"])
+    assert clock.perf_counter() - start < 0.5
