@@ -1,1 +1,53 @@
 """Timely dataflow: worker processes run operators over messages tagged with logical timestamps."""
+
+from timely.config import Config
+from timely.container import Columns, rowwise
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.operators.feedback import LoopHandle
+from timely.dataflow.operators.generic import source
+from timely.dataflow.operators.input import Input
+from timely.dataflow.operators.probe import Probe
+from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
+from timely.dataflow.scope import Scope
+from timely.dataflow.stream import Stream
+from timely.errors import TimelyError
+from timely.example import example
+from timely.execute import execute, execute_directly, execute_from_args
+from timely.order import Time, join, less_equal, less_than, meet
+from timely.progress.antichain import Antichain, MutableAntichain
+from timely.progress.summary import PathSummary
+from timely.worker import Worker
+
+__all__ = [
+    "Antichain",
+    "Broadcast",
+    "Capability",
+    "CapabilitySet",
+    "Columns",
+    "Config",
+    "Exchange",
+    "Gather",
+    "Input",
+    "LoopHandle",
+    "MutableAntichain",
+    "OperatorBuilder",
+    "PathSummary",
+    "Pipeline",
+    "Probe",
+    "Scope",
+    "Stream",
+    "Time",
+    "TimelyError",
+    "Worker",
+    "example",
+    "execute",
+    "execute_directly",
+    "execute_from_args",
+    "join",
+    "less_equal",
+    "less_than",
+    "meet",
+    "rowwise",
+    "source",
+]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from timely.communication.message import Changes, Data, Progress
+from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.operator import Operator
 from timely.dataflow.ports import InputPort, OutputPort, Tee
@@ -21,7 +21,7 @@ from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.cycles import positions
 from timely.progress.graph import Edge, contract
-from timely.progress.protocol import Protocol
+from timely.progress.protocol import Changes, Protocol
 from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
 
@@ -104,7 +104,7 @@ class Dataflow:
         self._names = [self._places[place].name for place in kept]
         self.tracker = Tracker(
             [self._places[place].scope.width for place in kept],
-            [Edge(number[source], number[target], summary) for source, target, summary in contract(self._edges, number)],
+            [Edge(number[source], number[target], summary) for source, target, summary in contract(self._edges, number.keys())],
             self.describe,
         )
         self.protocol = Protocol(self.tracker, self.worker.config.progress, self.peers)
@@ -253,6 +253,7 @@ class Dataflow:
         self._on_complete.clear()
 
     def _flush(self) -> None:
+        self._propagate()
         changes = self.protocol.flush()
         if changes is not None:
             message = Progress(self.index, changes)

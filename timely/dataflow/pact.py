@@ -1,7 +1,7 @@
 """Pacts: how the messages on a stream are spread over the workers before an operator receives them.
 
 `Pipeline` leaves every message on the worker that sent it. `Exchange` sends each record to the worker its hash names, so
-that equal keys meet; `Broadcast` sends every record to all workers.
+that equal keys meet; `Broadcast` sends every record to all workers, `Gather` to one.
 """
 
 from __future__ import annotations
@@ -71,6 +71,17 @@ class Broadcast:
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         return None if peers == 1 else ((peer, batch) for peer in range(peers))
+
+
+class Gather:
+    """One worker receives everything."""
+
+    def __init__(self, worker: int = 0) -> None:
+        self.name = f"gather at {worker}"
+        self._worker = worker
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        return None if peers == 1 else iter([(self._worker % peers, batch)])
 
 
 def scatter(batch: Batch, workers: NDArray[np.int64]) -> Iterator[tuple[int, Batch]]:
