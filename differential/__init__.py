@@ -1,1 +1,22 @@
 """Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change."""
+
+from differential.arrangement import Arrangement
+from differential.collection import Collection
+from differential.example import example
+from differential.operators.groups import Groups
+from differential.operators.input import InputSession, new_input
+from differential.operators.iterate import Variable
+from differential.operators.output import Output
+from differential.updates import Updates
+
+__all__ = [
+    "Arrangement",
+    "Collection",
+    "Groups",
+    "InputSession",
+    "Output",
+    "Updates",
+    "Variable",
+    "example",
+    "new_input",
+]

@@ -1,0 +1,93 @@
+"""Arrangements: a collection indexed by key, shared by everything that needs it.
+
+An arrangement is a stream of immutable batches and a trace that holds them all, merged and compacted as far as its readers
+allow. Operators receive each batch once, when it is sealed, and look up the past in the trace; so one index serves any
+number of joins and reductions, and inner scopes see it through `enter` without a copy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from differential.codes import Encoder
+from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
+from differential.updates import Updates
+from timely.dataflow.inline import inline, inline_timed
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class Arrangement:
+    """A collection, indexed. `key` and `value` say what the codes in its batches mean."""
+
+    def __init__(self, stream: Stream, trace: TraceHandle, key: Encoder, value: Encoder, keys: int) -> None:
+        self.stream = stream
+        self.key = key
+        self.value = value
+        self.keys = keys
+        self._trace = trace
+        self._entered: dict[Scope, Arrangement] = {}
+        # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
+        stream.scope.dataflow.when_built(trace.drop)
+
+    @property
+    def scope(self) -> Scope:
+        return self.stream.scope
+
+    def reader(self) -> TraceHandle:
+        """Return a handle of its own on the trace, which keeps what it may read until it says otherwise."""
+        return self._trace.clone()
+
+    def enter(self, scope: Scope) -> Arrangement:
+        """Return this arrangement inside an inner scope; nothing is copied."""
+        known = self._entered.get(scope)
+        if known is not None:
+            return known
+        if scope is self.scope:
+            return self
+        if not scope.is_within(self.scope):
+            raise BuildError(f"cannot enter {scope} from {self.scope}: it does not lie inside it")
+        more = scope.width - self.scope.width
+        suffix = (0,) * more
+        stream = inline_timed(
+            self.stream,
+            lambda time, batch: (time + suffix, cast(Any, _entered(cast(Any, batch), more))),
+            name="enter",
+            scope=scope,
+            summary=self.scope.summary_to(scope),
+        )
+        trace = self._trace.clone()
+        for _ in range(more):
+            trace = trace.enter()
+        entered = self._entered[scope] = Arrangement(stream, trace, self.key, self.value, self.keys)
+        return entered
+
+    def as_collection(self) -> Collection:
+        """Return the collection of the records arranged here; arranging it by its key again costs nothing."""
+        from differential.collection import Collection
+
+        return Collection.arranged(self)
+
+    def as_updates(self) -> Stream:
+        """Return the stream of the batches as updates, decoded."""
+
+        def transform(batch: Any) -> Updates:
+            sealed: Batch = batch
+            length = len(sealed)
+            columns = (*self.key.decode(sealed.keys, length), *self.value.decode(sealed.vals, length))
+            return Updates(columns, sealed.times, sealed.time_index, sealed.diffs)
+
+        return inline(self.stream, transform, name="as_collection")
+
+
+def _entered(batch: Batch, more: int) -> Batch:
+    for _ in range(more):
+        batch = batch.enter()
+    return batch
+
+

@@ -1,0 +1,239 @@
+"""From columns to codes and back.
+
+Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
+
+- Integers and booleans are their own codes; a float's code is its bit pattern, bent so that codes order as the numbers do
+  (-0.0 becomes 0.0, so that equal numbers have equal codes).
+- Text and bytes are interned: a worker-wide table gives each distinct string a small number. Codes never leave their worker.
+- Two columns whose codes are small are packed into one word, which keeps their order; anything else that has several
+  columns is interned, as a tuple of codes.
+- No columns at all (the value of a record that is only a key) is the absent column.
+
+An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first rows
+and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not data.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.errors import DataError
+
+Array = NDArray[Any]
+Codes = NDArray[np.int64]
+
+NOTHING: Codes = np.empty(0, np.int64)
+"""An absent column."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    INT = "integers"
+    BOOL = "booleans"
+    FLOAT = "floats"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
+_KIND_OF = {"i": Kind.INT, "u": Kind.INT, "b": Kind.BOOL, "f": Kind.FLOAT, "T": Kind.TEXT, "U": Kind.TEXT, "S": Kind.BYTES}
+_ORDERED = {Kind.INT, Kind.BOOL, Kind.FLOAT}
+
+PACKED_LOW = 1 << 31
+PACKED_HIGH = 1 << 30
+INTERNED = 1 << 62
+"""Codes of interned tuples start here, above every packed pair."""
+
+
+class Interner:
+    """One worker's table of distinct strings, byte strings, and tuples of codes."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+        self._items: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def encode(self, items: list[Any]) -> Codes:
+        """Return the code of each item, giving out new ones as needed."""
+        known = self._codes
+        codes = [known.get(item, -1) for item in items]
+        if -1 in codes:
+            for row, code in enumerate(codes):
+                if code < 0:
+                    codes[row] = self._add(items[row])
+        return np.array(codes, np.int64)
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return the item of each code."""
+        items = self._items
+        return [items[code] for code in codes.tolist()]
+
+    def _add(self, item: Any) -> int:
+        code = self._codes.get(item)
+        if code is None:
+            code = self._codes[item] = len(self._items)
+            self._items.append(item)
+        return code
+
+
+_interners: WeakKeyDictionary[Any, Interner] = WeakKeyDictionary()
+
+
+def interner_of(worker: object) -> Interner:
+    """Return the table that all of a worker's arrangements share."""
+    interner = _interners.get(worker)
+    if interner is None:
+        interner = _interners[worker] = Interner()
+    return interner
+
+
+class Encoder:
+    """Turns the columns of one part of one arrangement into codes and back."""
+
+    __slots__ = ("_interner", "kinds", "ordered", "part")
+
+    def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
+        self._interner = interner
+        self.part = part
+        self.kinds = kinds
+        self.ordered = kinds is None or self._orders(kinds)
+
+    @staticmethod
+    def _orders(kinds: tuple[Kind, ...]) -> bool:
+        return len(kinds) <= 2 and all(kind in _ORDERED for kind in kinds)
+
+    def encode(self, columns: tuple[Array, ...]) -> Codes:
+        """Return one code per row; the absent column when there are no columns."""
+        if len(columns) == 1:
+            column = columns[0]
+            if column.dtype == np.int64 and self.kinds == _ONE_INT:
+                return column if column.flags.c_contiguous and column.flags.writeable else column.copy()
+        kinds = tuple(_kind_of(column) for column in columns)
+        if kinds != self.kinds:
+            self._learn(kinds)
+        if not columns:
+            return NOTHING
+        codes = [self._encode(column, kind) for column, kind in zip(columns, kinds)]
+        return codes[0] if len(codes) == 1 else self._combine(codes)
+
+    def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
+        """Return the columns of `length` rows of codes."""
+        kinds = self.kinds
+        if kinds == _ONE_INT:
+            return (codes if len(codes) else np.zeros(length, np.int64),)
+        if not kinds:
+            return ()
+        if not len(codes):
+            codes = np.zeros(length, np.int64)
+        parts = [codes] if len(kinds) == 1 else self._separate(codes, len(kinds))
+        return tuple(self._decode(part, kind) for part, kind in zip(parts, kinds))
+
+    def adopt(self, other: Encoder) -> None:
+        """Let codes mean what they mean in `other`, of the same worker."""
+        self.kinds, self.ordered = other.kinds, other.ordered
+
+    def agrees(self, other: Encoder) -> bool:
+        """Return whether equal codes mean equal values in both encoders."""
+        return tuple(map(_comparable, self.kinds or ())) == tuple(map(_comparable, other.kinds or ()))
+
+    def describe(self) -> str:
+        """Return the kinds of the columns, for people."""
+        return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
+
+    def _learn(self, kinds: tuple[Kind, ...]) -> None:
+        known = self.kinds
+        if known is not None:
+            if len(kinds) != len(known):
+                raise DataError(f"the {self.part} had {len(known)} column(s) and now has {len(kinds)}")
+            for position, (old, new) in enumerate(zip(known, kinds)):
+                if old is not new and {old, new} != {Kind.INT, Kind.BOOL}:
+                    raise DataError(
+                        f"column {position} of the {self.part} held {old.value} and now holds {new.value}: "
+                        "convert it, so that it is always the same"
+                    )
+            kinds = tuple(old if old is new else Kind.INT for old, new in zip(known, kinds))
+        self.kinds = kinds
+        self.ordered = self.ordered and self._orders(kinds)
+
+    def _encode(self, column: Array, kind: Kind) -> Codes:
+        if kind is Kind.INT or kind is Kind.BOOL:
+            if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
+                raise DataError(f"{int(column.max())} in the {self.part} is too large for a 64-bit integer")
+            return column.astype(np.int64)
+        if kind is Kind.FLOAT:
+            return float_codes(column)
+        return self._interner.encode(column.tolist())
+
+    def _decode(self, codes: Codes, kind: Kind) -> Array:
+        if kind is Kind.INT:
+            return codes
+        if kind is Kind.BOOL:
+            return codes.astype(np.bool_)
+        if kind is Kind.FLOAT:
+            return code_floats(codes)
+        items = self._interner.decode(codes)
+        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else None)
+
+    def _combine(self, codes: list[Codes]) -> Codes:
+        if len(codes) == 2:
+            high, low = codes
+            fits = (high >= -PACKED_HIGH) & (high < PACKED_HIGH) & (low >= -PACKED_LOW) & (low < PACKED_LOW)
+            if fits.all():
+                return (high << 32) + (low + PACKED_LOW)
+            packed = (high << 32) + (low + PACKED_LOW)
+            outside = ~fits
+            packed[outside] = self._intern_rows([high[outside], low[outside]])
+            return packed
+        return self._intern_rows(codes)
+
+    def _intern_rows(self, codes: list[Codes]) -> Codes:
+        self.ordered = False
+        return self._interner.encode(list(zip(*(column.tolist() for column in codes)))) + INTERNED
+
+    def _separate(self, codes: Codes, count: int) -> list[Codes]:
+        interned = codes >= INTERNED
+        if count == 2:
+            high = codes >> 32
+            low = (codes & 0xFFFFFFFF) - PACKED_LOW
+            if interned.any():
+                rows = self._interner.decode(codes[interned] - INTERNED)
+                high[interned] = [row[0] for row in rows]
+                low[interned] = [row[1] for row in rows]
+            return [high, low]
+        rows = self._interner.decode(codes - INTERNED)
+        return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
+
+
+_ONE_INT = (Kind.INT,)
+
+
+def _comparable(kind: Kind) -> Kind:
+    return Kind.INT if kind is Kind.BOOL else kind
+
+
+def _kind_of(column: Array) -> Kind:
+    kind = _KIND_OF.get(column.dtype.kind)
+    if kind is None:
+        raise DataError(f"a column of dtype {column.dtype} cannot be part of a collection")
+    return kind
+
+
+def float_codes(column: Array) -> Codes:
+    """Return int64 codes that order as the floats do; NaN is refused, since it equals nothing, not even itself."""
+    floats = column.astype(np.float64) + 0.0
+    if np.isnan(floats).any():
+        raise DataError("NaN cannot be part of a collection: it does not equal itself, so it could never be removed")
+    bits = floats.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def code_floats(codes: Codes) -> NDArray[np.float64]:
+    """Return the floats that `float_codes` made codes of."""
+    return (codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)

@@ -1,0 +1,170 @@
+"""Collections: multisets of records that change with time.
+
+A collection is a stream of updates `(data, time, diff)`; at time `t`, a record occurs as often as the diffs of its updates
+at times not after `t` add up to. Operators answer changes with changes. A record is a row of columns; its first `keys`
+columns are its key, by which it is joined, reduced and sent to a worker, the rest its value.
+
+The methods are the table of contents of `operators/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from differential.arrangement import Arrangement
+from differential.operators import aggregates as _aggregates
+from differential.operators import arrange as _arrange
+from differential.operators import concat as _concat
+from differential.operators import consolidate as _consolidate
+from differential.operators import distinct as _distinct
+from differential.operators import enter as _enter
+from differential.operators import filter as _filter
+from differential.operators import flat_map as _flat_map
+from differential.operators import groups as _groups
+from differential.operators import inspect as _inspect
+from differential.operators import iterate as _iterate
+from differential.operators import join as _join
+from differential.operators import leave as _leave
+from differential.operators import map as _map
+from differential.operators import negate as _negate
+from differential.operators import output as _output
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from timely.dataflow.operators.probe import Probe
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class Collection:
+    """A collection of records whose first `keys` columns are their key."""
+
+    def __init__(self, stream: Stream, keys: int = 1) -> None:
+        self._scope = stream.scope
+        self._stream: Stream | None = stream
+        self._make_stream: Callable[[], Stream] | None = None
+        self._outside: Collection | None = None
+        self._arrangement: Arrangement | None = None
+        self.keys = keys
+
+    @classmethod
+    def of(cls, scope: Scope, *columns: Any, keys: int = 1) -> Collection:
+        """Return a collection that holds the given records from the least time on. Worker 0's are taken.
+
+        >>> example(lambda scope: Collection.of(scope, np.array([1, 2]), np.array(["a", "b"])))
+        [((1, 'a'), 1), ((2, 'b'), 1)]
+        """
+        from differential.operators.input import constant
+
+        return constant(scope, columns, keys)
+
+    @classmethod
+    def arranged(cls, arrangement: Arrangement) -> Collection:
+        """Return the collection an arrangement indexes. Its updates are decoded only if they are asked for."""
+        return cls._lazy(arrangement.scope, arrangement.keys, arrangement.as_updates, arrangement=arrangement)
+
+    @classmethod
+    def entered(cls, outside: Collection, scope: Scope, stream: Callable[[], Stream]) -> Collection:
+        """Return `outside` as it is in an inner scope, sharing the arrangement outside."""
+        return cls._lazy(scope, outside.keys, stream, outside=outside)
+
+    @classmethod
+    def _lazy(
+        cls,
+        scope: Scope,
+        keys: int,
+        stream: Callable[[], Stream],
+        *,
+        outside: Collection | None = None,
+        arrangement: Arrangement | None = None,
+    ) -> Collection:
+        collection = cls.__new__(cls)
+        collection._scope = scope
+        collection._stream = None
+        collection._make_stream = stream
+        collection._outside = outside
+        collection._arrangement = arrangement
+        collection.keys = keys
+        return collection
+
+    @property
+    def scope(self) -> Scope:
+        """The scope whose times the updates have."""
+        return self._scope
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of updates (`differential.updates.Updates`)."""
+        if self._stream is None:
+            assert self._make_stream is not None
+            self._stream = self._make_stream()
+        return self._stream
+
+    def arrange_by_key(self) -> Arrangement:
+        """Return this collection indexed by key: made at the first call, and shared by all who ask after."""
+        if self._arrangement is None:
+            if self._outside is not None:
+                self._arrangement = self._outside.arrange_by_key().enter(self._scope)
+            else:
+                self._arrangement = _arrange.arrange(self, self.keys)
+        return self._arrangement
+
+    def probe(self) -> Probe:
+        """Return a probe of this collection: which times may still change it."""
+        return self.stream.probe() if self._arrangement is None else self._arrangement.stream.probe()
+
+    # Record by record
+    map = _map.map
+    flat_map = _flat_map.flat_map
+    filter = _filter.filter
+    inspect = _inspect.inspect
+    inspect_batch = _inspect.inspect_batch
+
+    # As multisets
+    concat = _concat.concat
+    negate = _negate.negate
+    consolidate = _consolidate.consolidate
+    distinct = _distinct.distinct
+    threshold = _distinct.threshold
+
+    # By key
+    join = _join.join
+    join_map = _join.join_map
+    semijoin = _join.semijoin
+    antijoin = _join.antijoin
+    reduce = _groups.reduce
+    count = _aggregates.count
+    sum = _aggregates.sum
+    min = _aggregates.min
+    max = _aggregates.max
+    top_k = _aggregates.top_k
+
+    # Loops
+    enter = _enter.enter
+    leave = _leave.leave
+    iterate = _iterate.iterate
+
+    # Out of the dataflow
+    output = _output.output
+
+
+def innermost(*collections: Collection) -> tuple[Collection, ...]:
+    """Return the collections in the innermost of their scopes, which must lie in each other."""
+    target = max((collection.scope for collection in collections), key=lambda scope: scope.path.count("/"))
+    for collection in collections:
+        if not target.is_within(collection.scope):
+            raise BuildError(
+                f"a collection of {collection.scope} cannot be used with one of {target}: neither scope lies in the other"
+            )
+    return tuple(collection.enter(target) for collection in collections)
+
+
+def arrangements(left: Collection | Arrangement, right: Collection | Arrangement) -> tuple[Arrangement, Arrangement]:
+    """Return both indexed by key, in the innermost of their scopes."""
+    first, second = (each if isinstance(each, Arrangement) else each.arrange_by_key() for each in (left, right))
+    if first.scope.is_within(second.scope):
+        return first, second.enter(first.scope)
+    if second.scope.is_within(first.scope):
+        return first.enter(second.scope), second
+    raise BuildError(f"cannot join {first.scope} with {second.scope}: neither scope lies in the other")

@@ -1,0 +1,29 @@
+"""Running small programs, for doctests and first steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from timely import execute_directly
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+    from timely import Scope, Worker
+
+
+def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...], int]]:
+    """Return the records of the collection that `program(scope)` makes, sorted, each with how often it occurs.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([5, 5, 4])))
+    [((4,), 1), ((5,), 2)]
+    """
+
+    def build(worker: Worker) -> dict[tuple[Any, ...], int]:
+        with worker.dataflow("example") as scope:
+            answer = program(scope).output()
+        worker.step_while(lambda: not answer.done())
+        return answer.contents()
+
+    contents: dict[tuple[Any, ...], int] = execute_directly(build)
+    return sorted(contents.items())

@@ -1,0 +1,130 @@
+"""Reductions of each key's values that run wholly in kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from differential.codes import Encoder, Kind
+from differential.kernels import reduce as kernels
+from differential.operators.groups import InPython, largest_rows
+from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from timely.errors import DataError
+
+if TYPE_CHECKING:
+    from differential.codes import Codes
+    from differential.collection import Collection
+
+
+def count(collection: Collection, *, name: str = "count") -> Collection:
+    """Return (key, number of records with that key), for every key that has records.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2])).count())
+    [((1, 2), 1), ((2, 1), 1)]
+    """
+    return _built_in(collection, kernels.COUNT, 0, (Kind.INT,), name)
+
+
+def sum(collection: Collection, *, name: str = "sum") -> Collection:
+    """Return (key, sum of its values); the value must be one column of integers or floats.
+
+    A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
+    [((1, 30), 1)]
+    """
+    return reduce_arrangement(collection.arrange_by_key(), Sum, None, name=name).as_collection()
+
+
+def min(collection: Collection, *, name: str = "min") -> Collection:
+    """Return (key, smallest of its values); values of several columns are compared column by column.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).min())
+    [((1, 10), 1), ((2, 5), 1)]
+    """
+    return _by_order(collection, kernels.MIN, kernels.SMALLEST, 1, name)
+
+
+def max(collection: Collection, *, name: str = "max") -> Collection:
+    """Return (key, largest of its values); values of several columns are compared column by column.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).max())
+    [((1, 20), 1), ((2, 5), 1)]
+    """
+    return _by_order(collection, kernels.MAX, kernels.LARGEST, 1, name)
+
+
+def top_k(collection: Collection, k: int, *, smallest: bool = False, name: str = "top_k") -> Collection:
+    """Return (key, value) for the `k` largest (or smallest) values of each key; one that occurs twice counts as two.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
+    [((1, 20), 1), ((1, 30), 1)]
+    """
+    if k < 1:
+        raise DataError(f"top_k needs a k of at least 1, not {k}")
+    kind = kernels.SMALLEST if smallest else kernels.LARGEST
+    return _by_order(collection, kind, kind, k, name)
+
+
+class Ordered:
+    """The least or greatest values: in a kernel where codes order as the values do, else in Python."""
+
+    by_value = False
+
+    def __init__(self, kind: int, general: int, k: int, key: Encoder, value: Encoder, said: Encoder) -> None:
+        self._value = value
+        self._said = said
+        self._in_kernel = BuiltIn(kind, k, key, value)
+        smallest = general == kernels.SMALLEST
+        self._in_python = InPython(key, lambda groups: largest_rows(groups, value, k, smallest))
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        if self._value.kinds != self._said.kinds and self._value.kinds is not None:
+            self._said.adopt(self._value)
+        reduction: Reduction = self._in_kernel if self._value.ordered else self._in_python
+        return reduction(new, pending, input, output, upper)
+
+
+class Sum:
+    """The sum of one column of integers or floats."""
+
+    by_value = False
+
+    def __init__(self, key: Encoder, value: Encoder, said: Encoder) -> None:
+        self._value = value
+        self._said = said
+        self._integers = BuiltIn(kernels.SUM, 0, key, value)
+        self._floats = BuiltIn(kernels.SUM_FLOAT, 0, key, value)
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        kinds = self._value.kinds
+        if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
+            self._said.kinds = (Kind.INT,)
+            return self._integers(new, pending, input, output, upper)
+        if kinds != (Kind.FLOAT,):
+            raise DataError(f"sum needs one column of numbers as the value, not {self._value.describe()}")
+        self._said.kinds = kinds
+        return self._floats(new, pending, input, output, upper)
+
+
+def _built_in(
+    collection: Collection, kind: int, parameter: int, value_kinds: tuple[Kind, ...], name: str
+) -> Collection:
+    return reduce_arrangement(
+        collection.arrange_by_key(),
+        lambda key, value, said: BuiltIn(kind, parameter, key, value),
+        value_kinds,
+        name=name,
+    ).as_collection()
+
+
+def _by_order(collection: Collection, kind: int, general: int, k: int, name: str) -> Collection:
+    return reduce_arrangement(
+        collection.arrange_by_key(),
+        lambda key, value, said: Ordered(kind, general, k, key, value, said),
+        None,
+        name=name,
+    ).as_collection()

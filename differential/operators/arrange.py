@@ -1,0 +1,123 @@
+"""Index a collection by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from differential.arrangement import Arrangement
+from differential.codes import Encoder, interner_of
+from differential.trace.batch import Batch
+from differential.trace.batcher import Batcher
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from differential.updates import Updates
+from timely.container import Batch as AnyBatch
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.operator import Logic
+from timely.dataflow.pact import scatter
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.routing import destinations, hash_columns
+from timely.errors import DataError
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+class ByKey:
+    """A pact: each update goes to the worker that its key's hash names."""
+
+    def __init__(self, keys: int) -> None:
+        self.name = f"by the first {keys} column(s)"
+        self._keys = keys
+
+    def split(self, batch: AnyBatch, peers: int) -> Iterator[tuple[int, AnyBatch]] | None:
+        assert isinstance(batch, Updates)
+        return scatter(batch, destinations(hash_columns(batch.columns[: self._keys]), peers))
+
+
+def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arrangement:
+    """Return the collection indexed by its first `keys` columns (see `Collection.arrange_by_key`)."""
+    scope = collection.scope
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(collection.stream, ByKey(keys), frontier=True)
+    output, stream = builder.add_output()
+    interner = interner_of(scope.dataflow.worker)
+    key, value = Encoder(interner, "key"), Encoder(interner, "value")
+    spine = Spine(scope.width)
+    writer = Arranger(input, output, spine, key, value, keys)
+    builder.build(lambda _: writer.run)
+    return Arrangement(stream, TraceHandle(spine), key, value, keys)
+
+
+class Arranger:
+    """Gathers updates, and seals them into batches as the input frontier passes.
+
+    Capabilities are held for the least times gathered, an antichain. When the frontier moves, each capability that it has
+    passed carries one batch: the updates at its time or later that no capability before it carried and the frontier has
+    passed. So all epochs that have done their fourth round of a loop leave in one batch.
+    """
+
+    def __init__(
+        self, input: InputPort, output: OutputPort, spine: Spine, key: Encoder, value: Encoder, keys: int
+    ) -> None:
+        self._input = input
+        self._key = key
+        self._value = value
+        self._keys = keys
+        self._batcher = Batcher(spine.depth)
+        self._sealer = Sealer(output, spine)
+
+    def run(self) -> None:
+        held, keys = self._sealer.held, self._keys
+        for time, batch in self._input.drain():
+            updates = cast(Updates, batch)
+            held.insert(time)
+            columns = updates.columns
+            if len(columns) < keys:
+                raise DataError(f"a record has {len(columns)} column(s), but its key has {keys}")
+            self._batcher.push(
+                self._key.encode(columns[:keys]),
+                self._value.encode(columns[keys:]),
+                updates.times,
+                updates.time_index,
+                updates.diffs,
+            )
+        frontier = self._input.frontier
+        if frontier != self._sealer.upper:
+            self._sealer.seal(self._batcher, frontier)
+
+
+class Sealer:
+    """Turns what a batcher holds into batches: into the trace and, with a capability each, downstream.
+
+    Invariant: the trace's upper is the frontier last sealed to, and every update the batcher still holds is in advance of
+    it and of a capability held.
+    """
+
+    def __init__(self, output: OutputPort, spine: Spine) -> None:
+        self._output = output
+        self._spine = spine
+        self.held = CapabilitySet(output)
+        self.upper: Antichain = spine.upper
+
+    def seal(self, batcher: Batcher, frontier: Antichain) -> None:
+        """Seal everything not in advance of `frontier`."""
+        times = self.held.times
+        passed = [time for time in times if not frontier.less_equal(time)]
+        for position, time in enumerate(passed):
+            upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
+            self._insert(batcher.seal(upper), self.held[time])
+        if not passed:
+            self._insert(batcher.seal(frontier), None)
+        elif self.held:
+            self.held.downgrade(batcher.frontier())
+        self.upper = frontier
+
+    def _insert(self, batch: Batch, capability: Capability | None) -> None:
+        self._spine.insert(batch)
+        if len(batch):
+            assert capability is not None, f"updates at {batch.lower} were sealed without a capability for them"
+            self._output.give(capability, cast(Any, batch))

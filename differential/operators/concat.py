@@ -1,0 +1,26 @@
+"""Add collections up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.dataflow.inline import merged
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def concat(collection: Collection, *others: Collection, name: str = "concat") -> Collection:
+    """Return the collection in which each record occurs as often as in all of them together.
+
+    >>> example(lambda scope: Collection.of(scope, np.arange(2)).concat(Collection.of(scope, np.arange(1, 3))))
+    [((0,), 1), ((1,), 2), ((2,), 1)]
+    """
+    from differential.collection import Collection, innermost
+
+    collections = innermost(collection, *others)
+    for other in collections[1:]:
+        if other.keys != collection.keys:
+            raise BuildError(f"{name}: one collection has {collection.keys} key column(s), another {other.keys}")
+    return Collection(merged([each.stream for each in collections], name=name), collection.keys)

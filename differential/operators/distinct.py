@@ -1,0 +1,75 @@
+"""Make how often records occur a function of how often they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from differential.codes import Encoder
+from differential.kernels import reduce as kernels
+from differential.operators.groups import CodeGroups, CodeRows, InPython
+from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from timely.errors import DataError
+
+if TYPE_CHECKING:
+    from differential.codes import Codes
+    from differential.collection import Collection
+
+
+def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
+    """Return the collection in which every record occurs once that occurs at all.
+
+    A record that occurs a negative number of times is an error, which names it.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).distinct())
+    [((1,), 1), ((2,), 1)]
+    """
+    return _same_values(
+        collection, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name
+    )
+
+
+def threshold(collection: Collection, function: Callable[[Codes], Codes], *, name: str = "threshold") -> Collection:
+    """Return the collection in which a record that occurs n times occurs `function(n)` times.
+
+    `function` receives a column of counts, none of them 0, and returns a column of counts.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).threshold(lambda n: n // 2))
+    [((1,), 1)]
+    """
+
+    def apply(groups: CodeGroups) -> CodeRows:
+        counts = np.asarray(function(groups.counts))
+        if counts.shape != groups.counts.shape or counts.dtype.kind not in "iub":
+            raise DataError("the function of threshold must return one integer for each count")
+        return CodeRows(groups.offsets, groups.vals, counts.astype(np.int64))
+
+    return _same_values(collection, lambda key, value: InPython(key, apply), name)
+
+
+class SameValues:
+    """A reduction whose output records are among its input's."""
+
+    def __init__(self, reduction: Reduction, value: Encoder, said: Encoder) -> None:
+        self.by_value = reduction.by_value
+        self._reduction = reduction
+        self._value = value
+        self._said = said
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        if self._value.kinds is not None:
+            self._said.adopt(self._value)
+        return self._reduction(new, pending, input, output, upper)
+
+
+def _same_values(collection: Collection, make: Callable[[Encoder, Encoder], Reduction], name: str) -> Collection:
+    return reduce_arrangement(
+        collection.arrange_by_key(),
+        lambda key, value, said: SameValues(make(key, value), value, said),
+        None,
+        name=name,
+    ).as_collection()

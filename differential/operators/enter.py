@@ -1,0 +1,44 @@
+"""Bring a collection into an inner scope."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from differential.updates import Updates
+from timely.container import Batch
+from timely.dataflow.inline import inline_timed
+from timely.errors import BuildError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Collection:
+    """Return the collection in `scope`, which lies inside its own; it is there in every round of the loop.
+
+    Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its arrangement
+    outside serves inside as well.
+    """
+    from differential.collection import Collection
+
+    if scope is collection.scope:
+        return collection
+    if not scope.is_within(collection.scope):
+        raise BuildError(f"cannot enter {scope} from {collection.scope}: it does not lie inside it")
+    summary = collection.scope.summary_to(scope)
+    suffix = summary.suffix
+
+    def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
+        assert isinstance(batch, Updates)
+        counters = np.zeros((len(batch.times), len(suffix)), np.int64)
+        return time + suffix, batch.with_times(np.concatenate([batch.times, counters], axis=1))
+
+    def stream() -> Stream:
+        return inline_timed(collection.stream, transform, name=name, scope=scope, summary=summary)
+
+    return Collection.entered(collection, scope, stream)

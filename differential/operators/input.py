@@ -1,0 +1,138 @@
+"""Collections that change from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from differential.collection import Collection
+from differential.updates import NOTHING, Updates
+from timely.container import as_columns
+from timely.dataflow.operators.input import Input
+from timely.errors import DataError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+
+
+class InputSession:
+    """Changes a collection, epoch by epoch. Use from the worker's thread.
+
+    `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are handed over
+    by `flush`, `advance_to` and `close`; each happens at the session's time when it was made.
+    """
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._input, self.stream = scope.new_input(name)
+        self._changes: list[tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]] = []
+
+    @property
+    def time(self) -> Time:
+        """The time at which changes happen now."""
+        return self._input.time
+
+    @property
+    def epoch(self) -> int:
+        """The first coordinate of `time`."""
+        return self._input.epoch
+
+    def insert(self, *record: Any) -> None:
+        """Let a record, or each row of the given columns, occur once more."""
+        self.update(*record, diff=1)
+
+    def remove(self, *record: Any) -> None:
+        """Let a record, or each row of the given columns, occur once less."""
+        self.update(*record, diff=-1)
+
+    def update(self, *record: Any, diff: int | np.ndarray[Any, Any]) -> None:
+        """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row)."""
+        if not record:
+            raise DataError("a record needs at least one field")
+        if self._changes and len(self._changes[-1][0]) != len(record):
+            raise DataError(
+                f"a record of {len(record)} field(s) after one of {len(self._changes[-1][0])}: "
+                "all records of a collection have the same number"
+            )
+        self._changes.append((record, diff))
+
+    def flush(self) -> None:
+        """Hand over the changes made so far."""
+        if self._changes:
+            changes, self._changes = self._changes, []
+            self._input.send_batch(_gathered(changes, self._input.time))
+
+    def advance_to(self, time: int | Sequence[int]) -> None:
+        """Move on to a later time; what the collection is before it is final."""
+        self.flush()
+        self._input.advance_to(time)
+
+    def close(self) -> None:
+        """Change nothing any more."""
+        if self._changes:
+            self.flush()
+        self._input.close()
+
+    def __enter__(self) -> InputSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def new_input(scope: Scope, *, keys: int = 1, name: str = "input") -> tuple[InputSession, Collection]:
+    """Return a session that changes a collection, and the collection. The first `keys` columns are its key.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         edges, graph = new_input(scope)
+    ...         degrees = graph.count().output()
+    ...     edges.insert(np.array([0, 0, 1]), np.array([1, 2, 2]))
+    ...     edges.advance_to(1)
+    ...     edges.remove(0, 2)
+    ...     edges.close()
+    ...     worker.step_while(lambda: not degrees.done())
+    ...     return degrees.changes()
+    >>> for change in execute_directly(program):
+    ...     print(*change)
+    (0, 2) (0,) 1
+    (1, 1) (0,) 1
+    (0, 1) (1,) 1
+    (0, 2) (1,) -1
+    """
+    session = InputSession(scope, name)
+    return session, Collection(session.stream, keys)
+
+
+def constant(scope: Scope, columns: tuple[Any, ...], keys: int) -> Collection:
+    """Return the collection that holds the rows of `columns` (worker 0's) from the least time on."""
+    rows = as_columns(columns)
+    updates = [Updates.at(scope.minimum, rows)] if scope.index == 0 and len(rows[0]) else []
+    return Collection(scope.to_stream(iter(updates), name="constant"), keys)
+
+
+def _gathered(changes: list[tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]], time: Time) -> Updates:
+    """Return many changes as one batch of updates."""
+    if len(changes) == 1:
+        record, diff = changes[0]
+        columns = as_columns(record)
+        return Updates.at(time, columns, _diffs(diff, len(columns[0])))
+    singles = all(not getattr(field, "ndim", 0) for record, _ in changes for field in record)
+    if singles:
+        columns = as_columns(tuple(list(field) for field in zip(*(record for record, _ in changes))))
+        diffs = np.array([diff for _, diff in changes], np.int64)
+        return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)
+    parts = [as_columns(record) for record, _ in changes]
+    columns = tuple(np.concatenate(column) for column in zip(*parts))
+    each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
+    return Updates.at(time, columns, np.concatenate(each))
+
+
+def _diffs(diff: int | np.ndarray[Any, Any], length: int, *, spelled_out: bool = False) -> np.ndarray[Any, Any]:
+    if isinstance(diff, np.ndarray) and diff.ndim:
+        if diff.shape != (length,) or diff.dtype.kind not in "iu":
+            raise DataError(f"diffs must be one integer for each of the {length} rows, not {diff.dtype}{diff.shape}")
+        return diff.astype(np.int64)
+    return NOTHING if diff == 1 and not spelled_out else np.full(length, diff, np.int64)

@@ -1,0 +1,42 @@
+"""Look at updates as they flow by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from differential.operators.linear import linear
+from differential.updates import Updates
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def inspect(
+    collection: Collection, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect"
+) -> Collection:
+    """Return the collection unchanged, after `look(record, time, diff)` was called for each of its updates.
+
+    Updates are seen as they come, not consolidated, on the worker where they are; see `output` for final answers.
+
+    >>> _ = example(lambda scope: Collection.of(scope, np.array([7])).inspect(print))
+    (7,) (0,) 1
+    """
+
+    def transform(updates: Updates) -> Updates:
+        for row in updates.rows():
+            look(*row)
+        return updates
+
+    return linear(collection, transform, name=name)
+
+
+def inspect_batch(collection: Collection, look: Callable[[Updates], object], *, name: str = "inspect_batch") -> Collection:
+    """Return the collection unchanged, after `look(updates)` was called for each batch of its updates."""
+
+    def transform(updates: Updates) -> Updates:
+        look(updates)
+        return updates
+
+    return linear(collection, transform, name=name)

@@ -1,0 +1,86 @@
+"""Fixed points: feeding a collection back to where it came from, changes only.
+
+A variable is a collection whose value in round i+1 is what was set, as it was in round i; in round 0 it is its source. In
+updates: source, then (result - source) one round later. A loop settles when a round changes nothing, and the dataflow finds
+that out by itself: where there are no updates there is nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+
+from differential.updates import Updates
+from timely.container import Batch
+from timely.dataflow.inline import inline
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+    from timely.dataflow.scope import Scope
+
+
+class Variable:
+    """A collection defined by recursion in an iterative scope.
+
+    With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says what it
+    is in the next round; mutually recursive variables are made first and set later.
+
+    >>> def powers(scope):
+    ...     ones = Collection.of(scope, 1)
+    ...     with scope.iterative() as inner:
+    ...         value = Variable(inner, ones)
+    ...         result = value.collection.map(lambda x: 2 * x).filter(lambda x: x < 40).concat(ones).distinct()
+    ...         value.set(result)
+    ...         return result.leave()
+    """
+
+    def __init__(self, scope: Scope, source: Collection | None = None, *, keys: int = 1, step: int = 1) -> None:
+        from differential.collection import Collection
+
+        self._handle, stream = scope.feedback(step, name="variable")
+        self._step = step
+        self._source = None if source is None else source.enter(scope)
+        again = Collection(stream, keys if source is None else source.keys)
+        self.collection = again if self._source is None else self._source.concat(again)
+
+    def set(self, result: Collection) -> None:
+        """Define the variable as `result`, a collection of the same scope, a round later."""
+        if result.keys != self.collection.keys:
+            raise BuildError(
+                f"a variable whose records have {self.collection.keys} key column(s) cannot become a collection "
+                f"with {result.keys}: give map() the right `keys`"
+            )
+        step = self._step
+
+        def delay(batch: Batch) -> Updates:
+            assert isinstance(batch, Updates)
+            times = batch.times.copy()
+            times[:, -1] += step
+            return batch.with_times(times)
+
+        changes = result if self._source is None else result.concat(self._source.negate())
+        inline(changes.stream, delay, name="variable").connect_loop(self._handle)
+
+
+def iterate(
+    collection: Collection, body: Callable[[Collection], Collection], *, name: str = "iterate"
+) -> Collection:
+    """Return the fixed point of `body`, starting from `collection`.
+
+    `body` receives the current value and returns the next; collections from outside may be used in it as they are.
+
+    >>> def halving(scope):
+    ...     numbers = Collection.of(scope, np.array([12, 5]))
+    ...     return numbers.iterate(lambda inner: inner.map(lambda x: np.where(x % 2 == 0, x // 2, x)))
+    >>> example(halving)
+    [((3,), 1), ((5,), 1)]
+    """
+    with collection.scope.iterative(name) as inner:
+        variable = Variable(inner, collection)
+        result = body(variable.collection)
+        variable.set(result)
+        return result.leave(collection.scope)
+
+

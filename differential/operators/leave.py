@@ -1,0 +1,40 @@
+"""Bring a collection out of a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from differential.updates import Updates
+from timely.container import Batch
+from timely.dataflow.inline import inline_timed
+from timely.errors import BuildError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+    from timely.dataflow.scope import Scope
+
+
+def leave(collection: Collection, scope: Scope | None = None, *, name: str = "leave") -> Collection:
+    """Return what the collection becomes when its loop has settled, in `scope` (the next one out when not given).
+
+    All rounds' changes fall on the time outside; what rounds took back cancels when the result is consolidated.
+    """
+    from differential.collection import Collection
+
+    target = collection.scope.parent if scope is None else scope
+    if target is None or not collection.scope.is_within(target):
+        raise BuildError(f"cannot leave {collection.scope} to {target}: it does not lie around it")
+    if target is collection.scope:
+        return collection
+    summary = collection.scope.summary_to(target)
+    keep = summary.keep
+
+    def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
+        assert isinstance(batch, Updates)
+        return time[:keep], batch.with_times(np.ascontiguousarray(batch.times[:, :keep]))
+
+    stream = inline_timed(collection.stream, transform, name=name, scope=target, summary=summary)
+    return Collection(stream, collection.keys)

@@ -1,0 +1,30 @@
+"""Replace every record by another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from differential.operators.linear import linear
+from differential.updates import Updates
+from timely.container import as_columns
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def map(collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Collection:
+    """Return the collection of `function` of every record.
+
+    `function` receives whole columns, positionally, and returns a column or a tuple of columns of the same length; a scalar
+    stands for a column of it. The first `keys` columns of the result are its key. Like every function given to a
+    collection it must be a function: the same rows in, the same rows out.
+
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 2])).map(lambda x: (x % 2, x)))
+    [((0, 2), 1), ((1, 1), 1)]
+    """
+
+    def transform(updates: Updates) -> Updates:
+        return updates.with_columns(as_columns(function(*updates.columns), len(updates)))
+
+    return linear(collection, transform, keys=keys, name=name)

@@ -1,0 +1,84 @@
+"""Read final answers out of a dataflow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from differential.updates import Updates
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.pact import Gather
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+Record = tuple[Any, ...]
+
+
+class Output:
+    """The changes of a collection, on one worker, as they become final.
+
+    A change at time `t` is handed out once nothing at `t` or before can come any more, consolidated, in the lexicographic
+    order of times. On the other workers there is never anything to read, but `done` and the frontier tell the same.
+    """
+
+    def __init__(self, collection: Collection, worker: int, name: str) -> None:
+        scope = collection.scope
+        builder = OperatorBuilder(scope, name)
+        self._input = builder.add_input(collection.stream, Gather(worker), frontier=True)
+        self._waiting: dict[Time, dict[Record, int]] = {}
+        self._contents: dict[Record, int] = {}
+        self._dataflow = scope.dataflow
+        builder.build(lambda _: self._gather)
+
+    def changes(self) -> list[tuple[Record, Time, int]]:
+        """Return the updates (record, time, diff) that have become final since the last call."""
+        self._gather()
+        frontier = self._input.frontier
+        passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
+        result = []
+        contents = self._contents
+        for time in passed:
+            updates = self._waiting.pop(time)
+            for record, diff in sorted(updates.items()) if len(updates) > 1 else updates.items():
+                if diff:
+                    result.append((record, time, diff))
+                    contents[record] = contents.get(record, 0) + diff
+                    if not contents[record]:
+                        del contents[record]
+        return result
+
+    def contents(self) -> dict[Record, int]:
+        """Return the records of the collection and how often each occurs, as of what has become final."""
+        self.changes()
+        return dict(self._contents)
+
+    def done(self) -> bool:
+        """Return whether the collection can change no more."""
+        return self._dataflow.built and not self._input.frontier
+
+    def less_than(self, time: int | Time) -> bool:
+        """Return whether the collection may still change before `time`."""
+        return self._input.frontier.less_than((time,) if isinstance(time, int) else time)
+
+    def _gather(self) -> None:
+        for _, batch in self._input.drain():
+            for record, time, diff in cast(Updates, batch).rows():
+                at = self._waiting.setdefault(time, {})
+                at[record] = at.get(record, 0) + diff
+
+
+def output(collection: Collection, worker: int = 0, *, name: str = "output") -> Output:
+    """Return a handle on `worker` to read the collection's final changes from.
+
+    Costs Python objects for each update: meant for answers, not for what they are computed from.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         answer = Collection.of(scope, np.array([3, 4])).count().output()
+    ...     worker.step_while(lambda: not answer.done())
+    ...     return answer.contents()
+    >>> execute_directly(program)
+    {(3, 1): 1, (4, 1): 1}
+    """
+    return Output(collection, worker, name)

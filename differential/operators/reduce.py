@@ -1,0 +1,167 @@
+"""Reduce the values of every key to others, and keep the result right as the input changes.
+
+The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why these,
+is said in `differential.kernels.reduce_times`; this module is the operator around it.
+
+Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each round
+with all the groups that have an interesting time in it, and a round is rarely more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from differential.arrangement import Arrangement
+from differential.codes import NOTHING, Codes, Encoder, Kind, interner_of
+from differential.kernels import reduce as kernels
+from differential.operators.arrange import Sealer
+from differential.trace.batch import Batch, frontier_table, table_of
+from differential.trace.batcher import Batcher
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort
+from timely.errors import DataError
+from timely.progress.antichain import Antichain
+
+
+Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
+"""Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
+
+Pending = tuple[Codes, Codes, Codes]
+"""Groups (key, and value where groups are by value) and times to come back to."""
+
+
+class Reduction(Protocol):
+    """How one activation turns new batches and the past into updates of the output."""
+
+    by_value: bool
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]: ...
+
+
+def reduce_arrangement(
+    source: Arrangement,
+    make: Callable[[Encoder, Encoder, Encoder], Reduction],
+    value_kinds: tuple[Kind, ...] | None,
+    *,
+    name: str,
+) -> Arrangement:
+    """Return the arrangement of the reduced values by the same keys.
+
+    `make` receives the encoders of key, input value and output value, and returns the reduction.
+    """
+    scope = source.scope
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(source.stream, Pipeline(), frontier=True)
+    output, stream = builder.add_output()
+    spine = Spine(scope.width)
+    worker = scope.dataflow.worker
+    value = Encoder(interner_of(worker), "value", value_kinds)
+    reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value))
+    builder.build(lambda _: reducer.run)
+    scope.dataflow.when_complete(reducer.drop)
+    return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
+
+
+class Reducer:
+    """The operator.
+
+    Invariant: the output's trace is, at every time not in advance of its upper, the reduction of the input's; each pending
+    time is in advance of that upper and of a capability held.
+    """
+
+    def __init__(
+        self, input: InputPort, source: Arrangement, spine: Spine, sealer: Sealer, reduction: Reduction
+    ) -> None:
+        self._input = input
+        self._source = source.reader()
+        self._said = TraceHandle(spine)
+        self._batcher = Batcher(spine.depth)
+        self._sealer = sealer
+        self._reduction = reduction
+        self._new: list[Batch] = []
+        self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
+
+    def run(self) -> None:
+        held = self._sealer.held
+        for time, batch in self._input.drain():
+            held.insert(time)
+            self._new.append(cast(Batch, batch))
+        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here.
+        upper = self._source.upper
+        if upper == self._sealer.upper:
+            return
+        if self._new or any(not upper.less_equal(time) for time in held.times):
+            self._reduce(upper)
+        self._sealer.seal(self._batcher, upper)
+        self._hold_pending()
+        for trace in (self._source, self._said):
+            trace.set_logical_compaction(upper)
+            trace.set_physical_compaction(upper)
+
+    def drop(self) -> None:
+        """Stop reading."""
+        self._source.drop()
+        self._said.drop()
+
+    def _reduce(self, upper: Antichain) -> None:
+        source = tuple(batch for batch in self._source.batches_through(upper) if len(batch))
+        said = tuple(batch for batch in self._said.batches() if len(batch))
+        new = tuple(self._new)
+        chunks, self._pending = self._reduction(
+            table_of(new),
+            self._pending,
+            table_of(source),
+            table_of(said),
+            frontier_table(upper, self._batcher.depth),
+        )
+        self._new.clear()
+        for chunk in chunks:
+            self._batcher.push(*chunk)
+
+    def _hold_pending(self) -> None:
+        held = self._sealer.held
+        if held:
+            held.downgrade(Antichain([cast(Any, tuple(time)) for time in self._pending[2].tolist()]))
+
+
+class BuiltIn:
+    """A reduction that runs wholly in a kernel."""
+
+    def __init__(self, kind: int, parameter: int, key: Encoder, value: Encoder) -> None:
+        self._kind = kind
+        self._parameter = parameter
+        self._key = key
+        self._value = value
+        self.by_value = kind == kernels.DISTINCT
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        keys, vals, times, time_index, diffs, *put_off, fault = kernels.reduce(
+            self._kind, self._parameter, new, *pending, input, output, upper
+        )
+        if len(fault):
+            raise negative_count(self._key, fault)
+        chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
+        return chunks, cast(Pending, tuple(put_off))
+
+
+def negative_count(key: Encoder, fault: Codes) -> DataError:
+    """Return the error for a key that has a record a negative number of times."""
+    fields = tuple(column.tolist()[0] for column in key.decode(fault[:1], 1))
+    return DataError(
+        f"the record with key {fields if len(fields) != 1 else fields[0]!r} occurs a negative number of times at time "
+        f"{tuple(fault[1:].tolist())}: something was removed that was not there"
+    )
+
+

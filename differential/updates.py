@@ -1,0 +1,116 @@
+"""Batches of updates: what a collection's stream carries.
+
+An update `(data, time, diff)` says that at `time` the number of occurrences of the record `data` changes by `diff`. A batch
+holds its records as columns, its times as a small table of distinct or repeated times and an index into it (absent when
+there is one time for all), and its diffs as a column (absent when all are 1). Nothing is sorted and nothing consolidated:
+that is what arranging does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.container import Buffers, columns_from_buffers, columns_to_buffers, register
+from timely.order import Time
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+NOTHING: Ints = np.empty(0, np.int64)
+"""An absent column."""
+
+
+@register
+class Updates:
+    """A batch of updates.
+
+    `columns` hold n rows; `times` is int64[T, D]; `time_index` is int64[n], or absent when T = 1; `diffs` is int64[n], or
+    absent when all are 1. Immutable.
+    """
+
+    kind: ClassVar[str] = "updates"
+    __slots__ = ("columns", "diffs", "time_index", "times")
+
+    def __init__(self, columns: tuple[Array, ...], times: Ints, time_index: Ints = NOTHING, diffs: Ints = NOTHING) -> None:
+        self.columns = columns
+        self.times = times
+        self.time_index = time_index
+        self.diffs = diffs
+
+    @classmethod
+    def at(cls, time: Time, columns: tuple[Array, ...], diffs: Ints = NOTHING) -> Updates:
+        """Return a batch of updates that all happen at `time`."""
+        return cls(columns, np.array([time], np.int64), NOTHING, diffs)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def with_columns(self, columns: tuple[Array, ...]) -> Updates:
+        """Return other records with the same times and diffs."""
+        return Updates(columns, self.times, self.time_index, self.diffs)
+
+    def with_times(self, times: Ints) -> Updates:
+        """Return the same updates under another table of times."""
+        return Updates(self.columns, times, self.time_index, self.diffs)
+
+    def take(self, rows: Array) -> Updates:
+        """Return the given rows: positions, or a boolean mask."""
+        return Updates(
+            tuple(column[rows] for column in self.columns),
+            self.times,
+            self.time_index[rows] if len(self.time_index) else NOTHING,
+            self.diffs[rows] if len(self.diffs) else NOTHING,
+        )
+
+    def negated(self) -> Updates:
+        """Return the updates with the opposite diffs."""
+        diffs = -self.diffs if len(self.diffs) else np.full(len(self), -1, np.int64)
+        return Updates(self.columns, self.times, self.time_index, diffs)
+
+    def each_diff(self) -> Ints:
+        """Return the diffs, spelled out."""
+        return self.diffs if len(self.diffs) else np.ones(len(self), np.int64)
+
+    def each_time(self) -> list[Time]:
+        """Return the time of every row."""
+        table = [tuple(time) for time in self.times.tolist()]
+        return [table[index] for index in self.time_index.tolist()] if len(self.time_index) else table * len(self)
+
+    def rows(self) -> Iterator[tuple[tuple[Any, ...], Time, int]]:
+        """Yield (record, time, diff) as Python values; a record is a tuple of its fields."""
+        records = zip(*(column.tolist() for column in self.columns))
+        return zip(records, self.each_time(), self.each_diff().tolist())
+
+    def __repr__(self) -> str:
+        return f"Updates({list(self.rows())})"
+
+    def to_buffers(self) -> tuple[Any, Buffers]:
+        dtypes, buffers = columns_to_buffers(self.columns)
+        times = np.ascontiguousarray(self.times).reshape(-1)
+        return [dtypes, self.times.shape[1]], [times, self.time_index, self.diffs, *buffers]
+
+    @classmethod
+    def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Updates:
+        if not isinstance(meta, (list, tuple)) or len(meta) != 2 or len(buffers) < 4:
+            raise ValueError("not a batch of updates")
+        dtypes, width = meta
+        if not isinstance(width, int) or isinstance(width, bool) or not 0 < width < 256:
+            raise ValueError("a time has between 1 and 255 coordinates")
+        times, time_index, diffs = (np.frombuffer(buffer, np.int64) for buffer in buffers[:3])
+        columns = columns_from_buffers(dtypes, buffers[3:])
+        length = len(columns[0]) if columns else 0
+        if not length or any(len(column) != length for column in columns):
+            raise ValueError("columns of different lengths, or none")
+        if len(times) % width or not len(times):
+            raise ValueError("the table of times is cut off")
+        table = times.reshape(-1, width)
+        indexed = len(time_index) == length and 0 <= int(time_index.min()) and int(time_index.max()) < len(table)
+        if not (indexed or (not len(time_index) and len(table) == 1)):
+            raise ValueError("a time index out of range")
+        if len(diffs) not in (0, length):
+            raise ValueError("not one diff per row")
+        return cls(columns, table, time_index, diffs)
