@@ -83,7 +83,6 @@ class Tracker:
         self._nonzero = 0
         self.revision = 0
         """Grows with each propagation that had updates to apply."""
-        self._nonzero = 0
         self._support: list[dict[Time, int]] = [{} for _ in lengths]
         self._fronts: list[tuple[Time, ...]] = [() for _ in lengths]
         self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]
@@ -146,11 +145,6 @@ class Tracker:
             and self._support[location][time] == 1
             and time in self._fronts[location]
         )
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether every count is zero, so that nothing can happen any more anywhere."""
-        return not self._nonzero and not self._buffer
 
     def pointstamps(self) -> Iterator[tuple[int, Time, int]]:
         """Each location, time and count that is not zero (it may be negative), as of the last `propagate`."""
