@@ -1,7 +1,7 @@
 """Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change."""
 
 from differential.arrangement import Arrangement
-from differential.collection import Collection
+from differential.collection import Collection, innermost
 from differential.example import example
 from differential.operators.groups import Groups
 from differential.operators.input import InputSession, new_input
@@ -18,5 +18,6 @@ __all__ = [
     "Updates",
     "Variable",
     "example",
+    "innermost",
     "new_input",
 ]

@@ -1,0 +1,20 @@
+"""Which nodes can be reached from which roots."""
+
+from __future__ import annotations
+
+from differential import Collection
+
+
+def reachability(edges: Collection, roots: Collection) -> Collection:
+    """Return (node, root) for every node reachable from each of `roots`, the root itself included.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([0, 1, 3]), np.array([1, 2, 2]))
+    ...     return reachability(edges, Collection.of(scope, np.array([0, 3])))
+    >>> example(program)
+    [((0, 0), 1), ((1, 0), 1), ((2, 0), 1), ((2, 3), 1), ((3, 3), 1)]
+    """
+    start = roots.map(lambda root: (root, root))
+    return start.iterate(
+        lambda inner: inner.join_map(edges, lambda node, root, neighbour: (neighbour, root)).concat(start).distinct()
+    )

@@ -1,0 +1,45 @@
+"""Strongly connected components, by doubly nested iteration.
+
+An edge lies in a strongly connected component if both its ends do. Labels flow along the edges that may still lie in one;
+an edge whose ends end up with different smallest labels cannot, and is dropped; then the same against the edges'
+directions, and again, until nothing is dropped. What is left are the edges within components. (Naiad, SOSP 2013,
+section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
+"""
+
+from __future__ import annotations
+
+from differential import Collection
+from differential.graphs.propagate import propagate
+
+
+def cyclic_edges(edges: Collection) -> Collection:
+    """Return the edges that lie on a cycle: those with both ends in one strongly connected component.
+
+    >>> example(lambda scope: cyclic_edges(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 1, 3]))))
+    [((1, 2), 1), ((2, 1), 1)]
+    """
+    reversed_edges = edges.map(lambda source, target: (target, source))
+    return edges.iterate(lambda inner: _trim(_trim(inner, edges), reversed_edges))
+
+
+def strongly_connected_components(edges: Collection) -> Collection:
+    """Return (node, smallest node of its component) for every node of a component of more than one node.
+
+    >>> example(lambda scope: strongly_connected_components(
+    ...     Collection.of(scope, np.array([1, 2, 2, 4]), np.array([2, 1, 3, 4]))))
+    [((1, 1), 1), ((2, 1), 1)]
+    """
+    edges = edges.filter(lambda source, target: source != target)
+    cyclic = cyclic_edges(edges)
+    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)))
+
+
+def _trim(candidates: Collection, edges: Collection) -> Collection:
+    """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
+    labels = propagate(candidates, edges.map(lambda _, target: (target, target)))
+    return (
+        edges.join_map(labels, lambda source, target, label: (target, source, label))
+        .join_map(labels, lambda target, source, label, other: (target, source, label == other))
+        .filter(lambda target, source, same: same)
+        .map(lambda target, source, _: (target, source))
+    )

@@ -1,0 +1,155 @@
+"""Reductions written in Python: one call for all groups of a round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from differential.codes import NOTHING, Codes, Encoder
+from differential.kernels import reduce_rounds as rounds
+from differential.operators.reduce import Chunk, Pending, negative_count, reduce_arrangement
+from timely.container import as_columns
+from timely.errors import DataError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+class CodeGroups(NamedTuple):
+    """Groups in codes: group `g` has key `keys[g]` and the rows `offsets[g]:offsets[g + 1]` of values and counts."""
+
+    keys: Codes
+    offsets: Codes
+    vals: Codes
+    counts: Codes
+
+
+class CodeRows(NamedTuple):
+    """What groups are reduced to, in codes, laid out like `CodeGroups`."""
+
+    offsets: Codes
+    vals: Codes
+    counts: Codes
+
+
+class Groups:
+    """The groups a reduction is called with.
+
+    `keys` are the key columns, one row for each group. `values` are the value columns and `counts` how often each value
+    occurs (never 0); the rows of group `g` are `offsets[g]:offsets[g + 1]`, in no order to rely on. No group is empty.
+    """
+
+    __slots__ = ("counts", "keys", "offsets", "values")
+
+    def __init__(self, keys: tuple[Any, ...], offsets: Codes, values: tuple[Any, ...], counts: Codes) -> None:
+        self.keys = keys
+        self.offsets = offsets
+        self.values = values
+        self.counts = counts
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def index(self) -> Codes:
+        """The number of the group that each row belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: str = "reduce") -> Collection:
+    """Return (key, value) for the values that `function` makes of each key's values.
+
+    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it belongs
+    to. It is called with many groups at once and must treat each by itself.
+
+    >>> def mean(groups):
+    ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])
+    ...     return np.arange(len(groups)), totals / np.add.reduceat(groups.counts, groups.offsets[:-1])
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).reduce(mean))
+    [((1, 15.0), 1), ((2, 5.0), 1)]
+    """
+
+    def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
+        return InPython(key, lambda groups: _call(function, groups, key, value, said))
+
+    return reduce_arrangement(collection.arrange_by_key(), make, None, name=name).as_collection()
+
+
+class InPython:
+    """A reduction by a function of `CodeGroups`, called once for each round of interesting times."""
+
+    by_value = False
+
+    def __init__(self, key: Encoder, function: Callable[[CodeGroups], CodeRows]) -> None:
+        self._key = key
+        self._function = function
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        state = rounds.plan(new, *pending, input, output, upper)
+        chunks: list[Chunk] = []
+        for number in range(rounds.rounds(state)):
+            active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+            if len(fault):
+                raise negative_count(self._key, fault)
+            rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
+            chunk = rounds.settle(state, number, *rows)
+            if len(chunk[0]):
+                chunks.append(chunk)
+        return chunks, rounds.pending(state)
+
+    def _reduce(self, groups: CodeGroups) -> CodeRows:
+        """Call the function with the groups that are not empty."""
+        sizes = np.diff(groups.offsets)
+        filled = sizes > 0
+        if not filled.any():
+            return CodeRows(np.zeros(len(sizes) + 1, np.int64), NOTHING, NOTHING)
+        if filled.all():
+            return self._function(groups)
+        offsets = np.concatenate([[0], np.cumsum(sizes[filled])])
+        rows = self._function(CodeGroups(groups.keys[filled], offsets, groups.vals, groups.counts))
+        lengths = np.zeros(len(sizes), np.int64)
+        lengths[filled] = np.diff(rows.offsets)
+        return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), rows.vals, rows.counts)
+
+
+def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> CodeRows:
+    """Return the `k` largest or smallest values of each group, for values whose codes are not in their order."""
+    columns = value.decode(groups.vals, len(groups.counts))
+    index = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
+    order = np.lexsort((*(_ranks(column) for column in reversed(columns)), index))
+    if not smallest:
+        order = order[::-1]
+        order = order[np.argsort(index[order], kind="stable")]
+    counts = groups.counts[order]
+    before = np.cumsum(counts) - counts
+    starts = before[groups.offsets[:-1]]
+    taken = np.minimum(counts, k - (before - np.repeat(starts, np.diff(groups.offsets))))
+    kept = taken > 0
+    lengths = np.bincount(index[order][kept], minlength=len(groups.offsets) - 1)
+    vals = groups.vals[order][kept] if len(groups.vals) else NOTHING
+    return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, taken[kept])
+
+
+def _ranks(column: Any) -> Codes:
+    return np.unique(column, return_inverse=True)[1].astype(np.int64)
+
+
+def _call(
+    function: Callable[[Groups], Any], groups: CodeGroups, key: Encoder, value: Encoder, said: Encoder
+) -> CodeRows:
+    number = len(groups.offsets) - 1
+    values = value.decode(groups.vals, len(groups.counts))
+    result = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
+    if not isinstance(result, tuple) or not result:
+        raise DataError("a reduction must return (index, value column, ...)")
+    index, *columns = as_columns(result)
+    if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
+        raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
+    order = np.argsort(index, kind="stable")
+    vals = said.encode(tuple(column[order] for column in columns))
+    lengths = np.bincount(index, minlength=number)
+    return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, np.ones(len(index), np.int64))
