@@ -232,7 +232,7 @@ class Tracker:
     def _settle(self, location: int, front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
         """Apply changes of support; the location's new frontier, or `front` itself if that is unchanged."""
         support = self._support[location]
-        appeared: tuple[Time, ...] = ()
+        appeared: list[Time] = []
         vanished = False
         for time, diff in changes.items():
             if not diff:
@@ -242,23 +242,21 @@ class Tracker:
             if after:
                 support[time] = after
                 if not before:
-                    appeared = (*appeared, time)
+                    appeared.append(time)
             else:
                 del support[time]
                 if time in front:
                     vanished = True
         if vanished:
             return minimal(support) if len(support) > 1 else tuple(support)
-        if appeared:
-            if not front:
-                return minimal(appeared)
-            for time in appeared:
-                for element in front:
-                    if less_equal(element, time):
-                        break
-                else:
-                    front = minimal((*front, time))
-        return front
+        uncovered = []
+        for time in appeared:
+            for element in front:
+                if less_equal(element, time):
+                    break
+            else:
+                uncovered.append(time)
+        return minimal((*front, *uncovered)) if uncovered else front
 
     def _forward(self, location: int, old: tuple[Time, ...], new: tuple[Time, ...]) -> None:
         """Pass a frontier's change on to the supports of the locations it leads to."""

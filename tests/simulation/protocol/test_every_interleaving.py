@@ -1,0 +1,125 @@
+"""Every schedule of a tiny program: two workers, one loop, two messages.
+
+Both workers start with a capability in front of a loop. Until two messages have been sent in all, a worker may send
+one to either worker under whatever it holds; it may keep a message's time as a capability, and drop what it has.
+Flushes, and the deliveries of messages and batches, come in every order. A state that was met before is not explored
+again; a state is reached by replaying its history.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.oracle.progress import Graph, step
+from tests.simulation.protocol.model import Cluster
+from timely.progress.graph import Edge
+from timely.progress.summary import PathSummary
+
+LOOP = Graph(
+    [1, 2, 2],
+    [
+        Edge(0, 1, PathSummary.enter(1)),
+        Edge(1, 2, PathSummary.identity(2)),
+        Edge(2, 1, PathSummary.feedback(2)),
+    ],
+)
+
+Event = tuple[str, int, int]
+History = tuple[Event, ...]
+
+
+class Tiny(Cluster):
+    """The two workers, in the state that a history of events leads to."""
+
+    def __init__(self, mode: str, messages: int, history: History) -> None:
+        super().__init__(LOOP, 2, mode, [(0, (0,))])
+        self.unsent = messages
+        for event in history:
+            self.happen(*event)
+
+    def events(self) -> list[Event]:
+        """What can happen next. Of several capabilities on a worker only the first is used."""
+        found: list[Event] = [(kind, source, target) for kind, (source, target) in self.in_flight()]
+        for worker, site in enumerate(self.sites):
+            if site.protocol.dirty:
+                found.append(("flush", worker, worker))
+            if site.inbox:
+                found += [("consume", worker, worker), ("keep", worker, worker)]
+            if site.capabilities:
+                found.append(("drop", worker, worker))
+                if self.unsent:
+                    found += [("send", worker, 0), ("send", worker, 1)]
+        return found
+
+    def happen(self, kind: str, worker: int, peer: int) -> None:
+        site = self.sites[worker]
+        if kind == "message":
+            self.deliver_message((worker, peer))
+        elif kind == "batch":
+            self.deliver_batch((worker, peer))
+            self.propagate(peer)
+        elif kind == "flush":
+            self.flush(worker)
+            self.propagate(worker)
+        elif kind == "send":
+            location, time = site.capabilities[0]
+            edge = self.outgoing[location][0]
+            self.unsent -= 1
+            self.send(worker, peer, (edge.target, step(edge, time)))
+        elif kind == "keep":
+            site.capabilities.append(site.inbox.popleft())
+        else:
+            self.change(worker, site.inbox.popleft() if kind == "consume" else site.capabilities.pop(0), -1)
+
+    def state(self) -> object:
+        """All that the future depends on."""
+        sites = tuple(
+            (
+                tuple(site.capabilities),
+                tuple(site.inbox),
+                frozenset(site.tracker.pointstamps()),
+                frozenset((place, *item) for place, sums in site.protocol._held.items() for item in sums.items()),
+                tuple(sorted(site.protocol._fresh)),
+                site.protocol.dirty,
+            )
+            for site in self.sites
+        )
+        queues = tuple(map(tuple, (*self.messages.values(), *self.batches.values())))
+        return self.unsent, sites, queues
+
+
+def explore(mode: str, messages: int) -> tuple[int, int]:
+    """Check every reachable state; how many there are, and how many of them are ends."""
+    known: set[object] = set()
+    ends = 0
+    pending: list[History] = [()]
+    while pending:
+        history = pending.pop()
+        tiny = Tiny(mode, messages, history)
+        following = tiny.events()
+        if not following:
+            tiny.check_drained()
+            ends += 1
+        for event in following:
+            further = (*history, event)
+            state = Tiny(mode, messages, further).state()
+            if state not in known:
+                known.add(state)
+                pending.append(further)
+    return len(known), ends
+
+
+@pytest.mark.parametrize("mode", ["eager", "demand"])
+def test_one_message_in_every_order(mode: str) -> None:
+    states, ends = explore(mode, 1)
+    assert states > 500
+    assert ends >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["eager", "demand"])
+def test_two_messages_in_every_order(mode: str) -> None:
+    states, ends = explore(mode, 2)
+    assert states > 10_000
+    assert ends >= 1
