@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely.order import less_equal
+from timely.progress.antichain import Antichain, MutableAntichain, minimal
+
+lengths = st.integers(1, 3)
+
+
+def times(length: int) -> st.SearchStrategy[tuple[int, ...]]:
+    return st.tuples(*[st.integers(0, 3)] * length)
+
+
+families = lengths.flatmap(lambda length: st.lists(times(length)))
+pairs = lengths.flatmap(lambda length: st.tuples(st.lists(times(length)), st.lists(times(length))))
+
+
+def covered(antichain: Antichain, length: int) -> set[tuple[int, ...]]:
+    """The times, among a few, that an antichain stands for."""
+    return {
+        time
+        for time in product(range(5), repeat=length)
+        if any(less_equal(element, time) for element in antichain.elements)
+    }
+
+
+@given(families)
+def test_the_minimal_elements_are_incomparable_and_cover_all(family: list[tuple[int, ...]]) -> None:
+    elements = minimal(family)
+    assert list(elements) == sorted(set(elements))
+    assert set(elements) <= set(family)
+    assert not any(less_equal(a, b) or less_equal(b, a) for a, b in combinations(elements, 2))
+    assert all(any(less_equal(element, time) for element in elements) for time in family)
+
+
+@given(pairs)
+def test_the_lattice_of_antichains_is_that_of_the_times_they_stand_for(
+    pair: tuple[list[tuple[int, ...]], list[tuple[int, ...]]],
+) -> None:
+    a, b = map(Antichain, pair)
+    length = len((pair[0] + pair[1] or [(0,)])[0])
+    assert covered(a.join(b), length) == covered(a, length) & covered(b, length)
+    assert covered(a.meet(b), length) == covered(a, length) | covered(b, length)
+    assert a.dominates(b) == (covered(a, length) >= covered(b, length))
+    assert (a == b) == (covered(a, length) == covered(b, length))
+    for time in product(range(5), repeat=length):
+        assert a.less_equal(time) == (time in covered(a, length))
+        assert a.less_than(time) == (time in covered(a, length) and time not in a.elements)
+
+
+def test_the_empty_antichain_is_last_and_permits_nothing() -> None:
+    closed, start = Antichain(), Antichain([(0,)])
+    assert not closed
+    assert not closed.less_equal((2**60,))
+    assert start.dominates(closed)
+    assert not closed.dominates(start)
+    assert start.join(closed) == closed
+    assert start.meet(closed) == start
+
+
+def test_equal_antichains_are_equal_keys() -> None:
+    assert Antichain([(1, 0), (0, 1), (1, 1)]) == Antichain([(0, 1), (1, 0)])
+    assert len({Antichain([(1, 0), (0, 1)]), Antichain([(0, 1), (1, 0)])}) == 1
+    assert list(Antichain([(1, 0), (0, 1)])) == [(0, 1), (1, 0)]
+
+
+@given(
+    lengths.flatmap(
+        lambda length: st.lists(st.lists(st.tuples(times(length), st.integers(-2, 2)), max_size=5), max_size=8)
+    )
+)
+def test_the_frontier_of_counts_is_that_of_the_positive_ones(
+    batches: list[list[tuple[tuple[int, ...], int]]],
+) -> None:
+    counts = MutableAntichain()
+    expected: Counter[tuple[int, ...]] = Counter()
+    for batch in batches:
+        before = counts.frontier
+        changed = counts.update_all(batch)
+        for time, diff in batch:
+            expected[time] += diff
+        assert counts.frontier == Antichain(time for time, count in expected.items() if count > 0)
+        assert changed == (counts.frontier != before)
+        assert dict(counts.items()) == {time: count for time, count in expected.items() if count}
+    assert all(counts.count(time) == count for time, count in expected.items())
+
+
+def test_a_negative_count_takes_no_part_until_it_is_made_up_for() -> None:
+    counts = MutableAntichain([((1,), -1), ((5,), 1)])
+    assert counts.frontier == Antichain([(5,)])
+    assert not counts.update((1,), 1)
+    assert counts.update((1,), 1)
+    assert counts.frontier == Antichain([(1,)])

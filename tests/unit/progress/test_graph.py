@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from timely.progress.graph import Edge, contract, summaries_to
+from timely.progress.summary import PathSummary
+
+ONE, TWO = PathSummary.identity(1), PathSummary.identity(2)
+ENTER, LEAVE, ROUND = PathSummary.enter(1), PathSummary.leave(2), PathSummary.feedback(2)
+
+
+def test_a_chain_contracts_to_one_edge() -> None:
+    chain = [Edge(place, place + 1, ONE) for place in range(5)]
+    assert contract(chain, {0, 5}) == [Edge(0, 5, ONE)]
+
+
+def test_only_the_minimal_of_parallel_paths_remains() -> None:
+    delay = PathSummary(1, (2,), ())
+    diamond = [Edge(0, 1, ONE), Edge(1, 3, ONE), Edge(0, 2, delay), Edge(2, 3, ONE)]
+    assert contract(diamond, {0, 3}) == [Edge(0, 3, ONE)]
+    assert contract(diamond[2:], {0, 3}) == [Edge(0, 3, delay)]
+
+
+def test_incomparable_summaries_all_remain() -> None:
+    fresh, inside = PathSummary(1, (1,), (0,)), TWO
+    paths = [Edge(0, 1, fresh), Edge(1, 3, TWO), Edge(0, 2, inside), Edge(2, 3, TWO)]
+    assert contract(paths, {0, 3}) == [Edge(0, 3, fresh), Edge(0, 3, inside)]
+
+
+def test_a_removed_loop_leaves_its_way_through() -> None:
+    loop = [Edge(0, 1, ENTER), Edge(1, 2, TWO), Edge(2, 1, ROUND), Edge(2, 3, LEAVE)]
+    assert contract(loop, {0, 3}) == [Edge(0, 3, ONE)]
+
+
+def test_an_inner_loop_that_is_removed_still_leads_round_the_outer_one() -> None:
+    inner = [Edge(1, 2, PathSummary.enter(2)), Edge(2, 2, PathSummary.feedback(3)), Edge(2, 3, PathSummary.leave(3))]
+    edges = [Edge(0, 1, ENTER), *inner, Edge(3, 1, ROUND), Edge(3, 4, LEAVE)]
+    assert contract(edges, {0, 2, 4}) == [
+        Edge(0, 2, PathSummary(1, (0,), (0, 0))),
+        Edge(2, 2, PathSummary(2, (0, 1), (0,))),
+        Edge(2, 4, PathSummary(1, (0,), ())),
+    ]
+
+
+def test_a_loop_that_only_returns_later_is_left_out() -> None:
+    assert contract([Edge(0, 1, TWO), Edge(1, 0, ROUND)], {0}) == []
+
+
+def test_the_paths_to_a_location_include_those_round_its_loops() -> None:
+    edges = [
+        Edge(0, 1, PathSummary.enter(2)),
+        Edge(1, 2, PathSummary.leave(3)),
+        Edge(2, 0, PathSummary.feedback(2)),
+    ]
+    round_outside = PathSummary(2, (0, 1), (0,))
+    assert summaries_to(1, 3, edges) == {
+        0: [PathSummary.enter(2)],
+        1: [PathSummary.identity(3), round_outside],
+        2: [round_outside],
+    }

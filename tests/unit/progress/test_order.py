@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from timely.order import join, less_equal, less_than, meet
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_the_product_order_compares_every_coordinate(length: int) -> None:
+    times = list(product(range(3), repeat=length))
+    for a, b in product(times, times):
+        assert less_equal(a, b) == all(x <= y for x, y in zip(a, b))
+        assert less_than(a, b) == (less_equal(a, b) and a != b)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_join_and_meet_are_the_least_and_greatest_bounds(length: int) -> None:
+    times = list(product(range(3), repeat=length))
+    for a, b in product(times, times):
+        for bound in times:
+            assert less_equal(join(a, b), bound) == (less_equal(a, bound) and less_equal(b, bound))
+            assert less_equal(bound, meet(a, b)) == (less_equal(bound, a) and less_equal(bound, b))
+
+
+def test_lexicographic_order_extends_the_product_order() -> None:
+    times = list(product(range(3), repeat=3))
+    assert all(a <= b for a, b in product(times, times) if less_equal(a, b))

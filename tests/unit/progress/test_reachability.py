@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from timely.errors import BuildError, CycleError
+from timely.progress.antichain import Antichain
+from timely.progress.graph import Edge
+from timely.progress.reachability import Tracker
+from timely.progress.summary import LIMIT, PathSummary
+
+ONE, TWO = PathSummary.identity(1), PathSummary.identity(2)
+
+
+def chain(length: int) -> Tracker:
+    return Tracker([1] * length, [Edge(place, place + 1, ONE) for place in range(length - 1)])
+
+
+def loop() -> Tracker:
+    """An input (0), a loop of three locations (1, 2, 3), and an output (4)."""
+    edges = [Edge(0, 1, PathSummary.enter(1)), Edge(1, 2, TWO), Edge(2, 3, TWO)]
+    edges += [Edge(3, 1, PathSummary.feedback(2)), Edge(3, 4, PathSummary.leave(2))]
+    return Tracker([1, 2, 2, 2, 1], edges)
+
+
+def elements(tracker: Tracker, location: int) -> list[tuple[int, ...]]:
+    return list(tracker.frontier(location))
+
+
+def test_updates_wait_for_propagate() -> None:
+    tracker = chain(3)
+    tracker.update(0, (0,), 1)
+    assert tracker.is_behind
+    assert elements(tracker, 2) == []
+    assert tracker.propagate() == [0, 1, 2]
+    assert elements(tracker, 2) == [(0,)]
+    assert not tracker.is_behind
+
+
+def test_an_unchanged_frontier_is_the_same_object() -> None:
+    tracker = chain(2)
+    tracker.update(0, (0,), 1)
+    tracker.propagate()
+    before = tracker.frontier(1)
+    tracker.update(1, (3,), 1)
+    assert tracker.propagate() == []
+    assert tracker.frontier(1) is before
+
+
+def test_a_frontier_that_changes_and_returns_is_not_reported() -> None:
+    tracker = chain(3)
+    tracker.update(0, (0,), 1)
+    tracker.propagate()
+    tracker.update_all([(0, (0,), -1), (1, (0,), 1)])
+    assert tracker.propagate() == [0]
+
+
+def test_the_frontier_in_a_loop_holds_epochs_and_iterations() -> None:
+    tracker = loop()
+    tracker.update_all([(2, (0, 5), 1), (0, (1000,), 1)])
+    tracker.propagate()
+    assert elements(tracker, 1) == [(0, 6), (1000, 0)]
+    assert elements(tracker, 2) == [(0, 5), (1000, 0)]
+    assert elements(tracker, 4) == [(0,)]
+    tracker.validate()
+
+
+def settlements(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Collect the locations that a tracker settles from now on."""
+    settled: list[int] = []
+    settle: Callable[..., tuple[tuple[int, ...], ...]] = Tracker._settle
+
+    def counted(self: Tracker, location: int, *arguments: object) -> tuple[tuple[int, ...], ...]:
+        settled.append(location)
+        return settle(self, location, *arguments)
+
+    monkeypatch.setattr(Tracker, "_settle", counted)
+    return settled
+
+
+def test_the_last_pointstamp_leaves_a_loop_without_an_echo(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = loop()
+    tracker.update(1, (0, 0), 1)
+    tracker.propagate()
+    settled = settlements(monkeypatch)
+    tracker.update(1, (0, 0), -1)
+    assert tracker.propagate() == [1, 2, 3, 4]
+    assert len(settled) <= 10
+    assert tracker.is_idle
+    tracker.validate()
+
+
+def test_a_step_of_an_epoch_visits_each_location_outside_loops_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = chain(20)
+    tracker.update(0, (0,), 1)
+    tracker.propagate()
+    settled = settlements(monkeypatch)
+    tracker.update_all([(0, (0,), -1), (0, (1,), 1)])
+    assert tracker.propagate() == settled == list(range(20))
+
+
+def test_all_epochs_of_an_iteration_advance_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = loop()
+    tracker.update_all([(1, (epoch, 4), 1) for epoch in range(1000)])
+    tracker.propagate()
+    settled = settlements(monkeypatch)
+    tracker.update_all([(1, (epoch, 4), -1) for epoch in range(1000)])
+    tracker.update_all([(1, (epoch, 5), 1) for epoch in range(1000)])
+    assert sorted(tracker.propagate()) == [1, 2, 3]
+    assert len(settled) <= 12
+    assert elements(tracker, 3) == [(0, 5)]
+
+
+def test_a_consumption_heard_of_before_its_production_hides_nothing_upstream() -> None:
+    tracker = chain(2)
+    tracker.update_all([(0, (0,), 1), (1, (0,), -1)])
+    tracker.propagate()
+    assert elements(tracker, 1) == [(0,)]
+    tracker.update_all([(0, (0,), -1), (1, (0,), 1)])
+    tracker.propagate()
+    assert elements(tracker, 1) == []
+    assert tracker.is_idle
+
+
+def test_negative_counts_alone_are_no_frontier_and_not_the_end() -> None:
+    tracker = chain(2)
+    tracker.update(1, (0,), -1)
+    tracker.propagate()
+    assert elements(tracker, 1) == []
+    assert not tracker.is_idle
+    assert list(tracker.pointstamps()) == [(1, (0,), -1)]
+
+
+def test_a_loop_cannot_go_round_past_the_limit() -> None:
+    tracker = loop()
+    tracker.update(1, (0, LIMIT), 1)
+    tracker.propagate()
+    assert elements(tracker, 3) == [(0, LIMIT)]
+    tracker.update(1, (0, LIMIT), -1)
+    tracker.propagate()
+    assert elements(tracker, 3) == []
+    tracker.validate()
+
+
+def test_the_sole_holder_is_the_one_whose_end_would_move_the_frontier() -> None:
+    tracker = chain(2)
+    tracker.update_all([(0, (0,), 1), (1, (0,), 1), (1, (4,), 1)])
+    tracker.propagate()
+    assert tracker.is_sole_holder(0, (0,))
+    assert not tracker.is_sole_holder(1, (0,))
+    assert not tracker.is_sole_holder(1, (4,))
+    assert not tracker.is_sole_holder(1, (9,))
+
+
+def test_the_holders_of_a_time_are_told_with_their_counts() -> None:
+    tracker = loop()
+    tracker.update_all([(0, (3,), 1), (2, (1, 7), 2), (4, (9,), 1), (3, (0, 0), -1)])
+    tracker.propagate()
+    assert sorted(tracker.holders(4, (2,))) == [(2, (1, 7), 2)]
+    assert sorted(tracker.holders(4, (9,))) == [(0, (3,), 1), (2, (1, 7), 2), (4, (9,), 1)]
+    assert tracker.holders(4, (0,)) == []
+
+
+def test_could_result_in_follows_paths_and_times() -> None:
+    tracker = loop()
+    assert tracker.could_result_in((2, (0, 3)), (1, (0, 4)))
+    assert not tracker.could_result_in((2, (0, 3)), (1, (0, 3)))
+    assert tracker.could_result_in((2, (0, 3)), (4, (0,)))
+    assert not tracker.could_result_in((4, (0,)), (2, (0, 3)))
+
+
+def test_a_summary_that_does_not_fit_its_locations_is_refused() -> None:
+    with pytest.raises(BuildError, match="from the 1 time coordinates of input to the 2 of loop"):
+        Tracker([1, 2], [Edge(0, 1, ONE)], ["input", "loop"].__getitem__)
+
+
+def test_a_cycle_that_does_not_advance_is_refused() -> None:
+    with pytest.raises(CycleError):
+        Tracker([1, 1], [Edge(0, 1, ONE), Edge(1, 0, ONE)])
+
+
+def test_validate_says_what_is_wrong() -> None:
+    tracker = chain(2)
+    tracker.update(0, (0,), 1)
+    tracker.propagate()
+    tracker.validate()
+    tracker._support[1][(0,)] = 2
+    with pytest.raises(AssertionError, match="supports at 1 are not what its sources give"):
+        tracker.validate()
+
+
+def test_a_closed_location_has_the_empty_frontier() -> None:
+    assert chain(1).frontier(0) == Antichain()
