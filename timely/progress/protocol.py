@@ -53,6 +53,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from timely.order import Time
+from timely.progress.change_batch import ChangeBatch
 from timely.progress.reachability import Tracker
 
 MODES = ("demand", "eager")
@@ -93,7 +94,7 @@ class Protocol:
         self._tracker = tracker
         self._eager = mode == "eager"
         self._fresh: list[tuple[int, Time, int]] = []
-        self._held: dict[int, dict[Time, int]] = {}
+        self._held: dict[int, ChangeBatch[Time]] = {}
         self._examined = -1
         self._flushes_held = 0
         # Batches and updates sent, batches and updates received.
@@ -116,7 +117,7 @@ class Protocol:
             self._examined = self._tracker.revision
             self._flushes_held += 1
             return None
-        batch = tuple([(location, time, diff) for location, sums in self._held.items() for time, diff in sums.items()])
+        batch = tuple([(location, time, diff) for location, sums in self._held.items() for time, diff in sums])
         self._held.clear()
         self._tracker.update_all(batch)
         self._batches[0] += 1
@@ -155,14 +156,10 @@ class Protocol:
         for location, time, diff in self._fresh:
             sums = held.get(location)
             if sums is None:
-                sums = held[location] = {}
-            total = sums.get(time, 0) + diff
-            if total:
-                sums[time] = total
-            else:
-                sums.pop(time, None)
-                if not sums:
-                    del held[location]
+                sums = held[location] = ChangeBatch()
+            sums.update(time, diff)
+            if not sums:
+                del held[location]
         self._fresh.clear()
 
     def _must_send(self) -> bool:
@@ -170,6 +167,6 @@ class Protocol:
         tracker = self._tracker
         for location, sums in self._held.items():
             for time in tracker.frontier(location).elements:
-                if sums.get(time, 0) < 0 and tracker.is_sole_holder(location, time):
+                if sums[time] < 0 and tracker.is_sole_holder(location, time):
                     return True
         return False

@@ -182,7 +182,7 @@ class Run:
     def finish(self) -> None:
         """Run until nothing is left to do, then check that every worker knows."""
         while self.event():
-            pass
+            assert self.cluster.steps < 100_000, "the run does not end"
         self.cluster.check_drained()
 
     def event(self) -> bool:
@@ -219,6 +219,8 @@ class Run:
         self.cluster.flush(worker)
         self.cluster.propagate(worker)
         self.cluster.notify(worker)
+        if self.rng.random() < 0.02:
+            self.cluster.sites[worker].tracker.validate()
 
     def work(self, worker: int) -> None:
         """Consume a message, or do something with a capability."""

@@ -78,7 +78,7 @@ class Tiny(Cluster):
                 tuple(site.capabilities),
                 tuple(site.inbox),
                 frozenset(site.tracker.pointstamps()),
-                frozenset((place, *item) for place, sums in site.protocol._held.items() for item in sums.items()),
+                frozenset((place, *item) for place, sums in site.protocol._held.items() for item in sums),
                 tuple(sorted(site.protocol._fresh)),
                 site.protocol.dirty,
             )
