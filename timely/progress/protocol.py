@@ -10,13 +10,13 @@ they were sent; nothing is assumed between senders, nor between batches and mess
 view has a positive count that could-result-in x. Call capabilities and messages tokens, and let a token's
 parent be the one under which it was made. The worker that makes a token holds the parent then, and gives the
 parent up in the same batch or later. So where a token's making is not in the view, its parent's end is not
-either. Go from x to its parent, and on, up to a token whose making is in the view: its end is not. Among all
-tokens with that property that could-result-in x consider those at a pointstamp p that is minimal. They count
-+1 there. What counts -1 at p is a token whose end is in the view though its making is not: a message, made by
-one worker and consumed by another. Its parent would have the property, and lie strictly before p, since a
-message is counted at another location than what it was sent under and no cycle leads back in no time. So
-nothing counts -1 at p. Hence a consumption may well be heard of before the production, and the negative count
-does no harm.
+either. Go from x to its parent, and on, up to a token that is open in the view: its making is there, its end
+is not. Among all open tokens that could-result-in x consider those at a pointstamp p that is minimal. They
+count +1 there. What counts -1 at p is a token whose end is in the view though its making is not: a message,
+made by one worker and consumed by another. Going up from its parent one meets an open token too, strictly
+before p, since a message is counted at another pointstamp than what it was sent under and no cycle leads back
+in no time. But p is minimal, so nothing counts -1 there. Hence a consumption may well be heard of before the
+production, and the negative count does no harm.
 
 **Eager** mode sends whatever is not zero at each flush. **Demand** mode keeps changes back while they cannot
 move a frontier anywhere (Naiad, SOSP 2013, section 3.3; the proof above does not ask when a batch is sent).
