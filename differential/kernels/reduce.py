@@ -81,8 +81,17 @@ _NO_ERROR = -1
 
 @inner
 def _say_at_once(
-    kind: int, parameter: int, layers: Table, deltas: int, inputs: int, group: Ints, exact: Ints, entries: Ints,
-    depth: int, said: Rows, output: Output,
+    kind: int,
+    parameter: int,
+    layers: Table,
+    deltas: int,
+    inputs: int,
+    group: Ints,
+    exact: Ints,
+    entries: Ints,
+    depth: int,
+    said: Rows,
+    output: Output,
 ) -> tuple[Rows, Output, int]:
     """Reduce a group whose history is all at or before entry 0; return the entry if its input has a negative diff."""
     count = 0
@@ -140,8 +149,20 @@ def _take_back(rows: Rows, starts: Ints, order: Ints, time: int, said: Rows, cou
 
 @inner
 def _visit(
-    kind: int, parameter: int, group: Ints, exact: Ints, times: Times, n: int, rows: Rows, bounds: Ints,
-    visits: Ints, steps: int, chain: bool, depth: int, said: Rows, output: Output,
+    kind: int,
+    parameter: int,
+    group: Ints,
+    exact: Ints,
+    times: Times,
+    n: int,
+    rows: Rows,
+    bounds: Ints,
+    visits: Ints,
+    steps: int,
+    chain: bool,
+    depth: int,
+    said: Rows,
+    output: Output,
 ) -> tuple[Rows, Output, int]:
     """Reduce a gathered group at its interesting times; return the visit at which its input has a negative diff."""
     table, known = times[TABLE], times[KNOWN]

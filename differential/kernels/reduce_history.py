@@ -68,9 +68,7 @@ def _distinct_at_most(layers: Table, first: int, last: int) -> int:
 
 
 @inner
-def _take_new(
-    times: Times, news: int, upper: Table, depth: int, pending: Ints, pendings: int
-) -> tuple[int, Ints, int]:
+def _take_new(times: Times, news: int, upper: Table, depth: int, pending: Ints, pendings: int) -> tuple[int, Ints, int]:
     """Keep entry `news` if it is due and not the first once more; put it off if it is not due."""
     entries = times[ENTRIES]
     if not is_due(upper, entries, news, depth):
@@ -84,7 +82,14 @@ def _take_new(
 
 @inner
 def new_times(
-    layers: Table, deltas: int, group: Ints, pending_times: Table, upper: Table, times: Times, sparse: Ints, pending: Ints
+    layers: Table,
+    deltas: int,
+    group: Ints,
+    pending_times: Table,
+    upper: Table,
+    times: Times,
+    sparse: Ints,
+    pending: Ints,
 ) -> tuple[Times, int, Ints, int]:
     """Gather the group's due new times as entries, and their meet after them; return also what is not due."""
     depth = upper.shape[1]
@@ -233,9 +238,7 @@ def gather(
 
 
 @inner
-def interesting(
-    times: Times, n: int, upper: Table, pending: Ints, pendings: int
-) -> tuple[Ints, int, bool, Ints, int]:
+def interesting(times: Times, n: int, upper: Table, pending: Ints, pendings: int) -> tuple[Ints, int, bool, Ints, int]:
     """Return the due interesting times of a gathered group in order, how many, whether they are a chain, and what is pending.
 
     When they are a chain they are the ranked times that are due.

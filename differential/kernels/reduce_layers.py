@@ -139,9 +139,7 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
 
 
 @inner
-def next_group(
-    layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool
-) -> bool:
+def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
     """Move `group` to the smallest group not visited that has new rows or pending times; False when there is none."""
     found = False
     key = 0

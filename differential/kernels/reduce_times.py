@@ -202,9 +202,7 @@ def closure(
 
 
 @inner
-def postpone(
-    table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendings: int
-) -> tuple[Ints, int]:
+def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendings: int) -> tuple[Ints, int]:
     """Return the pending times with the joins of new times and times of the history that are not due added.
 
     The joins with the minimal new times are at or before those with the others, and so enough.

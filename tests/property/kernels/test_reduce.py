@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import differential.kernels.reduce_rounds as rounds
 from differential.kernels import reduce as reduce_module
 from differential.kernels.reduce import reduce
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
@@ -20,6 +21,7 @@ from timely.progress.antichain import Antichain
 
 EXTENT = 4
 """Coordinates are 0 to EXTENT - 1."""
+EMPTY = np.empty(0, np.int64)
 FLOATS = [0.1, 0.2, -0.3, 1e16, -1e16, 5e-324, 1.0]
 
 
@@ -119,8 +121,7 @@ def run(
 ) -> list[Update]:
     replay = Replay(depth, random, compact)
     reduction = REDUCTIONS[kind](parameter)
-    empty = np.empty(0, np.int64)
-    pending: tuple[Any, Any, Any] = (empty, empty, np.empty((0, depth), np.int64))
+    pending: tuple[Any, Any, Any] = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
         result = reduce(
@@ -172,9 +173,8 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
 ) -> None:
     replay = Replay(2, random, False)
     new, inputs, outputs, _ = replay.tables(updates, Antichain())
-    empty = np.empty(0, np.int64)
     result = reduce(
-        reduce_module.LARGEST, 99, new.table, empty, empty, np.empty((0, 2), np.int64), inputs.table, outputs.table,
+        reduce_module.LARGEST, 99, new.table, EMPTY, EMPTY, np.empty((0, 2), np.int64), inputs.table, outputs.table,
         np.empty((0, 2), np.int64),
     )
     negative = [
@@ -189,3 +189,46 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
 
 
 
+
+
+def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
+    """Return what a reduction in Python says in all rounds, values in two halves where they can be."""
+    rows: list[Update] = []
+    for number in range(rounds.rounds(state)):
+        active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+        assert len(fault) == 0
+        assert len(active) > 0
+        vals = vals if len(vals) else np.zeros(len(counts), np.int64)
+        sizes, said_vals, said_counts = [0], [], []
+        for group in range(len(active)):
+            span = slice(offsets[group], offsets[group + 1])
+            values = dict(zip(vals[span].tolist(), counts[span].tolist()))
+            assert 0 not in values.values()
+            said = list(reduction(values).items())
+            said_vals += [val for val, _ in said] * 2
+            said_counts += [diff - 1 for _, diff in said] + [1 for _ in said]
+            sizes.append(len(said_vals))
+        columns = [np.array(column, np.int64) for column in (sizes, said_vals, said_counts)]
+        chunk = rows_of(*rounds.settle(state, number, *columns))
+        assert {key for key, _, _, _ in chunk} <= set(rounds.keys(state)[active].tolist())
+        rows += chunk
+    return rows
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(depth: int) -> None:
+    @settings(max_examples=100, deadline=None)
+    @given(histories(depth, False), uppers(depth), st.randoms(use_true_random=False), st.booleans())
+    def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
+        reduction = REDUCTIONS["LARGEST"](2)
+        replay = Replay(depth, random, compact)
+        pending: Any = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+        for upper in frontiers:
+            new, inputs, outputs, fresh = replay.tables(updates, upper)
+            state = rounds.plan(new.table, *pending, inputs.table, outputs.table, table_of(upper, depth))
+            pending = rounds.pending(state)
+            assert all(upper.less_equal(tuple(time)) for time in pending[2].tolist())
+            replay.said(reduce_in_rounds(state, reduction), fresh, upper, reduction)
+        assert len(pending[0]) == 0
+
+    check()

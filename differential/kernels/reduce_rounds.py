@@ -1,0 +1,328 @@
+"""Reductions by a function in Python, in rounds: the function is called once a round for all groups at once.
+
+`plan` finds the groups touched, their interesting times (see `reduce_times`) and their consolidated histories. In round r every group that
+has an r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups, and `settle` returns
+what is then to be said: the difference to what was said so far, this call's earlier rounds included. Groups are
+accumulated from their rows in every round: their values are handed to the function one and all anyway.
+
+Rounds are taken in order, from 0 to `rounds(state)` - 1, each accumulated and then settled:
+
+>>> state = plan(new, *pending, past, said, upper)
+>>> for number in range(rounds(state)):
+...     active, offsets, vals, counts, fault = accumulate(state, number)
+...     chunk = settle(state, number, *reduced(keys(state)[active], offsets, vals, counts))
+>>> pending = pending(state)
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from differential.kernels.compile import NOTHING, Ints, Table, inner, kernel
+from differential.kernels.memory import TIME_ROWS, at
+from differential.kernels.reduce_fold import add_row
+from differential.kernels.reduce_history import TABLE, gather, interesting, new_times, no_times
+from differential.kernels.reduce_layers import BASE, next_group, seek, stack
+from differential.kernels.reduce_output import (
+    chunk,
+    no_group,
+    no_output,
+    no_postponed,
+    put_off,
+    say,
+)
+from differential.kernels.reduce_rows import Rows, consolidate_rows, no_rows
+
+Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
+"""Keys, values, times, time indices and diffs of rows; a column that says nothing is empty."""
+
+_VISITS, _INPUT, _SAID, _SPAN_WIDTH = range(4)
+"""Where the visits, the input rows and the output rows of a group start; those of the next group start where they end."""
+
+_VAL, _TIME, _DIFF, _ROW_WIDTH = range(4)
+_LOG_VAL, _LOG_DIFF, _LOG_VISIT, _LOG_BEFORE, _LOG_WIDTH = range(5)
+"""A row said in an earlier round, and the one said before it of the same group, or -1."""
+
+
+class State:
+    """A call in progress.
+
+    `keys` has the groups, `spans` what of the following belongs to each; `visits` the interesting times, `times` those of
+    the histories, `input` and `said` the rows (value, time, diff) of these, sorted by value. `active` are the groups of the
+    present round, `log` the rows said in earlier ones, in `latest` the last of each group.
+    """
+
+    __slots__ = ("active", "input", "keys", "latest", "log", "pending", "said", "spans", "times", "visits")
+
+    def __init__(
+        self,
+        keys: Ints,
+        spans: Table,
+        visits: Table,
+        times: Table,
+        input: Table,
+        said: Table,
+        pending: tuple[Ints, Ints, Table],
+    ) -> None:
+        self.keys = keys
+        self.spans = spans
+        self.visits = visits
+        self.times = times
+        self.input = input
+        self.said = said
+        self.pending = pending
+        self.active: Ints = np.arange(len(keys))
+        self.latest: Ints = np.full(len(keys), -1, np.int64)
+        self.log: Table = np.empty((0, _LOG_WIDTH), np.int64)
+
+
+def plan(
+    delta_table: Table,
+    pending_keys: Ints,
+    pending_vals: Ints,
+    pending_times: Table,
+    input_table: Table,
+    output_table: Table,
+    upper: Table,
+) -> State:
+    """Return the state before the first round; the arguments are those of `differential.kernels.reduce.reduce`."""
+    planned = plan_rounds(delta_table, pending_keys, pending_times, input_table, output_table, upper)
+    keys, spans, visits, times, input, said, put_off_keys, put_off_times = planned
+    return State(keys, spans, visits, times, input, said, (put_off_keys, NOTHING, put_off_times))
+
+
+def rounds(state: State) -> int:
+    """Return how many rounds there are: the most interesting times that a group has."""
+    return int(np.diff(state.spans[:, _VISITS]).max(initial=0))
+
+
+def keys(state: State) -> Ints:
+    """Return the keys of the groups, which `accumulate` refers to by position."""
+    return state.keys
+
+
+def pending(state: State) -> tuple[Ints, Ints, Table]:
+    """Return the keys, no values, and the times to come back to, for the next call."""
+    return state.pending
+
+
+def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return the groups of a round, accumulated at their times.
+
+    That is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`, which may
+    be none. `vals` is absent when all are 0. `fault` is empty, or the key and the time of a group in which a value has a
+    negative count.
+    """
+    active, offsets, vals, counts, fault = accumulate_round(
+        state.keys, state.spans, state.visits, state.times, state.input, state.active, number
+    )
+    state.active = active
+    return active, offsets, vals, counts, fault
+
+
+def settle(state: State, number: int, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
+    """Return what to say in a round, given the reduced groups, laid out as `accumulate` returned the groups.
+
+    A group may have the same value in several rows; `vals` and `counts` may be absent.
+    """
+    *rows, state.log = settle_round(
+        state.keys, state.spans, state.visits, state.times, state.said, state.active, number,
+        offsets, vals, counts, state.latest, state.log,
+    )  # fmt: skip
+    said_keys, said_vals, said_times, time_index, diffs = rows
+    return said_keys, said_vals, said_times, time_index, diffs
+
+
+@inner
+def _is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
+    for d in range(left.shape[1]):
+        if left[i, d] > right[j, d]:
+            return False
+    return True
+
+
+@inner
+def _append(column: Ints, count: int, items: Ints, n: int) -> Ints:
+    """Return `column` with `n` items put in from `count` on, with more room if it had not enough."""
+    if count + n > len(column):
+        larger = np.empty(2 * (count + n), np.int64)
+        for place in range(count):
+            larger[place] = column[place]
+        column = larger
+    for place in range(n):
+        column[count + place] = items[place]
+    return column
+
+
+@inner
+def _append_rows(column: Ints, count: int, rows: Rows, first: int, last: int, base: int) -> Ints:
+    """Return `column` with rows put in after `count` rows, their times moved on by `base`."""
+    n = last - first
+    if (count + n) * _ROW_WIDTH > len(column):
+        larger = np.empty(2 * (count + n) * _ROW_WIDTH, np.int64)
+        for place in range(count * _ROW_WIDTH):
+            larger[place] = column[place]
+        column = larger
+    for row in range(n):
+        place = (count + row) * _ROW_WIDTH
+        column[place + _VAL] = rows[0][first + row]
+        column[place + _TIME] = rows[1][first + row] + base
+        column[place + _DIFF] = rows[2][first + row]
+    return column
+
+
+@kernel
+def plan_rounds(
+    delta_table: Table,
+    pending_keys: Ints,
+    pending_times: Table,
+    input_table: Table,
+    output_table: Table,
+    upper: Table,
+) -> tuple[Ints, Table, Table, Table, Table, Table, Ints, Table]:
+    """Return `(keys, spans, visits, times, input, said)` of the state before the first round, and what is pending."""
+    depth = upper.shape[1]
+    deltas = len(delta_table)
+    inputs = deltas + len(input_table)
+    layers = stack(delta_table, input_table, output_table)
+    last = len(layers) - 1
+    sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
+    group, known, rows = no_group(), no_times(), no_rows()
+    nothing = np.empty(0, np.int64)
+    keys, spans, visits, times, input, said, pending = nothing, nothing, nothing, nothing, nothing, nothing, nothing
+    groups, visit_count, time_count, input_count, said_count = 0, 0, 0, 0, 0
+    postponed, postpones = no_postponed(), 0
+    one = np.empty(_SPAN_WIDTH, np.int64)
+    while next_group(layers, deltas, pending_keys, nothing, group, False):
+        seek(layers, 0, deltas, group, False)
+        known, news, pending, pendings = new_times(layers, deltas, group, pending_times, upper, known, sparse, pending)
+        if news > 0:
+            seek(layers, deltas, len(layers), group, False)
+            known, n, rows, bounds = gather(layers, deltas, inputs, upper, known, sparse, news, rows)
+            own, steps, _, pending, pendings = interesting(known, n, upper, pending, pendings)
+            one[_VISITS], one[_INPUT], one[_SAID] = visit_count, input_count, said_count
+            keys = _append(keys, groups, group, 1)
+            spans = _append(spans, groups * _SPAN_WIDTH, one, _SPAN_WIDTH)
+            visits = _append(visits, visit_count * depth, own, steps * depth)
+            times = _append(times, time_count * depth, known[TABLE], n * depth)
+            input = _append_rows(input, input_count, rows, 0, bounds[0], time_count)
+            said = _append_rows(said, said_count, rows, bounds[1], bounds[2], time_count)
+            groups += 1
+            visit_count += steps
+            time_count += n
+            input_count += bounds[0]
+            said_count += bounds[2] - bounds[1]
+        postponed, postpones = put_off(postponed, postpones, group, pending, pendings, depth)
+    one[_VISITS], one[_INPUT], one[_SAID] = visit_count, input_count, said_count
+    spans = _append(spans, groups * _SPAN_WIDTH, one, _SPAN_WIDTH)
+    return (
+        keys[:groups],
+        spans[: (groups + 1) * _SPAN_WIDTH].reshape((groups + 1, _SPAN_WIDTH)),
+        visits[: visit_count * depth].reshape((visit_count, depth)),
+        times[: time_count * depth].reshape((time_count, depth)),
+        input[: input_count * _ROW_WIDTH].reshape((input_count, _ROW_WIDTH)),
+        said[: said_count * _ROW_WIDTH].reshape((said_count, _ROW_WIDTH)),
+        postponed[0][:postpones],
+        postponed[2][: postpones * depth].reshape((postpones, depth)),
+    )
+
+
+@kernel
+def accumulate_round(
+    keys: Ints, spans: Table, visits: Table, times: Table, input: Table, candidates: Ints, number: int
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return what `accumulate` does, given the groups of the round before."""
+    count = 0
+    room = 0
+    for group in candidates:
+        if spans[group + 1, _VISITS] - spans[group, _VISITS] > number:
+            count += 1
+            room += spans[group + 1, _INPUT] - spans[group, _INPUT]
+    active, offsets = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
+    vals, counts = np.empty(room, np.int64), np.empty(room, np.int64)
+    fault = np.empty(0, np.int64)
+    count = 0
+    filled = 0
+    with_vals = 0
+    for group in candidates:
+        visit = spans[group, _VISITS] + number
+        if visit >= spans[group + 1, _VISITS]:
+            continue
+        start = filled
+        for row in range(spans[group, _INPUT], spans[group + 1, _INPUT]):
+            if _is_at_or_before(times, input[row, _TIME], visits, visit):
+                if filled > start and vals[filled - 1] == input[row, _VAL]:
+                    counts[filled - 1] += input[row, _DIFF]
+                else:
+                    if filled > start and counts[filled - 1] == 0:
+                        filled -= 1
+                    vals[filled] = input[row, _VAL]
+                    counts[filled] = input[row, _DIFF]
+                    filled += 1
+        if filled > start and counts[filled - 1] == 0:
+            filled -= 1
+        for row in range(start, filled):
+            with_vals |= vals[row]
+            if counts[row] < 0 and len(fault) == 0:
+                fault = np.empty(1 + visits.shape[1], np.int64)
+                fault[0] = keys[group]
+                for d in range(visits.shape[1]):
+                    fault[1 + d] = visits[visit, d]
+        active[count] = group
+        count += 1
+        offsets[count] = filled
+    return active, offsets, vals[: filled if with_vals != 0 else 0], counts[:filled], fault
+
+
+@kernel
+def settle_round(
+    keys: Ints,
+    spans: Table,
+    visits: Table,
+    times: Table,
+    said: Table,
+    active: Ints,
+    number: int,
+    offsets: Ints,
+    vals: Ints,
+    counts: Ints,
+    latest: Ints,
+    log: Table,
+) -> tuple[Ints, Ints, Table, Ints, Ints, Table]:
+    """Return what `settle` does, and the log with these rows; `latest` is brought up to date."""
+    depth = visits.shape[1]
+    flat = visits.reshape(visits.size)
+    rows, output = no_rows(), no_output()
+    logged = len(log)
+    for place in range(len(active)):
+        group = active[place]
+        visit = spans[group, _VISITS] + number
+        n = 0
+        for row in range(offsets[place], offsets[place + 1]):
+            rows, n = add_row(rows, n, at(vals, row, 0), at(counts, row, 1))
+        for row in range(spans[group, _SAID], spans[group + 1, _SAID]):
+            if _is_at_or_before(times, said[row, _TIME], visits, visit):
+                rows, n = add_row(rows, n, said[row, _VAL], -said[row, _DIFF])
+        row = latest[group]
+        while row >= 0:
+            if _is_at_or_before(visits, log[row, _LOG_VISIT], visits, visit):
+                rows, n = add_row(rows, n, log[row, _LOG_VAL], -log[row, _LOG_DIFF])
+            row = log[row, _LOG_BEFORE]
+        n = consolidate_rows(rows, 0, n)
+        output = say(output, keys[group], rows, n, flat, visit, depth)
+        if visit + 1 < spans[group + 1, _VISITS]:
+            if logged + n > len(log):
+                larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
+                larger[:logged] = log[:logged]
+                log = larger
+            for row in range(n):
+                log[logged, _LOG_VAL] = rows[0][row]
+                log[logged, _LOG_DIFF] = rows[2][row]
+                log[logged, _LOG_VISIT] = visit
+                log[logged, _LOG_BEFORE] = latest[group]
+                latest[group] = logged
+                logged += 1
+    said_keys, said_vals, said_times, time_index, diffs = chunk(output, depth)
+    return said_keys, said_vals, said_times, time_index, diffs, log[:logged]
