@@ -1,0 +1,297 @@
+"""The relational join of new batches with a trace: pairs of rows with equal keys.
+
+A new row (key, left, t, d) and a past row (key, right, s, e) make (key, left, right, join(t, s), d · e), where join is
+the lattice join. Each new batch meets each layer of the trace by galloping on both sides, so a call costs the logarithm
+of the layers for each of few keys, and a scan for many; nothing is looked at or allocated for keys that do not match.
+
+A call has two passes. `match` finds the ranges of rows with equal keys, until they make about `limit` pairs; then
+columns of just the right length are written, one after the other, without those that would hold nothing but 0 (values),
+1 (diffs) or one time.
+
+Times are met a group at a time, which is what one new batch and one layer have in common. When both have one time, or
+the new time is at or after all of the layer's, there is nothing to do per row. Otherwise pairs of times are numbered
+through a dense map, or by hashing the joined time when the map would be larger than the work. Either way the times that
+come out are distinct, and just those in use.
+
+A call returns where to go on. The position counts the rows of new batches, once for each layer they meet, and, in its
+low 20 bits, the pieces done of the layer's rows of one key: a new row that matches very many past rows is cut too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.memory import COORDINATES, DIFFS, KEYS, ROWS, TIME_INDEX, VALS, at, column, times_of, view
+from differential.kernels.seek import after, seek
+from differential.kernels.times import is_at_or_before
+
+DONE = -1
+"""The position after everything."""
+
+_PIECE_BITS = 20
+_LEAST_PIECE = 4096
+_LARGEST_MAP = 1 << 18
+_FEW = 64
+_MIX = -7046029254386353131
+
+NEW, NEW_END, PAST, PAST_END = range(4)
+"""A range: these rows of the new batch, each with each of these rows of the layer."""
+
+BATCH, LAYER, RANGES_END, GROUP_WIDTH = range(4)
+"""A group: the new batch, the layer, and the range after its last; its first is where the group before ends."""
+
+
+@inner
+def _places(past: Table, key: int) -> Ints:
+    """Return the first row of each layer whose key is at least `key`.
+
+    The layers are searched abreast: what they wait for is memory, and so they wait together.
+    """
+    places = np.zeros(len(past), np.int64)
+    most = 1
+    for layer in range(len(past)):
+        most = max(most, past[layer, ROWS])
+    step = 1
+    while 2 * step <= most:
+        step *= 2
+    while step > 0:
+        for layer in range(len(past)):
+            probe = places[layer] + step
+            if probe <= past[layer, ROWS]:
+                places[layer] = probe if view(past[layer, KEYS] + 8 * (probe - 1), 1)[0] < key else probe - step
+        step >>= 1
+    return places
+
+
+@inner
+def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, Table, int, int, int]:
+    """Return ranges, groups, the number of groups, the pairs they make, and the position after them."""
+    most = 0
+    for batch in range(len(new)):
+        for layer in range(len(past)):
+            most += min(new[batch, ROWS], past[layer, ROWS])
+    ranges = np.empty((min(most, limit) + 4, 4), np.int64)
+    groups = np.empty((len(new) * len(past), GROUP_WIDTH), np.int64)
+    count = found = pairs = passed = 0
+    start, piece = position >> _PIECE_BITS, position & ((1 << _PIECE_BITS) - 1)
+    piece_rows = max(limit, _LEAST_PIECE)
+    for batch in range(len(new)):
+        rows = new[batch, ROWS]
+        if rows == 0 or start >= passed + rows * len(past):
+            passed += rows * len(past)
+            continue
+        keys = column(new, batch, KEYS)
+        places = _places(past, keys[0])
+        for layer in range(len(past)):
+            held, place = column(past, layer, KEYS), places[layer]
+            row = max(start - passed, 0)
+            while row < rows and place < len(held):
+                if held[place] < keys[row]:
+                    place = seek(held, place, keys[row])
+                    continue
+                if keys[row] < held[place]:
+                    row = seek(keys, row, held[place])
+                    continue
+                row_end, place_end = after(keys, row), after(held, place)
+                while row < row_end and pairs < limit:
+                    first = place + piece * piece_rows
+                    matches = place_end - first
+                    row_next = row + min(max((limit - pairs) // matches, 1), row_end - row)
+                    if piece > 0 or matches > piece_rows:
+                        matches, row_next = min(matches, piece_rows), row + 1
+                    ranges[found, NEW], ranges[found, NEW_END] = row, row_next
+                    ranges[found, PAST], ranges[found, PAST_END] = first, first + matches
+                    found += 1
+                    pairs += (row_next - row) * matches
+                    if first + matches < place_end:
+                        piece += 1
+                    else:
+                        row, piece = row_next, 0
+                if pairs >= limit:
+                    break
+                place = place_end
+            if found > (groups[count - 1, RANGES_END] if count > 0 else 0):
+                groups[count, BATCH], groups[count, LAYER], groups[count, RANGES_END] = batch, layer, found
+                count += 1
+            if pairs >= limit:
+                return ranges, groups, count, pairs, ((passed + row) << _PIECE_BITS) + piece
+            passed += rows
+    return ranges, groups, count, pairs, DONE
+
+
+@inner
+def _write_keys(keys: Ints, target: int, ranges: Table, low: int, high: int, new: Ints) -> int:
+    """Write the keys of some ranges from `target` on; return where they end."""
+    for place in range(low, high):
+        key = new[ranges[place, NEW]]
+        end = target + (ranges[place, NEW_END] - ranges[place, NEW]) * (ranges[place, PAST_END] - ranges[place, PAST])
+        keys[target:end] = key
+        target = end
+    return target
+
+
+@inner
+def _write_new(vals: Ints, target: int, ranges: Table, low: int, high: int, new: Ints) -> None:
+    """Write the values of the new rows of some ranges."""
+    for place in range(low, high):
+        matches = ranges[place, PAST_END] - ranges[place, PAST]
+        for row in range(ranges[place, NEW], ranges[place, NEW_END]):
+            vals[target : target + matches] = at(new, row, 0)
+            target += matches
+
+
+@inner
+def _write_past(vals: Ints, target: int, ranges: Table, low: int, high: int, past: Ints) -> None:
+    """Write the values of the past rows of some ranges."""
+    for place in range(low, high):
+        for _ in range(ranges[place, NEW], ranges[place, NEW_END]):
+            for row in range(ranges[place, PAST], ranges[place, PAST_END]):
+                vals[target] = at(past, row, 0)
+                target += 1
+
+
+@inner
+def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, new: Ints, past: Ints) -> None:
+    """Write the products of the diffs of some ranges."""
+    for place in range(low, high):
+        for row in range(ranges[place, NEW], ranges[place, NEW_END]):
+            diff = at(new, row, 1)
+            for other in range(ranges[place, PAST], ranges[place, PAST_END]):
+                diffs[target] = diff * at(past, other, 1)
+                target += 1
+
+
+@inner
+def _slot(slots: Ints, times: Table, row: int) -> int:
+    """Return the slot of a hash table of rows of `times` that holds a row equal to `row`, or the free one for it."""
+    mixed = 0
+    for coordinate in range(times.shape[1]):
+        mixed = (mixed ^ times[row, coordinate]) * _MIX
+        mixed ^= mixed >> 29
+    mask = len(slots) - 1
+    slot = mixed & mask
+    while slots[slot] >= 0:
+        coordinate = 0
+        while coordinate < times.shape[1] and times[slots[slot], coordinate] == times[row, coordinate]:
+            coordinate += 1
+        if coordinate == times.shape[1]:
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inner
+def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints, count: int) -> int:
+    """Return the number of the join of two times among the first `count`, or `count`, where it is written, if new.
+
+    `slots` has room, and so has `times`.
+    """
+    for coordinate in range(left.shape[1]):
+        times[count, coordinate] = max(left[i, coordinate], right[j, coordinate])
+    slot = _slot(slots, times, count)
+    if slots[slot] < 0:
+        slots[slot] = count
+    return int(slots[slot])
+
+
+@inner
+def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
+    """Return the set of times, with room for one more."""
+    if count + 1 < len(times):
+        return times, slots
+    larger = np.empty((2 * len(times), times.shape[1]), np.int64)
+    larger[:count] = times[:count]
+    wider = np.full(2 * len(slots), -1, np.int64)
+    for row in range(count):
+        wider[_slot(wider, larger, row)] = row
+    return larger, wider
+
+
+@inner
+def _is_late(new: Table, past: Table, rows: int) -> bool:
+    """Whether `new` is one time at or after all of `past`, as far as that is known by a look at about `rows` times."""
+    if len(new) > 1 or len(past) > rows + _FEW:
+        return False
+    row = 0
+    while row < len(past) and is_at_or_before(past, row, new, 0):
+        row += 1
+    return row == len(past)
+
+
+@inner
+def _write_times(
+    index: Ints, target: int, ranges: Table, low: int, high: int, pairs: int, left: Table, new: Ints, right: Table,
+    past: Ints, times: Table, slots: Ints, count: int,
+) -> tuple[Table, Ints, int]:
+    """Write the numbers of the times of some ranges; return the set of times, and how many it has now."""
+    size = len(left) * len(right)
+    is_mapped = size <= min(4 * pairs + _FEW, _LARGEST_MAP)
+    numbers = np.full(size if is_mapped else 0, -1, np.int64)
+    for place in range(low, high):
+        for row in range(ranges[place, NEW], ranges[place, NEW_END]):
+            time = at(new, row, 0)
+            for other in range(ranges[place, PAST], ranges[place, PAST_END]):
+                past_time = at(past, other, 0)
+                number = numbers[time * len(right) + past_time] if is_mapped else -1
+                if number < 0:
+                    number = _number(left, time, right, past_time, times, slots, count)
+                    if number == count:
+                        count += 1
+                        times, slots = _roomy(times, slots, count)
+                    if is_mapped:
+                        numbers[time * len(right) + past_time] = number
+                index[target] = number
+                target += 1
+    return times, slots, count
+
+
+@kernel
+def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints, Ints, Table, Ints, Ints, int]:
+    """Return about `limit` pairs from `position` (0 at first) on.
+
+    The result is `(keys, new values, past values, times, time index, diffs, position)`: columns are absent where nothing
+    need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) when there are no more.
+    Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs.
+    """
+    ranges, groups, count, pairs, onward = _match(new, past, position, limit)
+    has_new = has_past = has_diffs = False
+    has_times = count > 1
+    for group in range(count):
+        batch, layer = groups[group, BATCH], groups[group, LAYER]
+        has_new |= new[batch, VALS] != 0
+        has_past |= past[layer, VALS] != 0
+        has_diffs |= new[batch, DIFFS] != 0 or past[layer, DIFFS] != 0
+        has_times |= new[batch, TIME_INDEX] != 0 or past[layer, TIME_INDEX] != 0
+    keys = np.empty(pairs, np.int64)
+    new_vals, past_vals = np.empty(pairs if has_new else 0, np.int64), np.empty(pairs if has_past else 0, np.int64)
+    diffs, index = np.empty(pairs if has_diffs else 0, np.int64), np.empty(pairs if has_times else 0, np.int64)
+    depth = new[groups[0, BATCH], COORDINATES] if count > 0 else 0
+    times, slots, distinct = np.empty((4 if count > 0 else 0, depth), np.int64), np.full(8, -1, np.int64), 0
+    target = low = 0
+    for group in range(count):
+        batch, layer, high = groups[group, BATCH], groups[group, LAYER], groups[group, RANGES_END]
+        end = _write_keys(keys, target, ranges, low, high, column(new, batch, KEYS))
+        if has_new:
+            _write_new(new_vals, target, ranges, low, high, column(new, batch, VALS))
+        if has_past:
+            _write_past(past_vals, target, ranges, low, high, column(past, layer, VALS))
+        if has_diffs:
+            _write_diffs(diffs, target, ranges, low, high, column(new, batch, DIFFS), column(past, layer, DIFFS))
+        left, right = times_of(new, batch), times_of(past, layer)
+        if len(left) * len(right) == 1 or _is_late(left, right, end - target):
+            number = _number(left, 0, right, 0, times, slots, distinct)
+            if number == distinct:
+                distinct += 1
+                times, slots = _roomy(times, slots, distinct)
+            if has_times:
+                index[target:end] = number
+        else:
+            times, slots, distinct = _write_times(
+                index, target, ranges, low, high, end - target, left, column(new, batch, TIME_INDEX), right,
+                column(past, layer, TIME_INDEX), times, slots, distinct,
+            )
+        target, low = end, high
+    if distinct == 1:
+        index = np.empty(0, np.int64)
+    return keys, new_vals, past_vals, times[:distinct].copy(), index, diffs, onward
