@@ -1,12 +1,12 @@
 """Arrays in kernels: from addresses, and columns that may be absent.
 
 A trace is handed to a kernel as one int64 table, a row per batch, oldest first, so that one call sees all layers,
-however many there are. A row is the batch's `address`: [n, &keys, &vals, &time_index, &diffs, &times, T, D], where & is
-an address and 0 stands for an absent column. Whoever calls keeps the batches alive during the call.
+however many there are. A row is the batch's `address`: [n, &keys, &vals, &time_index, &diffs, &times, T, D], where &
+is an address and 0 stands for an absent column. Whoever calls keeps the batches alive during the call.
 
-The columns of a row, as `column` makes them, cost nothing to speak of and own nothing. An absent column (no values: all
-are 0; no time index: all rows have time 0 of the table; no diffs: all are 1) has length 0, both here and in arrays
-given to kernels directly; `at(column, row, absent)` reads it.
+The columns of a row, as `column` makes them, cost nothing to speak of and own nothing. An absent column (no values:
+all are 0; no time index: all rows have time 0 of the table; no diffs: all are 1) has length 0, both here and in
+arrays given to kernels directly; `at(column, row, absent)` reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, primitive
+from differential.kernels.compile import Ints, Table, inner, kernel, primitive
 
 ROWS, KEYS, VALS, TIME_INDEX, DIFFS, TIMES, TIME_ROWS, COORDINATES = range(8)
 """The columns of a table of batches."""
@@ -83,3 +83,22 @@ def times_of(table: Table, batch: int) -> Table:
 def at(column: Ints, row: int, absent: int) -> int:
     """Return the item of `column` at `row`, or `absent` when the column is."""
     return column[row] if len(column) != 0 else absent
+
+
+@kernel
+def address_of(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table) -> Ints:
+    """Return the row that stands for these columns in a table of batches."""
+    address = np.zeros(8, np.int64)
+    address[0] = len(keys)
+    if len(keys) != 0:
+        address[1] = keys.ctypes.data
+    if len(vals) != 0:
+        address[2] = vals.ctypes.data
+    if len(time_index) != 0:
+        address[3] = time_index.ctypes.data
+    if len(diffs) != 0:
+        address[4] = diffs.ctypes.data
+    if len(times) != 0:
+        address[5] = times.ctypes.data
+    address[6], address[7] = times.shape
+    return address

@@ -1,0 +1,34 @@
+"""Finding keys in sorted columns by galloping."""
+
+from __future__ import annotations
+
+from differential.kernels.compile import Ints, inner
+
+
+@inner
+def seek(keys: Ints, start: int, key: int) -> int:
+    """Return the first row from `start` on whose key is at least `key`; costs the logarithm of the distance."""
+    count = len(keys)
+    if start >= count or keys[start] >= key:
+        return start
+    low, step = start, 1
+    while low + step < count and keys[low + step] < key:
+        low += step
+        step *= 4
+    high = min(low + step, count)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@inner
+def after(keys: Ints, start: int) -> int:
+    """Return the first row after `start` whose key differs from that of `start`."""
+    count, key = len(keys), keys[start]
+    if start + 1 >= count or keys[start + 1] != key:
+        return start + 1
+    return seek(keys, start + 1, key + 1) if key != 9223372036854775807 else count

@@ -1,0 +1,196 @@
+"""Tables of times, int64[T, D]: a row per time, a column per coordinate.
+
+Two orders, as everywhere: the product order (`is_at_or_before`) has the meaning, the lexicographic order
+(`compare_times`) is for sorting. A frontier is a table too, its rows the elements of an antichain; no rows mean that
+everything is final.
+
+Compaction replaces a time by its representative under a frontier `since`,
+
+    rep(t) = meet over f in since of join(t, f),
+
+which no time at or after `since` can tell from t: for s in advance of `since`, t ≤ s exactly if rep(t) ≤ s. With an
+empty `since` no time will ever be asked about, so all times may become one; the representative is then all zeros.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, inner, kernel
+
+_RUN = 16
+
+
+@inner
+def compare_times(left: Table, i: int, right: Table, j: int) -> int:
+    """Return -1, 0 or 1 as row `i` of `left` is lexicographically before, equal to or after row `j` of `right`."""
+    for coordinate in range(left.shape[1]):
+        if left[i, coordinate] != right[j, coordinate]:
+            return -1 if left[i, coordinate] < right[j, coordinate] else 1
+    return 0
+
+
+@inner
+def is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
+    """Return whether row `i` of `left` is at or before row `j` of `right` in the product order."""
+    for coordinate in range(left.shape[1]):  # noqa: SIM110 (compiled)
+        if left[i, coordinate] > right[j, coordinate]:
+            return False
+    return True
+
+
+@inner
+def is_in_advance(frontier: Table, times: Table, row: int) -> bool:
+    """Return whether some element of `frontier` is at or before the time of a row."""
+    for element in range(len(frontier)):  # noqa: SIM110 (compiled)
+        if is_at_or_before(frontier, element, times, row):
+            return True
+    return False
+
+
+@inner
+def copy_advanced(times: Table, since: Table, target: Table, base: int) -> None:
+    """Write the representatives of `times` under `since` to the rows of `target` from `base` on."""
+    for row in range(len(times)):
+        for coordinate in range(times.shape[1]):
+            own = times[row, coordinate]
+            least = max(own, since[0, coordinate]) if len(since) != 0 else 0
+            for element in range(1, len(since)):
+                least = min(least, max(own, since[element, coordinate]))
+            target[base + row, coordinate] = least
+
+
+@inner
+def sort_times(times: Table) -> Ints:
+    """Return the rows of `times` in lexicographic order, by merge sort."""
+    count = len(times)
+    order, scratch = np.arange(count), np.empty(count, np.int64)
+    for start in range(0, count, _RUN):
+        for i in range(start + 1, min(start + _RUN, count)):
+            row, j = order[i], i
+            while j > start and compare_times(times, order[j - 1], times, row) > 0:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = row
+    width = _RUN
+    while width < count:
+        for start in range(0, count - width, 2 * width):
+            middle, stop = start + width, min(start + 2 * width, count)
+            if compare_times(times, order[middle - 1], times, order[middle]) <= 0:
+                continue
+            scratch[:width] = order[start:middle]
+            left, right = 0, middle
+            for place in range(start, stop):
+                if right == stop or (left < width and compare_times(times, scratch[left], times, order[right]) <= 0):
+                    order[place] = scratch[left]
+                    left += 1
+                else:
+                    order[place] = order[right]
+                    right += 1
+        width *= 2
+    return order
+
+
+@inner
+def sorted_distinct(times: Table) -> tuple[Table, Ints]:
+    """Return the distinct rows of `times` in lexicographic order, and for each row its place among them."""
+    count = len(times)
+    place = np.arange(count)
+    is_sorted = True
+    for row in range(1, count):
+        if compare_times(times, row - 1, times, row) >= 0:
+            is_sorted = False
+            break
+    if is_sorted:
+        return times, place
+    order = sort_times(times)
+    table = np.empty_like(times)
+    distinct = 0
+    for position in range(count):
+        row = order[position]
+        if position == 0 or compare_times(table, distinct - 1, times, row) != 0:
+            table[distinct] = times[row]
+            distinct += 1
+        place[row] = distinct - 1
+    return table[:distinct].copy(), place
+
+
+@inner
+def only_used(time_index: Ints, times: Table) -> tuple[Ints, Table]:
+    """Return the index and the table without the times that no row is at; the index absent when one time is left."""
+    count = len(times)
+    if len(time_index) == 0:
+        return time_index, times[: min(count, 1)]
+    place = np.zeros(count, np.int64)
+    for row in range(len(time_index)):
+        place[time_index[row]] = 1
+    used = 0
+    for time in range(count):
+        used += place[time]
+    if used == count and count > 1:
+        return time_index, times
+    table = np.empty((used, times.shape[1]), np.int64)
+    used = 0
+    for time in range(count):
+        if place[time] != 0:
+            table[used] = times[time]
+            place[time] = used
+            used += 1
+    if used == 1:
+        return np.empty(0, np.int64), table
+    index = np.empty_like(time_index)
+    for row in range(len(time_index)):
+        index[row] = place[time_index[row]]
+    return index, table
+
+
+@kernel
+def intern(times: Table) -> tuple[Table, Ints]:
+    """Return the distinct rows of `times` in lexicographic order, and for each row its place among them."""
+    return sorted_distinct(times)
+
+
+@kernel
+def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
+    """Return the index and the table without the times that no row is at; the index absent when one time is left."""
+    return only_used(time_index, times)
+
+
+@kernel
+def advance(times: Table, since: Table) -> Table:
+    """Return the representative of every row under the frontier `since`."""
+    advanced = np.empty_like(times)
+    copy_advanced(times, since, advanced, 0)
+    return advanced
+
+
+@kernel
+def in_advance(times: Table, frontier: Table) -> Ints:
+    """Return 1 for every row that is in advance of `frontier`, else 0."""
+    answer = np.zeros(len(times), np.int64)
+    for row in range(len(times)):
+        if is_in_advance(frontier, times, row):
+            answer[row] = 1
+    return answer
+
+
+@kernel
+def minimal(times: Table) -> Table:
+    """Return the minimal rows of `times`, distinct and in lexicographic order."""
+    order = sort_times(times)
+    found = np.empty_like(times)
+    count = 0
+    for row in order:
+        if not is_in_advance(found[:count], times, row):
+            found[count] = times[row]
+            count += 1
+    return found[:count].copy()
+
+
+@kernel
+def remapped(time_index: Ints, place: Ints) -> Ints:
+    """Return `place` at every item of `time_index`."""
+    index = np.empty_like(time_index)
+    for row in range(len(time_index)):
+        index[row] = place[time_index[row]]
+    return index

@@ -1,0 +1,151 @@
+"""Batches: what a trace is made of.
+
+A batch holds all updates of a collection in an interval of times, described by three frontiers as in the differential
+dataflow of Frank McSherry:
+
+- `lower` and `upper`: the updates are those at times in advance of `lower` and not in advance of `upper`;
+- `since`: the updates, accumulated as of a time, are the truth only for times in advance of `since`. Times before may
+  have been replaced by their representatives.
+
+Rows are sorted by (key, value, time) and consolidated: no two agree in all three and no diff is 0. The times of the
+rows are in a table, sorted, distinct and in use; columns that need not be spelled out are absent (length 0): `vals`
+when all are 0, `time_index` when there is one time, `diffs` when all are 1. Batches are immutable, and share columns
+freely.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.consolidate import consolidate
+from differential.kernels.memory import address_of
+from timely.progress.antichain import Antichain
+
+
+class Batch:
+    """Sorted, consolidated updates and the description of the interval they are all updates of."""
+
+    __slots__ = ("_address", "_entered", "diffs", "keys", "lower", "since", "time_index", "times", "upper", "vals")
+
+    def __init__(
+        self,
+        keys: Ints,
+        vals: Ints,
+        time_index: Ints,
+        diffs: Ints,
+        times: Table,
+        lower: Antichain,
+        upper: Antichain,
+        since: Antichain,
+    ) -> None:
+        self.keys = keys
+        self.vals = vals
+        self.time_index = time_index
+        self.diffs = diffs
+        self.times = times
+        self.lower = lower
+        self.upper = upper
+        self.since = since
+        self._address: Ints | None = None
+        self._entered: Batch | None = None
+
+    @classmethod
+    def empty(cls, lower: Antichain, upper: Antichain, since: Antichain, depth: int) -> Batch:
+        """Return a batch without updates; its times have `depth` coordinates."""
+        return cls(NOTHING, NOTHING, NOTHING, NOTHING, no_times(depth), lower, upper, since)
+
+    @classmethod
+    def build(
+        cls,
+        keys: Ints,
+        vals: Ints,
+        time_index: Ints,
+        diffs: Ints,
+        times: Table,
+        lower: Antichain,
+        upper: Antichain,
+        since: Antichain,
+    ) -> Batch:
+        """Return a batch of updates in any order, under any table of times."""
+        return cls(*consolidate(keys, vals, time_index, diffs, times), lower, upper, since)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def depth(self) -> int:
+        """The number of coordinates of a time."""
+        return int(self.times.shape[1])
+
+    @property
+    def address(self) -> Ints:
+        """The row that stands for this batch in a table of batches (see `differential.kernels.memory`)."""
+        if self._address is None:
+            self._address = address_of(self.keys, self.vals, self.time_index, self.diffs, self.times)
+        return self._address
+
+    def described(self, lower: Antichain, upper: Antichain, since: Antichain) -> Batch:
+        """Return the same updates, as those of another interval."""
+        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, lower, upper, since)
+        batch._address = self._address
+        return batch
+
+    def enter(self) -> Batch:
+        """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time; columns are shared."""
+        if self._entered is None:
+            times = np.zeros((len(self.times), self.depth + 1), np.int64)
+            times[:, :-1] = self.times
+            frontiers = map(entered, (self.lower, self.upper, self.since))
+            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, *frontiers)
+        return self._entered
+
+    def validate(self) -> None:
+        """Raise AssertionError, in words, if an invariant does not hold."""
+        rows, distinct = len(self.keys), len(self.times)
+        for name in ("vals", "time_index", "diffs"):
+            assert len(getattr(self, name)) in (0, rows), f"{name} has neither 0 nor {rows} rows"
+        times = [tuple(time) for time in self.times.tolist()]
+        index = self.time_index.tolist() or [0] * rows
+        assert times == sorted(set(times)), "the times are not sorted and distinct"
+        assert set(index) == set(range(distinct)), "the times are not those in use"
+        assert len(self.time_index) == 0 or distinct > 1, "one time is spelled out"
+        assert len(self.vals) == 0 or bool(self.vals.any()), "values that are all 0 are spelled out"
+        assert len(self.diffs) == 0 or bool((self.diffs != 1).any()), "diffs that are all 1 are spelled out"
+        assert bool((self.diffs != 0).all()), "a diff is 0"
+        data = list(zip(self.keys.tolist(), self.vals.tolist() or [0] * rows, index))
+        assert all(a < b for a, b in itertools.pairwise(data)), "the rows are not sorted and consolidated"
+        if self.since == Antichain([(0,) * self.depth]):
+            outside = [time for time in times if self.upper.less_equal(time) or not self.lower.less_equal(time)]
+            assert not outside, f"times outside the interval: {outside}"
+        assert self.lower.dominates(self.upper), "the upper does not follow the lower"
+
+    def __repr__(self) -> str:
+        frontiers = f"lower={self.lower}, upper={self.upper}, since={self.since}"
+        return f"Batch({len(self)} rows, {len(self.times)} times, {frontiers})"
+
+
+def no_times(depth: int) -> Table:
+    """Return a table of no times."""
+    return np.empty((0, depth), np.int64)
+
+
+def entered(frontier: Antichain) -> Antichain:
+    """Return a frontier as an inner scope sees it: every element has one more coordinate, 0."""
+    return Antichain.of_minimal(tuple((*time, 0) for time in frontier.elements))
+
+
+def frontier_table(frontier: Antichain, depth: int) -> Table:
+    """Return the elements of a frontier as a table of times of `depth` coordinates."""
+    return np.array(frontier.elements, np.int64) if frontier.elements else no_times(depth)
+
+
+def table_of(batches: Sequence[Batch]) -> Table:
+    """Return the addresses of `batches`, which the caller keeps alive, as a table for kernels."""
+    table = np.empty((len(batches), 8), np.int64)
+    for row, batch in enumerate(batches):
+        table[row] = batch.address
+    return table

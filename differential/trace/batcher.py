@@ -1,0 +1,187 @@
+"""Batching: updates gather until their times are final, and are then sealed into batches.
+
+Chunks of updates come in any order, at any times. `seal(upper)` takes out everything not in advance of `upper` as one
+batch and keeps the rest. Chunks that are wholly due are taken as they are; chunks wholly in the future are not
+touched. A chunk of which only part is due is put into the order of its times, once: from then on a seal costs it what
+it takes out and a look at its times, so that sealing a thousand epochs of one large chunk one by one costs no more
+than twice its size.
+
+When many chunks pile up, those of similar size are consolidated into one, geometrically, so that memory follows the
+number of distinct updates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.batching import by_time, take_times
+from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.consolidate import consolidate
+from differential.kernels.times import in_advance, minimal
+from differential.trace.batch import Batch, frontier_table
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+Rows = tuple[Ints, Ints, Ints, Ints, Table]
+"""Keys, values, time index, diffs and the table of times."""
+
+_PILE = 32
+
+
+class Batcher:
+    """Updates that wait for their times to be final.
+
+    Invariant: every update held is in advance of `upper`, the frontier sealed last.
+    """
+
+    __slots__ = ("_chunks", "_origin", "_pile", "depth", "upper")
+
+    def __init__(self, depth: int) -> None:
+        """For times of `depth` coordinates."""
+        self.depth = depth
+        self._origin = Antichain([(0,) * depth])
+        self.upper = self._origin
+        self._chunks: list[_Chunk] = []
+        self._pile = _PILE
+
+    def __len__(self) -> int:
+        """The number of rows held."""
+        return sum(map(len, self._chunks))
+
+    def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
+        """Hold the given updates, all in advance of `upper`. The arrays are not changed, and must not be changed."""
+        if len(keys):
+            self._chunks.append(_Chunk(keys, vals, time_index, diffs, times))
+            if len(self._chunks) >= self._pile:
+                self._consolidate()
+
+    def seal(self, upper: Antichain) -> Batch:
+        """Return the updates not in advance of `upper`, which follows the one before."""
+        lower = self.upper
+        assert lower.dominates(upper), f"sealing up to {upper} after sealing up to {lower} would go back"
+        self.upper = upper
+        due: list[Rows] = []
+        if self._chunks:
+            kept = []
+            for chunk in self._chunks:
+                rest = chunk.split(upper, due)
+                if rest is not None:
+                    kept.append(rest)
+            self._chunks = kept
+            self._pile = len(kept) + _PILE
+        if not due:
+            return Batch.empty(lower, upper, self._origin, self.depth)
+        rows = due[0] if len(due) == 1 else concatenate(due)
+        return Batch(*consolidate(*rows), lower, upper, self._origin)
+
+    def frontier(self) -> Antichain:
+        """Return the least times of the updates held."""
+        chunks = self._chunks
+        if len(chunks) == 1:
+            return Antichain(chunks[0].least())
+        return Antichain(time for chunk in chunks for time in chunk.least())
+
+    def _consolidate(self) -> None:
+        """Make one chunk of the latest ones, back to where one is larger than all after it twice over."""
+        chunks = self._chunks
+        first, rows = len(chunks) - 1, len(chunks[-1])
+        while first > 0 and len(chunks[first - 1]) <= 2 * rows:
+            first -= 1
+            rows += len(chunks[first])
+        together = consolidate(*concatenate([chunk.rows() for chunk in chunks[first:]]))
+        del chunks[first:]
+        if len(together[0]):
+            chunks.append(_Chunk(*together))
+        self._pile = len(chunks) + _PILE
+
+
+class _Chunk:
+    """Updates held: as they came or, once it has been taken from, in the order of times.
+
+    In the order of times, those at `times[i]` are the rows `runs[i, 0]` to `runs[i, 1]`, and rows in no run are gone.
+    """
+
+    __slots__ = ("_least", "diffs", "keys", "runs", "time_index", "times", "vals")
+
+    def __init__(
+        self, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table, runs: Table | None = None
+    ) -> None:
+        self.keys = keys
+        self.vals = vals
+        self.time_index = time_index
+        self.diffs = diffs
+        self.times = times
+        self.runs = runs
+        self._least: tuple[Time, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
+
+    def least(self) -> tuple[Time, ...]:
+        if self._least is None:
+            least = self.times if len(self.times) == 1 else minimal(self.times)
+            self._least = tuple(tuple(time) for time in least.tolist())
+        return self._least
+
+    def rows(self) -> Rows:
+        if self.runs is None:
+            return self.keys, self.vals, self.time_index, self.diffs, self.times
+        return take_times(self.keys, self.vals, self.diffs, self.times, self.runs)
+
+    def split(self, upper: Antichain, due: list[Rows]) -> _Chunk | None:
+        """Add what is not in advance of `upper` to `due`, and return the rest."""
+        if all(map(upper.less_equal, self.least())):
+            return self
+        if len(self.times) > 1:
+            frontier = frontier_table(upper, self.times.shape[1])
+            waits = in_advance(self.times, frontier)
+            if waits.any():
+                return self._in_order_of_time()._take(frontier, due)
+        due.append(self.rows())
+        return None
+
+    def _in_order_of_time(self) -> _Chunk:
+        if self.runs is not None:
+            return self
+        keys, vals, diffs, times, runs = by_time(self.keys, self.vals, self.time_index, self.diffs, self.times)
+        return _Chunk(keys, vals, NOTHING, diffs, times, runs)
+
+    def _take(self, frontier: Table, due: list[Rows]) -> _Chunk:
+        assert self.runs is not None
+        waits = in_advance(self.times, frontier) != 0
+        passed = ~waits
+        due.append(take_times(self.keys, self.vals, self.diffs, self.times[passed], self.runs[passed]))
+        times, runs = self.times[waits], self.runs[waits]
+        rest = _Chunk(self.keys, self.vals, NOTHING, self.diffs, times, runs)
+        live = len(rest)
+        if 2 * live > len(self.keys):
+            return rest
+        keys, vals, _, diffs, _ = rest.rows()
+        after = np.cumsum(runs[:, 1] - runs[:, 0])
+        return _Chunk(keys, vals, NOTHING, diffs, times, np.column_stack((after - (runs[:, 1] - runs[:, 0]), after)))
+
+
+def concatenate(parts: list[Rows]) -> Rows:
+    """Return the rows of all parts; columns are absent when they are in all parts."""
+    lengths = [len(part[0]) for part in parts]
+    times = np.concatenate([part[4] for part in parts])
+    keys = np.concatenate([part[0] for part in parts])
+    vals = _spelled_out([part[1] for part in parts], lengths, 0)
+    diffs = _spelled_out([part[3] for part in parts], lengths, 1)
+    if len(times) == len(parts) and (times == times[0]).all():
+        return keys, vals, NOTHING, diffs, times[:1]
+    index, base = np.empty(len(keys), np.int64), 0
+    start = 0
+    for length, part in zip(lengths, parts):
+        index[start : start + length] = part[2] + base if len(part[2]) else base
+        start += length
+        base += len(part[4])
+    return keys, vals, index, diffs, times
+
+
+def _spelled_out(columns: list[Ints], lengths: list[int], absent: int) -> Ints:
+    if not any(map(len, columns)):
+        return NOTHING
+    return np.concatenate(
+        [column if len(column) else np.full(length, absent, np.int64) for column, length in zip(columns, lengths)]
+    )

@@ -1,0 +1,259 @@
+"""The spine: all updates of a collection, as a few batches of geometrically growing size.
+
+Batches are inserted in the order of their intervals and stay in it; the oldest is the largest. Two neighbours are
+merged when the older is no more than twice the newer, so there are at most logarithmically many layers and each row
+is merged logarithmically often. A merge of many rows is done a little at each insert, so no insert takes long:
+inserting n rows pays for `EFFORT * n` rows of every merge under way. Until it is done a merge is read through its
+sources. A merge of m rows is therefore done before the batches after it have grown to m / EFFORT, which keeps the
+sizes geometric. Batches of a few rows are left until there are `TINY_LAYERS` of them, and then merged by one call.
+
+What readers need decides what a merge may do (see `differential.trace.handle`):
+
+- The logical frontier, the meet of the readers' own, says which times they may still ask about. Merging replaces the
+  times of updates by representatives that no time in advance of it can tell apart, so that updates cancel: memory
+  follows the size of the collection, not of its history. A layer most of whose times have since become the same is
+  merged with nothing, when as much work has gone by as there are rows in the trace.
+- The physical frontier, likewise, says where they may still ask to cut the trace. Only batches wholly before it are
+  merged.
+
+Without readers nothing is kept. Empty batches only widen the description of their neighbour.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from differential.kernels.times import advance, intern
+from differential.trace.batch import Batch, frontier_table
+from differential.trace.merge import Merge, merge_at_once
+from timely.progress.antichain import Antichain
+
+EFFORT = 4
+"""How many rows of each merge under way an inserted row pays for."""
+
+FEW = 512
+"""Up to so many rows are merged at once, whatever was inserted."""
+
+TINY = 64
+TINY_LAYERS = 4
+
+
+class Claim:
+    """What a reader holds back: the frontiers it may still ask about."""
+
+    __slots__ = ("logical", "physical")
+
+    def __init__(self, logical: Antichain, physical: Antichain) -> None:
+        self.logical = logical
+        self.physical = physical
+
+
+class Statistics(NamedTuple):
+    """What a spine holds and what it has done."""
+
+    layers: int
+    merging: int
+    rows: int
+    inserted: int
+    moved: int
+
+
+class Spine:
+    """The batches of a trace.
+
+    Invariants: layers are adjacent, from the least time to `upper`; each merge was given the meet of the readers'
+    logical frontiers, and sources wholly before that of their physical ones.
+    """
+
+    def __init__(self, depth: int) -> None:
+        """A trace without updates, whose times have `depth` coordinates."""
+        self.depth = depth
+        self.upper = Antichain([(0,) * depth])
+        self._origin = self.upper
+        self._layers: list[Batch | Merge] = []
+        self._claims: set[Claim] = set()
+        self._is_abandoned = False
+        self._batches: tuple[Batch, ...] | None = ()
+        self._spent = 0
+        self._inserted = 0
+        self._moved = 0
+
+    def insert(self, batch: Batch) -> None:
+        """Add the batch that follows."""
+        assert batch.lower == self.upper, f"{batch} does not follow what the trace holds, up to {self.upper}"
+        self.upper = batch.upper
+        if self._is_abandoned:
+            return
+        rows = len(batch)
+        self._inserted += rows
+        self._batches = None
+        if rows > FEW:
+            self._roll_up(rows)
+        self._layers.append(batch)
+        self.exert(EFFORT * max(1, rows))
+
+    def exert(self, fuel: int) -> bool:
+        """Spend `fuel` rows of work on each merge under way; return whether there is more to do."""
+        layers = self._layers
+        merging = False
+        for place, layer in enumerate(layers):
+            if isinstance(layer, Merge):
+                done = layer.work(fuel)
+                if done is None:
+                    merging = True
+                else:
+                    layers[place] = done
+                    self._batches = None
+        if len(layers) > 1:
+            merging |= self._merge_neighbours()
+        self._spent += fuel
+        if self._spent > sum(map(len, layers)):
+            self._spent = 0
+            merging |= self._compact_layers()
+        return merging
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches, oldest first; the same tuple until something changes."""
+        if self._batches is None:
+            found: list[Batch] = []
+            for layer in self._layers:
+                if isinstance(layer, Merge):
+                    found += layer.first, layer.second
+                else:
+                    found.append(layer)
+            self._batches = tuple(found)
+        return self._batches
+
+    @property
+    def logical(self) -> Antichain:
+        """The meet of the readers' logical frontiers: contents are known as of times in advance of it."""
+        frontiers = {claim.logical for claim in self._claims}
+        return _meet(frontiers, Antichain() if self._is_abandoned else self._origin)
+
+    @property
+    def physical(self) -> Antichain:
+        """The meet of the readers' physical frontiers: the trace can be cut at batch boundaries from it on."""
+        frontiers = {claim.physical for claim in self._claims}
+        return _meet(frontiers, Antichain() if self._is_abandoned else self._origin)
+
+    def register(self, claim: Claim) -> None:
+        """Hold back what `claim` says, from now on."""
+        self._claims.add(claim)
+
+    def forget(self, claim: Claim) -> None:
+        """Take back `register`; with the last claim goes all that is held."""
+        self._claims.discard(claim)
+        if not self._claims:
+            self._is_abandoned = True
+            self._layers.clear()
+            self._batches = ()
+
+    def statistics(self) -> Statistics:
+        """Return how many layers, merges among them and rows there are, and how many rows were inserted and moved."""
+        layers = self._layers
+        merging = sum(isinstance(layer, Merge) for layer in layers)
+        return Statistics(len(layers), merging, sum(map(len, layers)), self._inserted, self._moved)
+
+    def validate(self) -> None:
+        """Raise AssertionError, in words, if an invariant does not hold."""
+        lower = self._origin
+        for batch in self.batches():
+            batch.validate()
+            assert batch.lower == lower, f"{batch} does not begin at {lower}, where the batch before it ends"
+            assert batch.since.dominates(self.logical), f"{batch} is compacted beyond {self.logical}"
+            lower = batch.upper
+        assert self._is_abandoned or lower == self.upper, f"the batches end at {lower}, not at {self.upper}"
+
+    def _merge_neighbours(self) -> bool:
+        """Merge layers whose sizes are too close, beginning with the newest; return whether one is left under way."""
+        layers, physical = self._layers, self.physical
+        self._merge_tiny(physical)
+        merging = False
+        place = len(layers) - 1
+        while place > 0:
+            older, newer = layers[place - 1], layers[place]
+            if isinstance(newer, Batch) and newer.upper.dominates(physical):
+                if not len(newer) and isinstance(older, Merge):
+                    older.extend(newer.upper)
+                    del layers[place]
+                    self._batches = None
+                elif isinstance(older, Batch) and _are_close(older, newer):
+                    layers[place - 1 : place + 1] = [self._merged([older, newer])]
+                    self._batches = None
+                    merging |= isinstance(layers[place - 1], Merge)
+                    place = min(place + 1, len(layers))
+            place -= 1
+        return merging
+
+    def _merge_tiny(self, physical: Antichain) -> None:
+        """Merge the newest layers at once if there are several of a few rows."""
+        layers, first = self._layers, len(self._layers)
+        rows = 0
+        while first > 0:
+            layer = layers[first - 1]
+            if isinstance(layer, Merge) or not 0 < len(layer) <= TINY or rows + len(layer) > FEW:
+                break
+            first -= 1
+            rows += len(layer)
+        tail = [layer for layer in layers[first:] if isinstance(layer, Batch)]
+        while tail and not tail[-1].upper.dominates(physical):
+            tail.pop()
+        if len(tail) >= TINY_LAYERS:
+            layers[first : first + len(tail)] = [self._merged(tail)]
+            self._batches = None
+
+    def _merged(self, batches: list[Batch]) -> Batch | Merge:
+        """Return adjacent batches as one; as a merge under way when there are two, and many rows."""
+        lower, upper = batches[0].lower, batches[-1].upper
+        full = [batch for batch in batches if len(batch)]
+        if len(full) <= 1:
+            only = full[0] if full else batches[0]
+            return only.described(lower, upper, only.since)
+        rows = sum(map(len, batches))
+        self._moved += rows
+        if rows <= FEW:
+            return merge_at_once(batches, self.logical)
+        return Merge(batches[0], batches[1], self.logical)
+
+    def _roll_up(self, rows: int) -> None:
+        """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
+        layers, physical = self._layers, self.physical
+        while len(layers) > 1 and len(layers[-1]) <= rows and len(layers[-2]) <= rows:
+            older, newer = (layer.complete() if isinstance(layer, Merge) else layer for layer in layers[-2:])
+            layers[-2:] = [older, newer]
+            if not newer.upper.dominates(physical):
+                return
+            merged = self._merged([older, newer])
+            layers[-2:] = [merged.complete() if isinstance(merged, Merge) else merged]
+
+    def _compact_layers(self) -> bool:
+        """Merge with nothing each layer of whose times at most half can still be told apart; whether there is one."""
+        found = False
+        for place, layer in enumerate(self._layers):
+            if isinstance(layer, Merge) or len(layer.times) < 2:
+                continue
+            since = self.logical
+            distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
+            if 2 * len(distinct) <= len(layer.times):
+                nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
+                self._layers[place] = Merge(layer, nothing, since)
+                self._moved += len(layer)
+                self._batches = None
+                found = True
+        return found
+
+
+def _are_close(older: Batch, newer: Batch) -> bool:
+    """Return whether two neighbours are to be merged."""
+    if len(newer) == 0 or len(older) == 0:
+        return True
+    return len(newer) > TINY and len(older) <= 2 * len(newer)
+
+
+def _meet(frontiers: set[Antichain], default: Antichain) -> Antichain:
+    if not frontiers:
+        return default
+    meet = frontiers.pop()
+    for frontier in frontiers:
+        meet = meet.meet(frontier)
+    return meet

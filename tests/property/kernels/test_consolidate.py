@@ -1,0 +1,71 @@
+"""Consolidation against its slow twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels import consolidate as module
+from differential.kernels.compile import NOTHING
+from differential.kernels.consolidate import consolidate
+from differential.trace.batch import Batch
+from tests.oracle.trace import consolidated
+from tests.strategies_batches import Columns, rows_of, rows_of_batch, updates
+from timely.progress.antichain import Antichain
+
+DEPTHS = st.integers(1, 3)
+
+
+def _check(columns: Columns) -> None:
+    before = [column.copy() for column in columns]
+    batch = Batch(*consolidate(*columns), Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain())
+    batch.validate()
+    assert rows_of_batch(batch) == consolidated(rows_of(columns))
+    assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_few_rows_are_sorted_and_summed(data: Any) -> None:
+    _check(data.draw(updates(data.draw(DEPTHS))))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_many_rows_are_sorted_and_summed(data: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SMALL", 0)
+        _check(data.draw(updates(data.draw(DEPTHS))))
+
+
+@pytest.mark.parametrize("key_scale", [1, 2**30, 2**61])
+@pytest.mark.parametrize("val_scale", [0, 1, 2**50])
+@pytest.mark.parametrize("diff_scale", [0, 1, 2**55])
+@pytest.mark.parametrize("times", [1, 5])
+def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, diff_scale: int, times: int) -> None:
+    draw = np.random.default_rng(key_scale + val_scale + diff_scale + times)
+    rows = 700
+    _check((
+        draw.integers(-3, 4, rows) * key_scale,
+        draw.integers(-5, 5, rows) * val_scale if val_scale else NOTHING,
+        draw.integers(0, times, rows) if times > 1 else NOTHING,
+        draw.integers(-2, 3, rows) * diff_scale if diff_scale else NOTHING,
+        draw.integers(0, 3, (times, 2)),
+    ))
+
+
+def test_long_runs_of_one_key_with_wide_values_are_sorted() -> None:
+    draw = np.random.default_rng(1)
+    rows = 3000
+    keys = draw.integers(0, 3, rows) * 2**61
+    _check((keys, draw.integers(-(2**62), 2**62, 40)[draw.integers(0, 40, rows)], NOTHING, NOTHING, np.array([[4]])))
+
+
+def test_rows_in_order_are_only_folded() -> None:
+    keys = np.repeat(np.arange(400), 2)
+    _check((keys, NOTHING, NOTHING, NOTHING, np.array([[4]])))
+    _check((keys, keys * 3, NOTHING, np.tile([1, -1], 400), np.array([[4]])))

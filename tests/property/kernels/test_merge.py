@@ -1,0 +1,90 @@
+"""Merging against its slow twin: any two batches, any compaction, any amount of work at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels.compile import NOTHING
+from differential.trace.batch import Batch
+from differential.trace.merge import Merge, merge_at_once
+from tests.oracle.trace import compacted
+from tests.strategies_batches import batches, frontiers, rows_of_batches
+from timely.progress.antichain import Antichain
+
+
+@st.composite
+def neighbours(draw: Any, count: int) -> tuple[int, list[Batch]]:
+    """Draw batches described as adjacent, the first as if it held everything."""
+    depth = draw(st.integers(1, 3))
+    least, all_time = Antichain([(0,) * depth]), Antichain()
+    found = [draw(batches(depth)) for _ in range(count)]
+    return depth, [batch.described(all_time if place else least, all_time, least) for place, batch in enumerate(found)]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_merge_in_small_steps_sums_and_compacts(data: Any) -> None:
+    depth, (first, second) = data.draw(neighbours(2))
+    since = data.draw(frontiers(depth))
+    merge = Merge(first, second, since)
+    result, steps = None, 0
+    while result is None:
+        result = merge.work(data.draw(st.integers(1, 5)))
+        steps += 1
+        assert steps <= len(merge) + 1, "no progress"
+    result.validate()
+    assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
+    assert result.since == since
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_merge_can_be_completed_at_once(data: Any) -> None:
+    depth, (first, second) = data.draw(neighbours(2))
+    since = data.draw(frontiers(depth))
+    result = Merge(first, second, since).complete()
+    result.validate()
+    assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_few_rows_of_many_batches_are_merged_at_once(data: Any) -> None:
+    depth, found = data.draw(neighbours(data.draw(st.integers(1, 4))))
+    since = data.draw(frontiers(depth))
+    result = merge_at_once(found, since)
+    result.validate()
+    assert rows_of_batches([result]) == compacted(rows_of_batches(found), since)
+
+
+def test_large_batches_with_long_histories_are_merged() -> None:
+    draw = np.random.default_rng(5)
+    least, all_time = Antichain([(0, 0)]), Antichain()
+
+    def batch(rows: int, lower: Antichain) -> Batch:
+        columns = draw.integers(0, 40, rows), draw.integers(0, 3, rows), draw.integers(0, 60, rows)
+        table = draw.integers(0, 8, (60, 2))
+        return Batch.build(*columns, draw.integers(-1, 2, rows), table, lower, all_time, least)
+
+    first, second = batch(6000, least), batch(2500, all_time)
+    for since in (Antichain([(0, 0)]), Antichain([(3, 5), (5, 2)]), Antichain([(7, 7)]), Antichain()):
+        result = Merge(first, second, since).complete()
+        result.validate()
+        assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
+
+
+def test_diffs_are_spelled_out_when_rows_fall_together() -> None:
+    least, middle = Antichain([(0,)]), Antichain([(1,)])
+    first = Batch.build(np.arange(9000), NOTHING, NOTHING, NOTHING, np.array([[0]]), least, middle, least)
+    second = Batch.build(np.array([8000]), NOTHING, NOTHING, NOTHING, np.array([[1]]), middle, Antichain(), least)
+    result = Merge(first, second, middle).complete()
+    result.validate()
+    assert result.diffs.sum() == 9001
+    assert result.diffs[8000] == 2
+    apart = Merge(first, second, least).complete()
+    assert len(apart.diffs) == 0
+    assert len(apart) == 9001

@@ -1,0 +1,72 @@
+"""Tables of times against tuples and antichains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels.times import advance, drop_unused, in_advance, intern, minimal
+from differential.trace.batch import frontier_table
+from tests.oracle.trace import representative
+from tests.strategies_batches import frontiers, times
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+
+def _table(data: Any, *, most: int = 40) -> tuple[int, list[Time]]:
+    depth = data.draw(st.integers(1, 3))
+    return depth, data.draw(st.lists(times(depth), min_size=1, max_size=most))
+
+
+def _tuples(table: np.ndarray[Any, Any]) -> list[Time]:
+    return [tuple(time) for time in table.tolist()]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_interned_times_are_sorted_and_distinct(data: Any) -> None:
+    _, given_times = _table(data)
+    table, place = intern(np.array(given_times))
+    assert _tuples(table) == sorted(set(given_times))
+    assert [_tuples(table)[at] for at in place] == given_times
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_times_advance_to_their_representatives(data: Any) -> None:
+    depth, given_times = _table(data)
+    since = data.draw(frontiers(depth))
+    advanced = advance(np.array(given_times), frontier_table(since, depth))
+    assert _tuples(advanced) == [representative(time, since) for time in given_times]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_frontier_divides_times(data: Any) -> None:
+    depth, given_times = _table(data)
+    frontier = data.draw(frontiers(depth))
+    flags = in_advance(np.array(given_times), frontier_table(frontier, depth))
+    assert flags.tolist() == [int(frontier.less_equal(time)) for time in given_times]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_minimal_times_are_an_antichain(data: Any) -> None:
+    _, given_times = _table(data)
+    assert tuple(_tuples(minimal(np.array(given_times)))) == Antichain(given_times).elements
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_times_no_row_is_at_are_dropped(data: Any) -> None:
+    _, given_times = _table(data)
+    table, _ = intern(np.array(given_times))
+    rows = data.draw(st.lists(st.integers(0, len(table) - 1), min_size=1, max_size=10))
+    index, kept = drop_unused(np.array(rows), table)
+    used = sorted(set(rows))
+    assert _tuples(kept) == [_tuples(table)[time] for time in used]
+    assert (index.tolist() or [0] * len(rows)) == [used.index(time) for time in rows]
+    assert (len(index) == 0) == (len(used) == 1)
