@@ -4,7 +4,8 @@ Every worker binds one PULL socket, and connects one PUSH socket to every worker
 thread sends, receives and polls, so a message crosses no thread but ZeroMQ's; there are no locks.
 
 **Meeting.** Each worker says `Hello` to each peer until that has answered, and its own connection stands. Hence no
-message is sent into a socket that a former run has not closed yet.
+message is sent into a socket that a former run has not closed yet. Whoever has met a peer need not listen for that peer
+to be done with meeting too.
 
 **Room.** A worker keeps at most `queue_bytes` in flight, evenly divided over its peers, and holds the rest in local
 queues; peers acknowledge what they take. So nothing blocks, the order is kept, and memory is bounded at both ends as
@@ -243,8 +244,8 @@ class SocketAllocator:
             push.sndhwm = 0
             push.reconnect_ivl = 20
             push.reconnect_ivl_max = 500
-            self._protect(push, endpoint)
             self._links[peer] = Link(peer, push)
+            self._protect(push, endpoint)
             push.connect(endpoint)
 
     def _protect(self, end: zmq.Socket[bytes], endpoint: str) -> None:
@@ -258,11 +259,12 @@ class SocketAllocator:
             end.heartbeat_timeout = 3 * HEARTBEAT_MILLISECONDS
             end.heartbeat_ttl = 3 * HEARTBEAT_MILLISECONDS
         if self._config.curve_dir is not None:
-            end.curve_publickey, end.curve_secretkey = load_keys(self._config.curve_dir)
-            if end.socket_type == zmq.PULL:
+            public, secret = load_keys(self._config.curve_dir)
+            end.curve_publickey, end.curve_secretkey = public, secret
+            if end is self._pull:
                 end.curve_server = True
             else:
-                end.curve_serverkey = end.curve_publickey
+                end.curve_serverkey = public
 
     def connect(self) -> None:
         deadline = clock.monotonic() + self._config.rendezvous_seconds
@@ -286,10 +288,12 @@ class SocketAllocator:
 
     def _greet(self, link: Link, hello: Hello) -> None:
         link.quantum = hello.quantum
-        if hello.answer:
-            link.answered = True
-        else:
-            self._say_hello(link, answer=True)
+        if link.answered and hello.answer:
+            return
+        # An answer is answered once: the way to the peer is proven now, so this one arrives, and the peer need not find
+        # this worker listening any more.
+        link.answered = link.answered or hello.answer
+        self._say_hello(link, answer=True)
 
     def _give_up(self, missing: list[Link], now: float, deadline: float) -> None:
         for link in missing:
@@ -620,5 +624,7 @@ def socket_allocators(config: Config) -> list[SocketAllocator]:
     except BaseException:
         for allocator in made:
             allocator.close()
+        for doorbell in doorbells:
+            doorbell.close()
         raise
     return made

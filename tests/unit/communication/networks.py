@@ -1,0 +1,137 @@
+"""Networks of every kind, inside one test."""
+
+from __future__ import annotations
+
+import socket
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from timely.communication.allocator import Allocator
+from timely.communication.message import Message
+from timely.communication.simulated import SimulatedNetwork
+from timely.communication.sockets import socket_allocators
+from timely.communication.thread import thread_allocators
+from timely.config import Config
+
+Arrived = list[tuple[int, Message]]
+
+KINDS = ("threads", "simulated", "ipc", "tcp", "mixed")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports nobody listens at now."""
+    with_ports = [socket.socket() for _ in range(count)]
+    for each in with_ports:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in with_ports]
+    for each in with_ports:
+        each.close()
+    return ports
+
+
+def configs(addresses: Sequence[str], **changes: Any) -> list[Config]:
+    """Return the configuration of each process at these addresses."""
+    settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 5.0} | changes
+    return [
+        Config(processes=len(addresses), process=process, addresses=tuple(addresses), **settings)
+        for process in range(len(addresses))
+    ]
+
+
+def ipc_configs(directory: Path, processes: int = 2, **changes: Any) -> list[Config]:
+    return configs([f"ipc://{directory}/{process}" for process in range(processes)], **changes)
+
+
+def tcp_configs(processes: int = 2, **changes: Any) -> list[Config]:
+    return configs([f"tcp://127.0.0.1:{port}" for port in free_ports(processes)], **changes)
+
+
+def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | None]:
+    """Run the actions at the same time; return the error of each. None takes longer than 20 s."""
+    errors: list[BaseException | None] = [None] * len(actions)
+
+    def attempt(position: int) -> None:
+        try:
+            actions[position]()
+        except BaseException as error:
+            errors[position] = error
+
+    threads = [Thread(target=attempt, args=(position,), daemon=True) for position in range(len(actions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive(), "an action has not ended after 20 s"
+    return errors
+
+
+@contextmanager
+def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
+    """Give the connected allocators of all workers of all processes, as if in one."""
+    allocators: list[Allocator] = []
+    try:
+        for config in settings:
+            allocators += socket_allocators(config)
+        errors = together([allocator.connect for allocator in allocators])
+        assert errors == [None] * len(allocators)
+        settle(allocators)
+        yield allocators
+    finally:
+        for allocator in allocators:
+            allocator.close()
+
+
+@contextmanager
+def network(kind: str, directory: Path, queue_bytes: int = 1 << 20) -> Iterator[list[Allocator]]:
+    """Give the allocators of a connected network: two workers, or four when it mixes processes and threads."""
+    if kind == "threads":
+        yield list(thread_allocators(2, queue_bytes))
+    elif kind == "simulated":
+        yield list(SimulatedNetwork(2, seed=1, queue_bytes=queue_bytes).allocators)
+    else:
+        settings = {
+            "ipc": lambda: ipc_configs(directory, queue_bytes=queue_bytes),
+            "tcp": lambda: tcp_configs(queue_bytes=queue_bytes),
+            "mixed": lambda: ipc_configs(directory, queue_bytes=queue_bytes, workers=2),
+        }[kind]()
+        with connected(settings) as allocators:
+            yield allocators
+
+
+def collect(allocator: Allocator, count: int, others: Sequence[Allocator] = ()) -> Arrived:
+    """Receive until `count` messages are there; meanwhile `others` receive too, so that they send what is queued."""
+    return exchange([allocator, *others], [count, *[0] * len(others)])[0]
+
+
+def exchange(allocators: Sequence[Allocator], counts: Sequence[int], seconds: float = 10.0) -> list[Arrived]:
+    """Let all allocators receive in turn until each has exactly its count of messages."""
+    arrived: list[Arrived] = [[] for _ in allocators]
+    end = clock.monotonic() + seconds
+    while [len(messages) for messages in arrived] != list(counts):
+        for allocator, messages in zip(allocators, arrived, strict=True):
+            messages += allocator.receive()
+        allocators[0].park(0.002)
+        assert clock.monotonic() < end, f"{[len(messages) for messages in arrived]} of {counts} after {seconds} s"
+    return arrived
+
+
+def settle(allocators: Sequence[Allocator]) -> None:
+    """Let what peers still say while they meet arrive, so that it wakes nobody later."""
+    for _ in range(5):
+        clock.sleep(0.002)
+        for allocator in allocators:
+            assert allocator.receive() == []
+
+
+def until(condition: Callable[[], bool], allocators: Sequence[Allocator], seconds: float = 10.0) -> None:
+    """Let all allocators receive until a condition holds."""
+    end = clock.monotonic() + seconds
+    while not condition():
+        for allocator in allocators:
+            allocator.receive()
+        allocators[0].park(0.005)
+        assert clock.monotonic() < end, f"the condition does not hold after {seconds} s"

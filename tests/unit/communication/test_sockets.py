@@ -1,0 +1,365 @@
+"""Sockets between processes: how peers meet, what is kept out, and what happens when one is gone."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time as clock
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zmq
+
+from tests.unit.communication.networks import (
+    collect,
+    configs,
+    connected,
+    free_ports,
+    ipc_configs,
+    tcp_configs,
+    together,
+    until,
+)
+from timely.communication.allocator import Allocator, broadcast
+from timely.communication.codec import Encoder, Hello
+from timely.communication.curve import make_keys
+from timely.communication.message import Data, Failure, Goodbye, Progress
+from timely.communication.sockets import aligned, socket_allocators
+from timely.config import Config
+from timely.container import Columns
+from timely.errors import ConfigError, DataError, PeerLost, TransportError
+
+CHANGE = Progress(0, ((1, (0,), 1),))
+
+
+def pour(endpoint: str, messages: list[list[bytes]]) -> None:
+    """Send frames to a socket as a stranger would."""
+    with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+        push.connect(endpoint)
+        for message in messages:
+            push.send_multipart(message)
+        push.linger = 5000
+
+
+# Meeting
+
+
+def test_an_address_in_use_is_named_with_what_to_do() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        config = configs([f"tcp://127.0.0.1:{port}", f"tcp://127.0.0.1:{free_ports(1)[0]}"])[0]
+        with pytest.raises(
+            TransportError, match=rf"process 0 cannot listen at tcp://127\.0\.0\.1:{port}.*in use.*earlier"
+        ):
+            socket_allocators(config)
+
+
+def test_an_ipc_path_in_use_is_not_taken_over(tmp_path: Path) -> None:
+    config = ipc_configs(tmp_path)[0]
+    (first,) = socket_allocators(config)
+    try:
+        with pytest.raises(TransportError, match="in use"):
+            socket_allocators(config)
+    finally:
+        first.close()
+
+
+def test_a_path_left_over_by_a_killed_process_is_reused(tmp_path: Path) -> None:
+    config = ipc_configs(tmp_path)[0]
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(f"{tmp_path}/0.0")
+    (allocator,) = socket_allocators(config)
+    allocator.close()
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(ConfigError, match="timely keys"):
+        configs(["tcp://192.0.2.1:2101", "tcp://192.0.2.2:2101"])
+
+
+def test_an_address_that_is_not_ours_cannot_be_listened_at(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    config = configs(["tcp://192.0.2.1:2101", "tcp://192.0.2.2:2101"], curve_dir=str(tmp_path))[0]
+    with pytest.raises(TransportError, match="not an address of this machine"):
+        socket_allocators(config)
+
+
+def test_a_peer_that_does_not_turn_up_is_named(tmp_path: Path) -> None:
+    config = ipc_configs(tmp_path, processes=3, rendezvous_seconds=0.3)[0]
+    (allocator,) = socket_allocators(config)
+    try:
+        with pytest.raises(TransportError, match=r"waited 0\.3 s.*process 1 .*nobody listens there; process 2"):
+            allocator.connect()
+    finally:
+        allocator.close()
+
+
+def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -> None:
+    first, second = ipc_configs(tmp_path)
+    allocators = socket_allocators(first) + socket_allocators(replace(second, generation="other"))
+    errors = together([allocator.connect for allocator in allocators])
+    for allocator in allocators:
+        allocator.close()
+    assert all(isinstance(error, TransportError) for error in errors)
+    assert "its generation is 'other', here it is 'test'" in str(errors[0])
+
+
+def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path)
+    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False), 0)
+    (first,) = socket_allocators(settings[0])
+    pour(settings[0].endpoint(0), [[bytes(frame) for frame in hello]])
+    (second,) = socket_allocators(settings[1])
+    assert together([first.connect, second.connect]) == [None, None]
+    until(lambda: first.statistics().refused == 1, [first, second])
+    first.close()
+    second.close()
+
+
+def test_peers_started_with_other_numbers_are_told(tmp_path: Path) -> None:
+    first, second = ipc_configs(tmp_path, rendezvous_seconds=1.0)
+    three = replace(second, processes=3, addresses=(*second.addresses, f"ipc://{tmp_path}/2"))
+    allocators = socket_allocators(first) + socket_allocators(three)
+    errors = together([allocator.connect for allocator in allocators])
+    for allocator in allocators:
+        allocator.close()
+    assert isinstance(errors[0], TransportError)
+    assert "process 1 was started for 3 processes of 1 workers, process 0 for 2 of 1" in str(errors[0])
+
+
+def test_a_peer_may_come_late(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path)
+    (first,) = socket_allocators(settings[0])
+    late: list[Allocator] = []
+
+    def come_late() -> None:
+        clock.sleep(0.4)
+        late.extend(socket_allocators(settings[1]))
+        late[0].connect()
+
+    assert together([first.connect, come_late]) == [None, None]
+    for allocator in (first, *late):
+        allocator.close()
+
+
+def test_runs_follow_each_other_at_the_same_addresses(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path)
+
+    def runs(config: Config) -> None:
+        for run in range(5):
+            (allocator,) = socket_allocators(replace(config, generation=f"run {run}"))
+            allocator.connect()
+            broadcast(allocator, Progress(run, ()))
+            broadcast(allocator, Goodbye(allocator.index, 0))
+            arrived = collect(allocator, 1)
+            until(lambda: bool(allocator.farewells), [allocator])  # noqa: B023
+            assert arrived == [(1 - allocator.index, Progress(run, ()))]
+            allocator.close()
+
+    assert together([lambda: runs(settings[0]), lambda: runs(settings[1])]) == [None, None]
+
+
+# Strangers
+
+
+def garbage(seed: int) -> list[list[bytes]]:
+    """Return messages that are nobody's: noise, damaged frames, foreign ones, and ones for or from somebody else."""
+    rng = random.Random(seed)
+    good = [bytes(frame) for frame in Encoder(1, "test").encode(Failure(1, "not said by worker 1"), 0)]
+    damaged = [[good[0][:cut]] for cut in range(1, len(good[0]))]
+    noise = [[rng.randbytes(rng.randrange(200)) for _ in range(rng.randrange(1, 5))] for _ in range(50)]
+    foreign = [
+        Encoder(1, "other").encode(Failure(1, "of another cluster"), 0),
+        Encoder(0, "test").encode(Failure(0, "from oneself"), 0),
+        Encoder(1, "test").encode(Failure(0, "in another's name"), 0),
+        Encoder(1, "test").encode(Failure(1, "for another"), 1),
+        Encoder(70, "test").encode(CHANGE, 0),
+        [*Encoder(1, "test").encode(CHANGE, 0), b"buffer"],
+    ]
+    return [*damaged, *noise, *[[bytes(frame) for frame in frames] for frames in foreign]]
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kind: str, tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path) if kind == "ipc" else tcp_configs()
+    with connected(settings) as (first, second):
+        poured = garbage(seed=3)
+        pour(settings[0].endpoint(0), poured)
+        for _ in range(50):
+            second.send(0, CHANGE)
+        assert collect(first, 50) == [(1, CHANGE)] * 50
+        until(lambda: first.statistics().refused == len(poured), [first, second])
+        first.send(1, CHANGE)
+        assert collect(second, 1) == [(0, CHANGE)]
+
+
+def test_bytes_that_are_not_even_zeromq_change_nothing() -> None:
+    settings = tcp_configs()
+    with connected(settings) as (first, second):
+        host, port = settings[0].endpoint(0).removeprefix("tcp://").split(":")
+        with socket.create_connection((host, int(port))) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 100)
+            second.send(0, CHANGE)
+            assert collect(first, 1) == [(1, CHANGE)]
+
+
+def test_an_oversized_frame_of_a_stranger_is_cut_off(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path, frame_bytes=1 << 16)
+    with connected(settings) as (first, second), zmq.Context() as context, context.socket(zmq.PUSH) as push:
+        push.linger = 0
+        push.connect(settings[0].endpoint(0))
+        push.send(b"x" * (1 << 17))
+        second.send(0, CHANGE)
+        assert collect(first, 1) == [(1, CHANGE)]
+        first.park(0.1)
+        assert first.receive() == []
+        assert first.statistics().refused == 0
+
+
+def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, _):
+        with pytest.raises(DataError, match="TIMELY_FRAME_BYTES"):
+            first.send(1, Data(0, 0, (0,), Columns((np.arange(1 << 14),))))
+        with pytest.raises(DataError, match="TIMELY_FRAME_BYTES"):
+            first.send(1, Data(0, 0, (0,), ["x" * (1 << 17)]))
+
+
+def test_processes_with_the_same_keys_meet_and_strangers_without_are_not_heard(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    settings = tcp_configs(curve_dir=str(tmp_path))
+    with connected(settings) as (first, second):
+        with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+            push.linger = 0
+            push.connect(settings[0].endpoint(0))
+            push.send(b"let me in")
+            second.send(0, CHANGE)
+            assert collect(first, 1) == [(1, CHANGE)]
+            first.park(0.2)
+            assert first.receive() == []
+        assert first.statistics().refused == 0
+
+
+def test_processes_with_different_keys_do_not_meet(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        make_keys(str(tmp_path / name))
+    first, second = tcp_configs(rendezvous_seconds=0.5)
+    allocators = socket_allocators(replace(first, curve_dir=str(tmp_path / "a"))) + socket_allocators(
+        replace(second, curve_dir=str(tmp_path / "b"))
+    )
+    errors = together([allocator.connect for allocator in allocators])
+    for allocator in allocators:
+        allocator.close()
+    assert all(isinstance(error, TransportError) for error in errors)
+
+
+def test_exposed_or_damaged_or_missing_keys_are_refused(tmp_path: Path) -> None:
+    path = make_keys(str(tmp_path))
+    config = tcp_configs(curve_dir=str(tmp_path))[0]
+    with pytest.raises(ConfigError, match="exists"):
+        make_keys(str(tmp_path))
+    path.chmod(0o644)
+    with pytest.raises(ConfigError, match="read by others"):
+        socket_allocators(config)
+    path.chmod(0o600)
+    path.write_text("nonsense")
+    with pytest.raises(ConfigError, match="does not hold two keys"):
+        socket_allocators(config)
+    path.unlink()
+    with pytest.raises(ConfigError, match="timely keys"):
+        socket_allocators(config)
+
+
+# Room
+
+
+def test_a_slow_receiver_bounds_what_leaves_the_sender(tmp_path: Path) -> None:
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))  # 128 KiB
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 20)) as (first, second):
+        for _ in range(100):
+            first.send(1, batch)
+        link = first._links[1]  # type: ignore[attr-defined]
+        assert link.flying <= 1 << 20
+        assert len(link.queue) > 90
+        assert len(collect(second, 100, others=[first])) == 100
+        until(lambda: not link.queue and first.backlog < 1 << 19, [first, second])
+
+
+def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 18),)))
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
+        for _ in range(5):
+            first.send(1, batch)
+        assert len(collect(second, 5, others=[first])) == 5
+
+
+def test_received_columns_are_aligned_and_writable(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        for size in range(1, 40):
+            columns = (np.full(size, b"x" * 301), np.arange(size), np.arange(size) * 0.5)
+            first.send(1, Data(0, 0, (0,), Columns(columns)))
+        for _, message in collect(second, 39):
+            assert isinstance(message, Data)
+            assert isinstance(message.batch, Columns)
+            assert all(column.flags.aligned and column.flags.writeable for column in message.batch.columns)
+
+
+def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
+    whole = memoryview(bytearray(64))
+    assert aligned(whole[8:]).obj is whole.obj
+    assert aligned(whole[3:]).obj is not whole.obj
+    assert len(aligned(whole[3:3])) == 0
+
+
+# Loss
+
+
+def until_lost(allocator: Allocator) -> PeerLost:
+    def listen() -> None:
+        while clock.monotonic() < end:
+            allocator.receive()
+            allocator.park(None)
+
+    end = clock.monotonic() + 5
+    with pytest.raises(PeerLost) as caught:
+        listen()
+    return caught.value
+
+
+@pytest.mark.parametrize("kind", ["ipc", "tcp"])
+def test_a_peer_gone_without_a_farewell_is_named(kind: str, tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path) if kind == "ipc" else tcp_configs()) as (first, second):
+        second.close()
+        assert "process 1 (worker 1" in str(until_lost(first))
+
+
+def test_what_a_lost_peer_said_before_is_still_received(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        second.send(0, CHANGE)
+        second.close()
+        assert collect(first, 1) == [(1, CHANGE)]
+        until_lost(first)
+
+
+def test_a_peer_gone_after_its_farewell_is_not_lost(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        broadcast(second, Goodbye(1, 0))
+        second.close()
+        end = clock.monotonic() + 1.2
+        while clock.monotonic() < end:
+            first.receive()
+            first.park(0.1)
+        assert list(first.farewells) == [1]
+
+
+def test_closing_does_not_wait_for_a_peer_that_is_gone(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        second.close()
+        clock.sleep(0.1)
+        first.send(1, CHANGE)
+        start = clock.perf_counter()
+        first.close()
+        assert clock.perf_counter() - start < 1
