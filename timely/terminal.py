@@ -12,7 +12,7 @@ from typing import IO
 
 PARTIAL_SECONDS = 0.1
 _LONGEST_HELD = 1 << 16
-_PIECES = re.compile(rb"[^\r\n]+|\r?\n|\r(?=[^\n])")
+_PIECES = re.compile(rb"[^\r\n]+|\r?\n|\r")
 _LAST_END = re.compile(rb".*(\n|\r(?=[^\n]))", re.DOTALL)
 
 

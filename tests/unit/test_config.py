@@ -1,0 +1,137 @@
+"""Configurations: where they come from, and what is refused with which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from timely.config import Config, is_loopback, read_hosts
+from timely.errors import ConfigError
+
+LOCAL = ("tcp://127.0.0.1:2101", "tcp://127.0.0.1:2103")
+
+
+def test_nothing_said_is_one_worker() -> None:
+    assert Config.from_environ({}) == Config()
+    assert Config().peers == 1
+
+
+def test_a_configuration_survives_the_environment() -> None:
+    config = Config(2, 2, 1, LOCAL, "run", "eager", 1 << 20, 1 << 20, 2.5, "/keys")
+    assert Config.from_environ(config.to_environ()) == config
+
+
+def test_workers_are_counted_over_processes() -> None:
+    config = Config(processes=2, workers=2, process=1, addresses=LOCAL)
+    assert (config.peers, config.first_worker) == (4, 2)
+    assert [config.process_of(worker) for worker in range(4)] == [0, 0, 1, 1]
+    assert [config.endpoint(worker)[-4:] for worker in range(4)] == ["2101", "2102", "2103", "2104"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"processes": 0}, "at least one process"),
+        ({"workers": 0}, "at least one process and one worker"),
+        ({"workers": 5000}, "at most 1024"),
+        ({"process": 1}, "process 1 of 1"),
+        ({"processes": 2}, "2 processes need 2 addresses, 0 given"),
+        ({"progress": "lazy"}, "demand, eager, not 'lazy'"),
+        ({"queue_bytes": 10}, "queue_bytes must be at least"),
+        ({"frame_bytes": 10}, "frame_bytes must be at least"),
+        ({"rendezvous_seconds": 0}, "must be positive"),
+        ({"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")}, "would both listen at"),
+        ({"processes": 2, "workers": 3, "addresses": LOCAL}, "processes 0 and 1 .* 3 ports in a row"),
+        ({"processes": 2, "addresses": ("udp://a:1", "udp://b:1")}, "neither ipc://PATH nor tcp://HOST:PORT"),
+        ({"processes": 2, "addresses": ("tcp://a", "tcp://b")}, "not tcp://HOST:PORT"),
+        ({"processes": 2, "addresses": ("tcp://localhost:0", "tcp://b:1")}, "from 1 to 65535"),
+        ({"processes": 2, "addresses": ("tcp://localhost:x", "tcp://b:1")}, "from 1 to 65535"),
+        ({"processes": 2, "workers": 2, "addresses": ("tcp://localhost:65535", "tcp://b:1")}, "ports up to 65536"),
+        ({"processes": 2, "addresses": ("ipc://a", "ipc://b")}, "absolute path"),
+        ({"processes": 2, "addresses": (f"ipc:///{'x' * 120}", "ipc:///b")}, "at most 101 bytes"),
+        ({"processes": 2, "addresses": ("tcp://10.0.0.1:1", "tcp://10.0.0.2:1")}, "timely keys"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Config(**changes)
+
+
+def test_other_machines_are_allowed_with_keys() -> None:
+    Config(processes=2, addresses=("tcp://10.0.0.1:1", "tcp://[2001:db8::1]:1"), curve_dir="/keys")
+
+
+@pytest.mark.parametrize(
+    ("host", "answer"),
+    [("localhost", True), ("127.0.0.2", True), ("[::1]", True), ("0.0.0.0", False), ("host", False), ("[::]", False)],
+)
+def test_only_this_machine_is_loopback(host: str, answer: bool) -> None:
+    assert is_loopback(host) is answer
+
+
+def test_a_variable_that_is_no_number_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"TIMELY_WORKERS='two'.*whole number"):
+        Config.from_environ({"TIMELY_WORKERS": "two"})
+
+
+def test_arguments_that_are_not_ours_are_returned() -> None:
+    config, rest = Config.from_args(["-w", "2", "input.txt", "--verbose"], environ={})
+    assert config == Config(workers=2)
+    assert rest == ["input.txt", "--verbose"]
+
+
+def test_processes_without_a_host_file_are_on_this_machine() -> None:
+    config, _ = Config.from_args(["-n", "2", "-w", "2", "-p", "1"], environ={})
+    assert config == Config(2, 2, 1, LOCAL)
+
+
+def test_arguments_that_say_nothing_leave_the_environment() -> None:
+    environ = Config(2, 2, 1, LOCAL, "run").to_environ()
+    assert Config.from_args(["input.txt"], environ) == (Config(2, 2, 1, LOCAL, "run"), ["input.txt"])
+
+
+def test_an_argument_that_is_no_number_is_refused() -> None:
+    with pytest.raises(ConfigError, match="-w"):
+        Config.from_args(["-w", "two"], environ={})
+
+
+def test_a_host_file_has_an_address_a_line_and_comments(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("# the cluster\n127.0.0.1:2101  # first\n\n[::1]:2101\n")
+    assert read_hosts(str(path)) == ("tcp://127.0.0.1:2101", "tcp://[::1]:2101")
+    config, _ = Config.from_args(["-h", str(path), "-p", "1"], environ={})
+    assert (config.processes, config.process) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("localhost:2101\nlocalhost\n", "line 2: 'localhost' is not HOST:PORT"),
+        ("a b:1\n", "line 1"),
+        ("::1:2101\n", "line 1"),
+        ("# nothing\n", "no host in it"),
+    ],
+)
+def test_errors_of_a_host_file_name_file_and_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "hosts"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=words) as caught:
+        read_hosts(str(path))
+    assert str(path) in str(caught.value)
+
+
+def test_a_host_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read_hosts(str(tmp_path / "hosts"))
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="not a text file"):
+        read_hosts(str(tmp_path / "binary"))
+
+
+def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("localhost:2101\n")
+    with pytest.raises(ConfigError, match="1 hosts, 2 processes"):
+        Config.from_args(["-h", str(path), "-n", "2"], environ={})
