@@ -4,9 +4,9 @@ A new row (key, left, t, d) and a past row (key, right, s, e) make (key, left, r
 the lattice join. Each new batch meets each layer of the trace by galloping on both sides, so a call costs the logarithm
 of the layers for each of few keys, and a scan for many; nothing is looked at or allocated for keys that do not match.
 
-A call has two passes. `match` finds the ranges of rows with equal keys, until they make about `limit` pairs; then
-columns of just the right length are written, one after the other, without those that would hold nothing but 0 (values),
-1 (diffs) or one time.
+A call has two passes. The first finds the ranges of rows with equal keys, until they make about `limit` pairs or there
+are very many of them; then columns of just the right length are written, one after the other, without those that would
+hold nothing but 0 (values), 1 (diffs) or one time.
 
 Times are met a group at a time, which is what one new batch and one layer have in common. When both have one time, or
 the new time is at or after all of the layer's, there is nothing to do per row. Otherwise pairs of times are numbered
@@ -31,6 +31,7 @@ DONE = -1
 
 _PIECE_BITS = 20
 _LEAST_PIECE = 4096
+_MOST_RANGES = 1 << 18
 _LARGEST_MAP = 1 << 18
 _FEW = 64
 _MIX = -7046029254386353131
@@ -57,9 +58,9 @@ def _places(past: Table, key: int) -> Ints:
         step *= 2
     while step > 0:
         for layer in range(len(past)):
-            probe = places[layer] + step
-            if probe <= past[layer, ROWS]:
-                places[layer] = probe if view(past[layer, KEYS] + 8 * (probe - 1), 1)[0] < key else probe - step
+            probe = min(places[layer] + step, past[layer, ROWS])
+            if probe > places[layer] and view(past[layer, KEYS] + 8 * (probe - 1), 1)[0] < key:
+                places[layer] = probe
         step >>= 1
     return places
 
@@ -71,7 +72,9 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
     for batch in range(len(new)):
         for layer in range(len(past)):
             most += min(new[batch, ROWS], past[layer, ROWS])
-    ranges = np.empty((min(most, limit) + 4, 4), np.int64)
+    room = min(limit, _MOST_RANGES)
+    # The last key can make three ranges: the rest of a row's pieces, whole rows, and a row that goes past the limit.
+    ranges = np.empty((min(most, room) + 3, 4), np.int64)
     groups = np.empty((len(new) * len(past), GROUP_WIDTH), np.int64)
     count = found = pairs = passed = 0
     start, piece = position >> _PIECE_BITS, position & ((1 << _PIECE_BITS) - 1)
@@ -108,13 +111,13 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
                         piece += 1
                     else:
                         row, piece = row_next, 0
-                if pairs >= limit:
+                if pairs >= limit or found >= room:
                     break
                 place = place_end
             if found > (groups[count - 1, RANGES_END] if count > 0 else 0):
                 groups[count, BATCH], groups[count, LAYER], groups[count, RANGES_END] = batch, layer, found
                 count += 1
-            if pairs >= limit:
+            if pairs >= limit or found >= room:
                 return ranges, groups, count, pairs, ((passed + row) << _PIECE_BITS) + piece
             passed += rows
     return ranges, groups, count, pairs, DONE
@@ -126,8 +129,9 @@ def _write_keys(keys: Ints, target: int, ranges: Table, low: int, high: int, new
     for place in range(low, high):
         key = new[ranges[place, NEW]]
         end = target + (ranges[place, NEW_END] - ranges[place, NEW]) * (ranges[place, PAST_END] - ranges[place, PAST])
-        keys[target:end] = key
-        target = end
+        while target < end:
+            keys[target] = key
+            target += 1
     return target
 
 
@@ -137,8 +141,10 @@ def _write_new(vals: Ints, target: int, ranges: Table, low: int, high: int, new:
     for place in range(low, high):
         matches = ranges[place, PAST_END] - ranges[place, PAST]
         for row in range(ranges[place, NEW], ranges[place, NEW_END]):
-            vals[target : target + matches] = at(new, row, 0)
-            target += matches
+            val = at(new, row, 0)
+            for _ in range(matches):
+                vals[target] = val
+                target += 1
 
 
 @inner
@@ -201,9 +207,10 @@ def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
     if count + 1 < len(times):
         return times, slots
     larger = np.empty((2 * len(times), times.shape[1]), np.int64)
-    larger[:count] = times[:count]
     wider = np.full(2 * len(slots), -1, np.int64)
     for row in range(count):
+        for coordinate in range(times.shape[1]):
+            larger[row, coordinate] = times[row, coordinate]
         wider[_slot(wider, larger, row)] = row
     return larger, wider
 
@@ -250,9 +257,10 @@ def _write_times(
 def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints, Ints, Table, Ints, Ints, int]:
     """Return about `limit` pairs from `position` (0 at first) on.
 
-    The result is `(keys, new values, past values, times, time index, diffs, position)`: columns are absent where nothing
-    need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) when there are no more.
-    Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs.
+    The result is `(keys, new values, past values, times, time index, diffs, position)`: columns are absent where
+    nothing need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) when that is nowhere.
+    Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs, and, before
+    the last, at least the lesser of `limit` and 2 ** 18.
     """
     ranges, groups, count, pairs, onward = _match(new, past, position, limit)
     has_new = has_past = has_diffs = False
@@ -285,7 +293,8 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
                 distinct += 1
                 times, slots = _roomy(times, slots, distinct)
             if has_times:
-                index[target:end] = number
+                for place in range(target, end):
+                    index[place] = number
         else:
             times, slots, distinct = _write_times(
                 index, target, ranges, low, high, end - target, left, column(new, batch, TIME_INDEX), right,

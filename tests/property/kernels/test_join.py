@@ -11,7 +11,7 @@ from differential.kernels.join import DONE, join
 from tests.oracle.join import Pair, join_by_loops
 from tests.oracle.layers import Layers, Update, consolidated
 
-LEAST_PIECE = 4096
+LEAST_PIECE, MOST_RANGES = 4096, 1 << 18
 
 
 def pairs_of(new: Layers, past: Layers, limit: int) -> list[Pair]:
@@ -23,7 +23,7 @@ def pairs_of(new: Layers, past: Layers, limit: int) -> list[Pair]:
         assert onward == DONE or onward > position
         count = len(keys)
         assert count < limit + max(limit, LEAST_PIECE)
-        assert onward == DONE or count >= limit
+        assert onward == DONE or count >= min(limit, MOST_RANGES)
         table = [tuple(time) for time in times.tolist()]
         assert len(set(table)) == len(table)
         index = time_index.tolist() or [0] * count

@@ -95,3 +95,14 @@ def test_many_times_on_both_sides_are_told_apart() -> None:
     joins = [list(map(max, left, right)) for left, right in zip(times, reversed(times))]
     assert table[time_index].tolist() == joins
     assert len(np.unique(table, axis=0)) == len(table)
+
+
+def test_very_many_keys_come_in_pieces() -> None:
+    keys = np.arange(300_000)
+    new, past = Layers([layer(0)], 1), Layers([layer(0)], 1)
+    for side in (new, past):
+        side.table[0, :2] = len(keys), keys.ctypes.data
+    first, *_, onward = join(new.table, 0, 10**6, past.table)
+    second, *_, end = join(new.table, onward, 10**6, past.table)
+    assert (len(first), end) == (1 << 18, DONE)
+    assert np.array_equal(np.concatenate([first, second]), keys)
