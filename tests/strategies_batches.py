@@ -34,7 +34,9 @@ def frontiers(depth: int, top: int = 3, *, least: int = 0) -> st.SearchStrategy[
 def updates(draw: Any, depth: int, *, most: int = 30, wide: bool = True) -> Columns:
     """Draw updates as columns, some of them absent, under a table of times unsorted and with repetitions."""
     form = draw(st.sampled_from(FORMS))
-    items = st.one_of(st.integers(-3, 3), st.sampled_from(EXTREMES)) if wide and draw(st.booleans()) else st.integers(0, 3)
+    items = (
+        st.one_of(st.integers(-3, 3), st.sampled_from(EXTREMES)) if wide and draw(st.booleans()) else st.integers(0, 3)
+    )
     keys = draw(st.lists(items, max_size=most))
     rows = len(keys)
     table = draw(st.lists(times(depth), min_size=1, max_size=1 if form in ("one time", "bare") else 6))

@@ -17,7 +17,7 @@ import numpy as np
 from differential.kernels.batching import by_time, take_times
 from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.consolidate import consolidate
-from differential.kernels.times import in_advance, minimal
+from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from timely.order import Time
 from timely.progress.antichain import Antichain
@@ -49,9 +49,13 @@ class Batcher:
         return sum(map(len, self._chunks))
 
     def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
-        """Hold the given updates, all in advance of `upper`. The arrays are not changed, and must not be changed."""
+        """Hold the given updates, all in advance of `upper`. The arrays are not changed, and must not be changed.
+
+        Read-only and strided arrays, as they come out of messages, are copied: kernels do not take them.
+        """
         if len(keys):
-            self._chunks.append(_Chunk(keys, vals, time_index, diffs, times))
+            columns = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
+            self._chunks.append(_Chunk(*columns))
             if len(self._chunks) >= self._pile:
                 self._consolidate()
 
@@ -118,9 +122,14 @@ class _Chunk:
         return len(self.keys) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
 
     def least(self) -> tuple[Time, ...]:
+        """Return the least times of the rows; those in the table that no row is at are dropped from it."""
         if self._least is None:
-            least = self.times if len(self.times) == 1 else minimal(self.times)
-            self._least = tuple(tuple(time) for time in least.tolist())
+            if len(self.times) > 1:
+                if self.runs is None:
+                    self.time_index, self.times = drop_unused(self.time_index, self.times)
+                self._least = tuple(tuple(time) for time in minimal(self.times).tolist())
+            else:
+                self._least = (tuple(self.times[0].tolist()),)
         return self._least
 
     def rows(self) -> Rows:

@@ -49,13 +49,15 @@ def test_many_rows_are_sorted_and_summed(data: Any) -> None:
 def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, diff_scale: int, times: int) -> None:
     draw = np.random.default_rng(key_scale + val_scale + diff_scale + times)
     rows = 700
-    _check((
-        draw.integers(-3, 4, rows) * key_scale,
-        draw.integers(-5, 5, rows) * val_scale if val_scale else NOTHING,
-        draw.integers(0, times, rows) if times > 1 else NOTHING,
-        draw.integers(-2, 3, rows) * diff_scale if diff_scale else NOTHING,
-        draw.integers(0, 3, (times, 2)),
-    ))
+    _check(
+        (
+            draw.integers(-3, 4, rows) * key_scale,
+            draw.integers(-5, 5, rows) * val_scale if val_scale else NOTHING,
+            draw.integers(0, times, rows) if times > 1 else NOTHING,
+            draw.integers(-2, 3, rows) * diff_scale if diff_scale else NOTHING,
+            draw.integers(0, 3, (times, 2)),
+        )
+    )
 
 
 def test_long_runs_of_one_key_with_wide_values_are_sorted() -> None:

@@ -1,0 +1,111 @@
+"""The batcher against a list: what is due comes out, once, described as it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels.compile import NOTHING
+from differential.trace import batcher as module
+from differential.trace.batcher import Batcher
+from tests.oracle.trace import Row, consolidated
+from tests.strategies_batches import Columns, frontiers, rows_of, rows_of_batch, updates
+from timely.progress.antichain import Antichain
+
+
+def _from(columns: Columns, lower: Antichain) -> Columns | None:
+    """Return the columns with only those times in advance of `lower`, or None when there are none."""
+    keys, vals, index, diffs, table = columns
+    kept = [row for row, (_, _, time, _) in enumerate(rows_of(columns)) if lower.less_equal(time)]
+    if not kept:
+        return None
+    rows = np.array(kept)
+    vals, index, diffs = (column[rows] if len(column) else NOTHING for column in (vals, index, diffs))
+    return keys[rows], vals, index, diffs, table
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_each_seal_takes_what_its_frontier_has_passed(data: Any) -> None:
+    depth = data.draw(st.integers(1, 3))
+    batcher = Batcher(depth)
+    held: list[Row] = []
+    upper = Antichain([(0,) * depth])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PILE", data.draw(st.sampled_from([1, 2, 5, 32])))
+        for _ in range(data.draw(st.integers(1, 8))):
+            for _ in range(data.draw(st.integers(0, 3))):
+                columns = _from(data.draw(updates(depth, most=20)), upper)
+                if columns is not None:
+                    keys, vals, index, diffs, table = columns
+                    batcher.push(keys, vals, table, index, diffs)
+                    held += rows_of(columns)
+            lower, upper = upper, upper.join(data.draw(frontiers(depth, top=5)))
+            batch = batcher.seal(upper)
+            batch.validate()
+            assert (batch.lower, batch.upper, batch.since) == (lower, upper, Antichain([(0,) * depth]))
+            assert rows_of_batch(batch) == consolidated(row for row in held if not upper.less_equal(row[2]))
+            held = [row for row in held if upper.less_equal(row[2])]
+            # Updates that cancel may be gone, or not yet: the frontier lies between those of the two.
+            assert Antichain(row[2] for row in held).dominates(batcher.frontier())
+            assert batcher.frontier().dominates(Antichain(row[2] for row in consolidated(held)))
+    assert rows_of_batch(batcher.seal(Antichain())) == consolidated(held)
+    assert batcher.frontier() == Antichain()
+    assert len(batcher) == 0
+
+
+def test_many_epochs_of_one_chunk_are_sealed_one_by_one_without_moving_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moved = 0
+    take_times = module.take_times
+
+    def counted(*columns: np.ndarray) -> Columns:
+        nonlocal moved
+        result = take_times(*columns)
+        moved += len(result[0])
+        return result
+
+    monkeypatch.setattr(module, "take_times", counted)
+    epochs, each = 500, 100
+    rows = epochs * each
+    index = np.random.default_rng(1).permutation(np.repeat(np.arange(epochs), each))
+    batcher = Batcher(1)
+    batcher.push(np.arange(rows), NOTHING, np.arange(epochs).reshape(-1, 1), index, NOTHING)
+    for epoch in range(epochs):
+        batch = batcher.seal(Antichain([(epoch + 1,)]))
+        assert len(batch) == each
+        assert batch.times.tolist() == [[epoch]]
+    assert moved <= 3 * rows
+
+
+def test_chunks_that_cancel_do_not_pile_up() -> None:
+    batcher = Batcher(1)
+    later = np.array([[7]])
+    for _ in range(1000):
+        batcher.push(np.arange(100), NOTHING, later, NOTHING, NOTHING)
+        batcher.push(np.arange(100), NOTHING, later, NOTHING, np.full(100, -1))
+        assert len(batcher) <= 40 * 100
+    assert len(batcher.seal(Antichain([(8,)]))) == 0
+
+
+def test_sealing_does_not_go_back() -> None:
+    batcher = Batcher(1)
+    batcher.seal(Antichain([(4,)]))
+    with pytest.raises(AssertionError, match="would go back"):
+        batcher.seal(Antichain([(3,)]))
+
+
+def test_read_only_and_strided_columns_are_taken() -> None:
+    batcher = Batcher(1)
+    keys = np.arange(20)[::2]
+    vals = np.arange(10)
+    vals.flags.writeable = False
+    batcher.push(keys, vals, np.array([[0], [1]])[::-1], np.zeros(20, np.int64)[::2], NOTHING)
+    batch = batcher.seal(Antichain([(2,)]))
+    assert batch.keys.tolist() == list(range(0, 20, 2))
+    assert batch.times.tolist() == [[1]]

@@ -1,0 +1,76 @@
+"""Batches: descriptions, entering, addresses, and the invariants they check."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from differential.kernels.compile import NOTHING
+from differential.trace.batch import Batch, frontier_table, table_of
+from timely.progress.antichain import Antichain
+
+LOWER, UPPER = Antichain([(0,)]), Antichain([(9,)])
+
+
+def _batch() -> Batch:
+    keys, vals, index = np.array([2, 1, 1]), np.array([5, 6, 7]), np.array([0, 1, 0])
+    return Batch.build(keys, vals, index, np.array([1, 2, 3]), np.array([[4], [3]]), LOWER, UPPER, LOWER)
+
+
+def test_a_batch_is_built_sorted_by_key_value_and_time() -> None:
+    batch = _batch()
+    batch.validate()
+    assert batch.keys.tolist() == [1, 1, 2]
+    assert batch.vals.tolist() == [6, 7, 5]
+    assert batch.times.tolist() == [[3], [4]]
+    assert batch.time_index.tolist() == [0, 1, 1]
+    assert batch.diffs.tolist() == [2, 3, 1]
+
+
+def test_an_address_counts_rows_and_times_and_is_zero_for_what_is_absent() -> None:
+    batch = _batch()
+    bare = Batch.build(np.array([3]), NOTHING, NOTHING, NOTHING, np.array([[1]]), LOWER, UPPER, LOWER)
+    empty = Batch.empty(LOWER, UPPER, LOWER, 1)
+    table = table_of([batch, bare, empty])
+    assert table[:, 0].tolist() == [3, 1, 0]
+    assert (table[0, 1:6] != 0).all()
+    assert (table[1, 2:5] == 0).all()
+    assert table[2].tolist() == [0] * 7 + [1]
+    assert table[:, 6:].tolist() == [[2, 1], [1, 1], [0, 1]]
+    assert table_of([]).shape == (0, 8)
+
+
+def test_entering_appends_a_zero_and_shares_the_columns() -> None:
+    batch = _batch()
+    inner = batch.enter()
+    inner.validate()
+    assert inner.keys is batch.keys
+    assert inner.times.tolist() == [[3, 0], [4, 0]]
+    assert (inner.lower, inner.upper) == (Antichain([(0, 0)]), Antichain([(9, 0)]))
+    assert batch.enter() is inner
+
+
+def test_a_frontier_becomes_a_table() -> None:
+    assert frontier_table(Antichain([(1, 2), (2, 0)]), 2).tolist() == [[1, 2], [2, 0]]
+    assert frontier_table(Antichain(), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"keys": np.array([2, 1, 1])}, "not sorted"),
+        ({"diffs": np.array([1, 0, 3])}, "a diff is 0"),
+        ({"diffs": np.array([1, 1, 1])}, "all 1 are spelled out"),
+        ({"vals": np.zeros(3, np.int64)}, "all 0 are spelled out"),
+        ({"times": np.array([[4], [3]])}, "not sorted and distinct"),
+        ({"times": np.array([[3], [4], [5]])}, "not those in use"),
+        ({"times": np.array([[3], [10]])}, "outside the interval"),
+        ({"vals": np.array([1])}, "neither 0 nor 3"),
+    ],
+)
+def test_a_broken_invariant_is_named(change: dict[str, np.ndarray], words: str) -> None:
+    batch = _batch()
+    for name, column in change.items():
+        setattr(batch, name, column)
+    with pytest.raises(AssertionError, match=words):
+        batch.validate()

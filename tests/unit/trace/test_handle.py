@@ -1,0 +1,136 @@
+"""What a reader may and may not do."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from differential.kernels.compile import NOTHING
+from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from timely.errors import TimelyError
+from timely.progress.antichain import Antichain
+
+
+def _at(epoch: int) -> Antichain:
+    return Antichain([(epoch,)])
+
+
+@pytest.fixture
+def spine() -> Spine:
+    spine = Spine(1)
+    for epoch in range(3):
+        _insert(spine, epoch)
+    return spine
+
+
+def _insert(spine: Spine, epoch: int) -> None:
+    columns = np.array([epoch]), NOTHING, NOTHING, NOTHING, np.array([[epoch]])
+    spine.insert(Batch.build(*columns, _at(epoch), _at(epoch + 1), _at(0)))
+
+
+def test_a_batch_that_leaves_a_gap_is_refused(spine: Spine) -> None:
+    with pytest.raises(AssertionError, match="does not follow"):
+        _insert(spine, 4)
+
+
+def test_frontiers_of_a_reader_do_not_go_back(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    handle.set_logical_compaction(_at(2))
+    handle.set_physical_compaction(_at(2))
+    with pytest.raises(AssertionError, match="cannot have those"):
+        handle.set_logical_compaction(_at(1))
+    with pytest.raises(AssertionError, match="cannot have those"):
+        handle.set_physical_compaction(_at(1))
+
+
+def test_the_slowest_reader_decides(spine: Spine) -> None:
+    fast, slow = TraceHandle(spine), TraceHandle(spine)
+    fast.set_logical_compaction(_at(3))
+    assert spine.logical == _at(0)
+    slow.set_logical_compaction(_at(2))
+    assert spine.logical == _at(2)
+    slow.drop()
+    assert spine.logical == _at(3)
+
+
+def test_cuts_a_reader_still_may_ask_for_are_kept(spine: Spine) -> None:
+    handle, other = TraceHandle(spine), TraceHandle(spine)
+    other.set_physical_compaction(_at(3))
+    for epoch in range(3, 40):
+        _insert(spine, epoch)
+    assert [len(handle.batches_through(_at(epoch))) for epoch in range(40)] == list(range(40))
+    handle.set_physical_compaction(_at(40))
+    other.set_physical_compaction(_at(40))
+    spine.exert(1)
+    assert len(handle.batches()) == 1
+
+
+def test_a_cut_let_go_is_refused(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    handle.set_physical_compaction(_at(2))
+    with pytest.raises(TimelyError, match="let go of cuts"):
+        handle.batches_through(_at(1))
+
+
+def test_a_cut_inside_a_batch_is_refused() -> None:
+    spine = Spine(1)
+    columns = np.array([1]), NOTHING, NOTHING, NOTHING, np.array([[1]])
+    spine.insert(Batch.build(*columns, _at(0), _at(3), _at(0)))
+    with pytest.raises(TimelyError, match="inside"):
+        TraceHandle(spine).batches_through(_at(1))
+
+
+def test_a_cut_the_trace_has_not_reached_is_refused(spine: Spine) -> None:
+    with pytest.raises(TimelyError, match="only the updates up to"):
+        TraceHandle(spine).batches_through(_at(4))
+
+
+def test_a_dropped_handle_says_so(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    handle.drop()
+    handle.drop()
+    for use in (handle.batches, handle.clone, handle.enter):
+        with pytest.raises(TimelyError, match="was dropped"):
+            use()
+
+
+def test_a_forgotten_handle_holds_nothing_back(spine: Spine) -> None:
+    kept = TraceHandle(spine)
+    forgotten = TraceHandle(spine)
+    kept.set_logical_compaction(_at(2))
+    assert spine.logical == _at(0)
+    del forgotten
+    gc.collect()
+    assert spine.logical == _at(2)
+
+
+def test_without_readers_nothing_is_kept(spine: Spine) -> None:
+    TraceHandle(spine).drop()
+    assert spine.statistics().rows == 0
+    _insert(spine, 3)
+    assert spine.statistics().rows == 0
+    assert spine.upper == _at(4)
+
+
+def test_a_table_is_kept_for_the_same_batches(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    batches = handle.batches()
+    table = handle.table(batches)
+    assert handle.table(batches) is table
+    assert table.shape == (len(batches), 8)
+
+
+def test_batches_stay_valid_after_merging(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    before = handle.batches()
+    handle.set_physical_compaction(_at(3))
+    for epoch in range(3, 60):
+        _insert(spine, epoch)
+        handle.set_physical_compaction(_at(epoch + 1))
+    for batch in before:
+        batch.validate()
+    assert [batch.keys.tolist() for batch in before] == [[0], [1], [2]]
