@@ -1,7 +1,7 @@
 """Run a program on the workers of this process.
 
-The program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, the
-worker keeps stepping until its dataflows are complete, then says goodbye and waits for the farewells of its peers, so
+The program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, inputs it
+left open are closed, and the worker keeps stepping until its dataflows are complete, then says goodbye and waits for the farewells of its peers, so
 that no process leaves while another needs it.
 
 A process with one worker runs it in the calling thread. With several, each has a thread and the caller waits; Ctrl-C
@@ -87,9 +87,10 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
     try:
         allocator.connect()
         result = build(worker)
+        worker.close_inputs()
         while worker.step_or_park():
             pass
-        _part(allocator, worker._built)
+        _part(allocator, worker.built)
         return result
     except PeerFailed:
         raise

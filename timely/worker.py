@@ -1,7 +1,7 @@
 """A worker: one thread's share of every dataflow.
 
-All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes in
-what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`.
+All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes
+in what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`.
 
 When a dataflow is complete the workers tell each other a digest of its shape; where two differ, both exchange the full
 description and end with an error naming the first operator that differs.
@@ -36,7 +36,8 @@ class Worker:
         self.index = allocator.index
         self.peers = allocator.peers
         self._dataflows: dict[int, Dataflow] = {}
-        self._built = 0
+        self.built = 0
+        """How many dataflows have been built."""
         self._early: dict[int, list[Data | Progress]] = {}
         self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
@@ -54,14 +55,14 @@ class Worker:
         """
         if self._building:
             raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
-        dataflow = Dataflow(self, self._built, name)
+        dataflow = Dataflow(self, self.built, name)
         self._building = True
         try:
             yield Scope(dataflow, None, name, outer, iterative=False)
             dataflow.finish()
         finally:
             self._building = False
-        self._built += 1
+        self.built += 1
         self._dataflows[dataflow.index] = dataflow
         self._announce(dataflow)
         for message in self._early.pop(dataflow.index, ()):
@@ -115,6 +116,11 @@ class Worker:
         if dropped is not None:
             dropped.close()
 
+    def close_inputs(self) -> None:
+        """Close the inputs that the program left open: only this thread could have sent on them."""
+        for dataflow in self._dataflows.values():
+            dataflow.close_inputs()
+
     def close(self) -> None:
         """Let go of all dataflows."""
         for index in list(self._dataflows):
@@ -155,7 +161,7 @@ class Worker:
         dataflow = self._dataflows.get(message.dataflow)
         if dataflow is not None:
             self._dispatch(dataflow, message)
-        elif message.dataflow >= self._built:
+        elif message.dataflow >= self.built:
             self._early.setdefault(message.dataflow, []).append(message)
 
     def _dispatch(self, dataflow: Dataflow, message: Data | Progress) -> None:
@@ -203,7 +209,7 @@ class Worker:
             here = shape[position] if position < len(shape) else "nothing"
             there = theirs.operators[position] if position < len(theirs.operators) else "nothing"
             if here != there:
-                return f"{where}; the first difference is {here!r} here, {there!r} there. Every worker must build the same"
+                return f"{where}; first difference: {here!r} here, {there!r} there. Every worker must build the same"
         return f"{where}. Every worker must build the same dataflows in the same order"
 
     def _stalled(self, condition: Callable[[], bool]) -> None:

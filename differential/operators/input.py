@@ -28,6 +28,7 @@ class InputSession:
     def __init__(self, scope: Scope, name: str) -> None:
         self._input, self.stream = scope.new_input(name)
         self._changes: list[tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]] = []
+        scope.dataflow.when_program_ends(self.close)
 
     @property
     def time(self) -> Time:

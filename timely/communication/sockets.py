@@ -231,8 +231,9 @@ class SocketAllocator:
         try:
             self._pull.bind(bindable(endpoint))
         except (OSError, zmq.ZMQError) as error:
+            reason = error.strerror if isinstance(error, OSError) else zmq.strerror(error.errno or 0)
             raise TransportError(
-                f"process {self.process} cannot listen at {endpoint}: {error.strerror}; {_advice(error.errno)}"
+                f"process {self.process} cannot listen at {endpoint}: {reason}; {_advice(error.errno)}"
             ) from None
 
     def _link(self) -> None:

@@ -57,6 +57,7 @@ class Dataflow:
         self._tees: list[Tee] = []
         self._observed: set[int] = set()
         self._on_complete: list[Callable[[], None]] = []
+        self._inputs: list[Callable[[], None]] = []
         self._constructors: list[Callable[[], None]] = []
 
     def __str__(self) -> str:
@@ -94,6 +95,14 @@ class Dataflow:
     def when_complete(self, callback: Callable[[], None]) -> None:
         """Call `callback` when nothing can happen in this dataflow any more, or when it is dropped."""
         self._on_complete.append(callback)
+
+    def when_program_ends(self, close: Callable[[], None]) -> None:
+        """Call `close` when the user's program has returned and can send no more."""
+        self._inputs.append(close)
+
+    def close_inputs(self) -> None:
+        for close in self._inputs:
+            close()
 
     def finish(self) -> None:
         """Turn what was described into something that runs."""
@@ -142,7 +151,7 @@ class Dataflow:
             port.location
             for operator in self.operators
             if operator.inline is None
-            for port in (*operator.inputs, *operator.outputs)
+            for port in operator.ports
         }
         onward: dict[int, list[int]] = {}
         for edge in self._edges:
@@ -154,7 +163,7 @@ class Dataflow:
             start = operator.inputs[0].location
             if _reaches(onward, start, start):
                 operator.inline = None
-                for port in (*operator.inputs, *operator.outputs):
+                for port in operator.ports:
                     onward.pop(port.location, None)
 
     def _merge_ports(self) -> list[int]:
@@ -253,15 +262,14 @@ class Dataflow:
         self._on_complete.clear()
 
     def _flush(self) -> None:
+        """Pass on changes and take in what they do to frontiers, until neither has anything for the other."""
         self._propagate()
-        changes = self.protocol.flush()
-        if changes is not None:
+        while (changes := self.protocol.flush()) is not None:
             message = Progress(self.index, changes)
-            send = self.worker.allocator.send
             for peer in range(self.peers):
                 if peer != self.worker_index:
-                    send(peer, message)
-        self._propagate()
+                    self.worker.allocator.send(peer, message)
+            self._propagate()
 
     def _propagate(self) -> None:
         listeners = self._listeners

@@ -42,6 +42,11 @@ class Operator:
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
 
+    @property
+    def ports(self) -> list[InputPort | OutputPort]:
+        """All inputs and outputs."""
+        return [*self.inputs, *self.outputs]
+
     def run(self) -> None:
         """Activate the operator once."""
         self.active = False

@@ -29,6 +29,7 @@ class Input:
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
         builder.build(self._construct)
+        builder.scope.dataflow.when_program_ends(self.close)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
         self._capability = capabilities[0]
