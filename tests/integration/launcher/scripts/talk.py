@@ -1,0 +1,57 @@
+"""Every worker tells its pid, hears from all peers, and then does what the first argument says.
+
+Worker 1 (or the one given as second argument) is the one that misbehaves; the others listen until they are told to end.
+"""
+
+import os
+import sys
+import time
+
+from timely.communication.allocator import broadcast
+from timely.communication.message import Progress
+from timely.errors import DataError
+from timely.execute import execute
+
+what = sys.argv[1]
+who = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+
+
+def misbehave():
+    if what == "raise":
+        raise ValueError("no such thing")
+    if what == "refuse":
+        raise DataError("column 3 is no column")
+    if what == "exit":
+        sys.exit(7)
+    if what == "leave":
+        os._exit(0)
+    if what == "kill":
+        os.kill(os.getpid(), 9)
+    if what == "stubborn":
+        while True:
+            try:
+                time.sleep(60)
+            except BaseException:
+                continue
+
+
+def build(worker):
+    allocator = worker.allocator
+    broadcast(allocator, Progress(99, ((worker.index, (0,), 1),)))
+    heard = set()
+    while len(heard) < worker.peers - 1:
+        heard |= {sender for sender, _ in allocator.receive()}
+        allocator.park(0.05)
+    if what == "meet":
+        return sorted(heard)
+    sys.stdout.write(f"pid {os.getpid()}\n")  # in one piece, whatever other threads print
+    sys.stdout.flush()
+    if worker.index == who:
+        misbehave()
+    while True:
+        allocator.park(None)
+        allocator.receive()
+
+
+if __name__ == "__main__":
+    print("heard", execute(build), flush=True)

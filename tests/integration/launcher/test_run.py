@@ -1,0 +1,292 @@
+"""`timely run` with real processes: how they meet, how they end, and that nothing is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time as clock
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.launcher.launching import ROOT, SCRIPTS, Run
+from tests.unit.communication.networks import free_ports
+
+TALK = SCRIPTS / "talk.py"
+Start = Callable[..., Run]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    runs: list[Run] = []
+
+    def begin(*arguments: str | Path, **options: object) -> Run:
+        runs.append(Run(*arguments, **options))  # type: ignore[arg-type]
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+# Running
+
+
+def test_two_processes_of_two_workers_meet(start: Start) -> None:
+    run = start("run", "-n", "2", "-w", "2", TALK, "meet")
+    assert run.end() == 0
+    assert sorted(run.lines) == ["[0] heard [[1, 2, 3], [0, 2, 3]]\n", "[1] heard [[0, 1, 3], [0, 1, 2]]\n"]
+    assert run.error == ""
+
+
+def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys, neighbour\nprint(sys.argv[1:], __name__, neighbour.__name__)\n")
+    (tmp_path / "neighbour.py").write_text("")
+    run = start("run", script, "-n", "5", "--option")
+    assert run.end() == 0
+    assert run.output == "['-n', '5', '--option'] __main__ neighbour\n"
+
+
+def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "tool.py").write_text("import sys\nprint(sys.argv[1:], __name__)\n")
+    run = start("run", "-n", "2", "-m", "tool", "--option", directory=tmp_path)
+    assert run.end() == 0
+    assert sorted(run.lines) == ["[0] ['--option'] __main__\n", "[1] ['--option'] __main__\n"]
+
+
+def test_standard_input_goes_to_the_first_process(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(repr(sys.stdin.read()))\n")
+    run = start("run", "-n", "2", script)
+    assert run.process.stdin is not None
+    run.process.stdin.write("hello")
+    run.process.stdin.close()
+    run.process.stdin = None
+    assert run.end() == 0
+    assert sorted(run.lines) == ["[0] 'hello'\n", "[1] ''\n"]
+
+
+def test_the_sockets_directory_is_private_and_removed(start: Start, tmp_path: Path) -> None:
+    run = start("run", "-n", "2", TALK, "wait", environ={"TMPDIR": str(tmp_path)})
+    run.until_told(2)
+    (directory,) = tmp_path.iterdir()
+    assert directory.stat().st_mode & 0o777 == 0o700
+    run.send(signal.SIGTERM)
+    run.end()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_directory_with_a_long_name_is_no_obstacle(start: Start, tmp_path: Path) -> None:
+    directory = tmp_path / ("x" * 100)
+    directory.mkdir()
+    assert start("run", "-n", "2", TALK, "meet", environ={"TMPDIR": str(directory)}).end() == 0
+
+
+def test_processes_of_a_host_file_meet_over_tcp(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    runs = [start("run", "--hostfile", hosts, "--process", str(index), TALK, "meet") for index in range(2)]
+    assert [run.end() for run in runs] == [0, 0]
+    assert [run.output for run in runs] == ["heard [[1]]\n", "heard [[0]]\n"]
+
+
+# Ending
+
+
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, status: int, workers: str) -> None:
+    run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
+    run.until_told(2 * int(workers))
+    run.send(signum)
+    assert run.end(8) == status
+    assert run.error == ""
+
+
+def test_ctrl_c_at_a_terminal_reaches_all_and_ends_all_quietly(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "wait", "-1")
+    run.until_told(2)
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end(8) == 130
+    assert run.error == ""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.3])
+def test_ctrl_c_while_starting_leaves_no_traceback_of_the_children(start: Start, delay: float) -> None:
+    run = start("run", "-n", "2", TALK, "wait", "-1", environ={"PYTHONSTARTUP": ""})
+    run._wait_for(lambda: has_children(run.process.pid), 10, "no child was started")
+    clock.sleep(delay)
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end(8) == 130
+    assert "[0]" not in run.error
+    assert "[1]" not in run.error
+
+
+def has_children(pid: int) -> bool:
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def test_ctrl_c_on_a_single_process_ends_with_130_and_no_traceback(start: Start) -> None:
+    run = start("run", "-w", "2", TALK, "wait", "-1")
+    run.until_told(2)
+    run.send(signal.SIGINT)
+    assert run.end(8) == 130
+    assert run.error == ""
+
+
+def test_a_killed_process_ends_the_others_and_is_named(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "kill")
+    killed = clock.monotonic()
+    assert run.end() == 128 + signal.SIGKILL
+    assert clock.monotonic() - killed < 8
+    assert run.error == "timely: process 1 was killed by SIGKILL\n"
+
+
+def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
+    run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
+    pids = run.until_told(4)
+    os.kill(pids[0], signal.SIGKILL)
+    assert run.end(5) == 128 + signal.SIGKILL
+
+
+def test_a_process_that_does_not_heed_signals_is_killed(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "stubborn")
+    run.until_told(2)
+    run.send(signal.SIGTERM)
+    assert run.end(6) == 143
+
+
+def test_processes_end_when_the_launcher_is_killed(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "wait", "-1")
+    run.until_told(2)
+    run.send(signal.SIGKILL)
+    run.process.wait(5)
+    run.until_gone(5)
+
+
+def test_a_stubborn_process_ends_too_when_the_launcher_is_killed(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "stubborn")
+    run.until_told(2)
+    run.send(signal.SIGKILL)
+    run.process.wait(5)
+    run.until_gone(7)
+
+
+def test_the_exit_status_of_a_script_is_that_of_the_command(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "exit")
+    assert run.end() == 7
+    assert run.error == "timely: process 1 ended with status 7\n"
+
+
+def test_a_process_that_leaves_without_a_word_is_reported_by_its_peer(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "leave")
+    assert run.end(8) == 3
+    assert "timely: process 0: process 1 (worker 1 at ipc://" in run.error
+    assert "gone without a farewell" in run.error
+    assert "Traceback" not in run.error
+
+
+def test_an_error_in_a_script_is_shown_once_and_from_the_users_line(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "raise")
+    assert run.end() == 1
+    assert run.error.startswith(f'[1] Traceback (most recent call last):\n[1]   File "{TALK}"')
+    assert run.error.endswith("[1] ValueError: no such thing\ntimely: process 1 ended with status 1\n")
+    assert not any(line.startswith("[0]") for line in run.errors)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: Start, workers: str) -> None:
+    run = start("run", "-n", "2", "-w", workers, TALK, "refuse")
+    assert run.end() == 1
+    first, *rest = run.errors
+    assert first.endswith("] timely: column 3 is no column\n")
+    assert "talk.py" in rest[0]
+    assert "Traceback" not in run.error
+    assert "execute.py" not in run.error
+    assert len({line[:3] for line in run.errors if line.startswith("[")}) == 1
+
+
+# Refusing to start
+
+
+def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost\n")
+    cases = {
+        ("run",): "nothing to run",
+        ("run", "-n", "2", "missing.py"): "cannot read script missing.py: No such file or directory",
+        ("run", str(tmp_path)): "Is a directory",
+        ("run", "-m", "missing.module"): "no module named 'missing.module'",
+        ("run", "-n", "0", str(TALK)): "at least one process",
+        ("run", "--process", "1", str(TALK)): "--hostfile",
+        ("run", "--hostfile", str(hosts), str(TALK)): "--process",
+        ("run", "--hostfile", str(hosts), "--process", "0", str(TALK)): "line 1: 'localhost' is not HOST:PORT",
+        ("run", "--hostfile", "missing", "--process", "0", str(TALK)): "cannot read host file missing",
+    }
+    runs = {arguments: start(*arguments) for arguments in cases}
+    for arguments, words in cases.items():
+        assert runs[arguments].end() == 2
+        assert runs[arguments].error.startswith("timely: ")
+        assert words in runs[arguments].error
+        assert runs[arguments].error.count("\n") == 1
+
+
+def test_a_port_in_use_is_one_clear_message(start: Start, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        hosts = tmp_path / "hosts"
+        hosts.write_text(f"127.0.0.1:{other.getsockname()[1]}\n127.0.0.1:{free_ports(1)[0]}\n")
+        run = start("run", "--hostfile", hosts, "--process", "0", TALK, "meet")
+        assert run.end() == 1
+    assert run.error.startswith("timely: process 0 cannot listen at tcp://127.0.0.1:")
+    assert "Address already in use; another program uses it" in run.error
+    assert "Traceback" not in run.error
+
+
+def test_processes_of_different_generations_do_not_run_together(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    runs = [
+        start(
+            *("run", "--hostfile", hosts, "--process", str(index), TALK, "meet"),
+            environ={"TIMELY_GENERATION": f"run-{index}"},
+        )
+        for index in range(2)
+    ]
+    assert [run.end() for run in runs] == [1, 1]
+    assert "its generation is 'run-1.0', here it is 'run-0.0'" in runs[0].error
+
+
+def test_a_missing_process_is_named_after_the_timeout(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    environ = {"TIMELY_RENDEZVOUS_SECONDS": "0.5"}
+    run = start("run", "--hostfile", hosts, "--process", "0", TALK, "meet", environ=environ)
+    assert run.end() == 1
+    assert "waited 0.5 s for its peers; process 1 (worker 1 at tcp://" in run.error
+
+
+def test_help_teaches_with_examples() -> None:
+    help_text = subprocess.run(
+        [sys.executable, "-m", "timely", "run", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    ).stdout
+    assert "timely run -n 2 script.py" in help_text
+    assert "--hostfile" in help_text
+
+
+def test_keys_are_made_once(start: Start, tmp_path: Path) -> None:
+    assert start("keys", tmp_path / "cluster").end() == 0
+    run = start("keys", tmp_path / "cluster")
+    assert run.end() == 2
+    assert "exists" in run.error

@@ -1,0 +1,143 @@
+"""Running programs on workers of one process and of several, and what becomes of errors."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time as clock
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.communication.networks import ipc_configs, together
+from timely.communication.allocator import broadcast
+from timely.communication.message import Progress
+from timely.config import Config
+from timely.errors import DataError, PeerFailed, ShapeError
+from timely.execute import execute, execute_directly, execute_from_args, local_allocators, run
+from timely.worker import Worker
+
+
+def cluster(directory: Path, *builds: Callable[[Worker], Any]) -> list[BaseException | None]:
+    """Run one program a process, as if the processes were threads; return how each ended."""
+    settings = ipc_configs(directory, processes=len(builds))
+
+    def process(position: int) -> Callable[[], object]:
+        return lambda: run(local_allocators(settings[position])[0], builds[position], settings[position])
+
+    return together([process(position) for position in range(len(builds))])
+
+
+def wait(worker: Worker) -> None:
+    while True:
+        worker.allocator.receive()
+        worker.allocator.park(None)
+
+
+def fail(worker: Worker) -> None:
+    raise ValueError("nothing of the kind")
+
+
+def test_one_worker_runs_in_the_calling_thread() -> None:
+    assert execute_directly(lambda worker: threading.current_thread()) is threading.current_thread()
+
+
+def test_several_workers_run_in_threads_and_their_results_come_in_order() -> None:
+    def build(worker: Worker) -> int:
+        clock.sleep(0.02 * (worker.peers - worker.index))
+        return worker.index
+
+    assert execute(build, Config(workers=3)) == [0, 1, 2]
+
+
+def test_the_configuration_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMELY_WORKERS", "2")
+    assert execute(lambda worker: worker.peers) == [2, 2]
+    assert execute_from_args(["-w", "3"], lambda worker: worker.peers) == [3, 3, 3]
+    assert execute_directly(lambda worker: worker.peers) == 1
+
+
+def test_an_error_of_the_only_worker_goes_through() -> None:
+    with pytest.raises(ValueError, match="nothing of the kind"):
+        execute_directly(fail)
+
+
+def test_an_error_of_one_thread_ends_all_and_is_raised_itself() -> None:
+    ended: list[int] = []
+
+    def build(worker: Worker) -> None:
+        if worker.index == 1:
+            fail(worker)
+        try:
+            wait(worker)
+        finally:
+            ended.append(worker.index)
+
+    with pytest.raises(ValueError, match="nothing of the kind"):
+        execute(build, Config(workers=3))
+    assert sorted(ended) == [0, 2]
+
+
+def test_a_thread_stuck_in_user_code_does_not_hide_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["timely.execute"], "GRACE_SECONDS", 0.2)
+    release = threading.Event()
+
+    def build(worker: Worker) -> None:
+        if worker.index == 1:
+            fail(worker)
+        release.wait(30)
+
+    start = clock.perf_counter()
+    with pytest.raises(ValueError, match="nothing of the kind"):
+        execute(build, Config(workers=2))
+    assert clock.perf_counter() - start < 5
+    release.set()
+
+
+def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None:
+    heard: list[object] = []
+
+    def quick(worker: Worker) -> None:
+        broadcast(worker.allocator, Progress(7, ()))
+
+    def slow(worker: Worker) -> None:
+        clock.sleep(0.3)
+        heard.extend(worker.allocator.receive())
+
+    assert cluster(tmp_path, quick, slow) == [None, None]
+    assert heard == [(0, Progress(7, ()))]
+
+
+def test_an_error_in_one_process_is_told_to_all_others_with_its_line(tmp_path: Path) -> None:
+    first, second, third = cluster(tmp_path, wait, fail, wait)
+    assert isinstance(second, ValueError)
+    for error in (first, third):
+        assert isinstance(error, PeerFailed)
+        assert "worker 1 failed: ValueError: nothing of the kind (" in str(error)
+        assert "test_execute.py:" in str(error)
+
+
+def test_a_refusal_in_one_process_is_told_in_its_own_words(tmp_path: Path) -> None:
+    def refuse(worker: Worker) -> None:
+        raise DataError("column 3 is no column")
+
+    first, _ = cluster(tmp_path, wait, refuse)
+    assert str(first) == "worker 1 failed: column 3 is no column"
+
+
+def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path: Path) -> None:
+    def nothing(worker: Worker) -> None:
+        return None
+
+    def one_dataflow(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.new_input()
+        wait(worker)
+
+    first, second = cluster(tmp_path, nothing, one_dataflow)
+    assert isinstance(first, ShapeError)
+    assert "worker 0 ended after building 0 dataflows, but worker 1 built 1" in str(first)
+    assert isinstance(second, PeerFailed)
+    assert "every worker must build the same dataflows" in str(second)

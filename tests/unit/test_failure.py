@@ -1,0 +1,88 @@
+"""What a person sees of an error that nobody catches."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+
+from timely.config import Config
+from timely.errors import ConfigError, DataError, OperatorError, PeerLost
+from timely.failure import PEER_FAILED, UncaughtHook, describe, install_hook, message
+
+
+def caught(error: BaseException, cause: BaseException | None = None) -> BaseException:
+    try:
+        raise error from cause
+    except BaseException as raised:
+        return raised
+
+
+def test_a_message_is_followed_by_the_users_lines() -> None:
+    error = caught(DataError("column 3 is no column"))
+    assert isinstance(error, DataError)
+    first, second, third = message(error).split("\n")
+    assert first == "timely: column 3 is no column"
+    assert second.startswith(f"  {__file__}:")
+    assert third == "    raise error from cause"
+
+
+def test_the_lines_of_an_operator_error_are_those_of_its_cause() -> None:
+    cause = caught(ZeroDivisionError("division by zero"))
+    error = OperatorError("operator 'map' raised")
+    error.__cause__ = cause
+    assert "in caught" in message(error)
+
+
+def test_frames_of_the_library_and_of_installed_packages_are_left_out() -> None:
+    with pytest.raises(ConfigError) as caught_here:
+        Config(processes=0)
+    lines = message(caught_here.value).split("\n")
+    assert len(lines) == 3
+    assert lines[1].startswith(f"  {__file__}:")
+
+
+def test_an_error_in_a_line_names_where_it_was_raised() -> None:
+    text = describe(caught(ValueError("no such thing")))
+    assert text.startswith("ValueError: no such thing (")
+    assert "test_failure.py:" in text
+    assert describe(DataError("plain")) == "plain"
+    assert describe(KeyboardInterrupt()) == "interrupted"
+
+
+def test_other_errors_go_to_the_former_hook() -> None:
+    seen: list[BaseException] = []
+
+    def former(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        seen.append(error)
+
+    error = ValueError("not ours")
+    UncaughtHook(former)(ValueError, error, None)
+    assert seen == [error]
+
+
+def test_the_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    install_hook()
+    hook = sys.excepthook
+    install_hook()
+    assert sys.excepthook is hook
+    assert isinstance(hook, UncaughtHook)
+
+
+def test_a_lost_peer_is_reported_and_has_a_status_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    error = PeerLost("process 1 is gone")
+    hook = UncaughtHook(sys.__excepthook__)
+    with pytest.raises(SystemExit) as ended:
+        hook(PeerLost, error, None)
+    assert ended.value.code == PEER_FAILED
+    assert capsys.readouterr().err == "timely: process 1 is gone\n"
+    monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "report"))
+    with pytest.raises(SystemExit):
+        hook(PeerLost, error, None)
+    assert capsys.readouterr().err == ""
+    assert (tmp_path / "report").read_text() == "process 1 is gone"
