@@ -1,8 +1,8 @@
 """Run a program on the workers of this process.
 
 The program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, inputs it
-left open are closed, and the worker keeps stepping until its dataflows are complete, then says goodbye and waits for the farewells of its peers, so
-that no process leaves while another needs it.
+left open are closed, and the worker keeps stepping until its dataflows are complete, then says goodbye and waits for
+the farewells of its peers, so that no process leaves while another needs it.
 
 A process with one worker runs it in the calling thread. With several, each has a thread and the caller waits; Ctrl-C
 reaches all of them. When any worker anywhere raises, all others end with `PeerFailed`; the process where it happened
@@ -90,7 +90,7 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
         worker.close_inputs()
         while worker.step_or_park():
             pass
-        _part(allocator, worker.built)
+        _part(worker, allocator)
         return result
     except PeerFailed:
         raise
@@ -104,11 +104,15 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
         allocator.close()
 
 
-def _part(allocator: Allocator, built: int) -> None:
+def _part(worker: Worker, allocator: Allocator) -> None:
     """Say goodbye to all peers and wait until all have, so that nobody's messages are cut off.
 
     A peer that has built more dataflows will never complete them without this worker, so that is an error here.
     """
+    built = worker.built
+    for sender, dataflow in worker._peer_shapes:
+        if dataflow >= built:
+            raise _more_dataflows(allocator.index, built, sender, dataflow + 1)
     broadcast(allocator, Goodbye(allocator.index, built))
     while True:
         for sender, message in allocator.receive():

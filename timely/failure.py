@@ -58,7 +58,7 @@ def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     return [
         frame
         for frame in traceback.extract_tb(trace)
-        if not is_ours(frame.filename) and not frame.filename.startswith(("<frozen", *_INSTALLED))
+        if not is_ours(frame.filename) and not frame.filename.startswith(("<", *_INSTALLED))
     ]
 
 

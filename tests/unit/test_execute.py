@@ -127,9 +127,10 @@ def test_a_refusal_in_one_process_is_told_in_its_own_words(tmp_path: Path) -> No
     assert str(first) == "worker 1 failed: column 3 is no column"
 
 
-def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path: Path) -> None:
+@pytest.mark.parametrize("delay", [0.0, 0.1])
+def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path: Path, delay: float) -> None:
     def nothing(worker: Worker) -> None:
-        return None
+        clock.sleep(delay)
 
     def one_dataflow(worker: Worker) -> None:
         with worker.dataflow() as scope:

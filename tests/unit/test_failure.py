@@ -42,6 +42,7 @@ def test_frames_of_the_library_and_of_installed_packages_are_left_out() -> None:
     lines = message(caught_here.value).split("\n")
     assert len(lines) == 3
     assert lines[1].startswith(f"  {__file__}:")
+    assert lines[2] == "    Config(processes=0)"
 
 
 def test_an_error_in_a_line_names_where_it_was_raised() -> None:
