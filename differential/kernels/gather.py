@@ -14,43 +14,37 @@ from differential.kernels.seek import after, seek
 
 
 @inner
-def find(keys: Ints, batches: Table) -> tuple[Table, Table, Ints]:
-    """Return, for each layer and key, the first row and the row after the last, and for each key the rows before it."""
-    layers, count = len(batches), len(keys)
-    first, last = np.zeros((layers, count), np.int64), np.zeros((layers, count), np.int64)
-    offsets = np.zeros(count + 1, np.int64)
-    for layer in range(layers):
-        held, row = column(batches, layer, 1), 0
-        for place in range(count):
-            row = seek(held, row, keys[place])
-            if row == len(held):
-                break
-            if held[row] == keys[place]:
-                first[layer, place] = row
-                row = after(held, row)
-                last[layer, place] = row
-                offsets[place + 1] += row - first[layer, place]
-    for place in range(count):
-        offsets[place + 1] += offsets[place]
-    return first, last, offsets
-
-
-@inner
 def gather_rows(keys: Ints, batches: Table, depth: int) -> tuple[Ints, Ints, Table, Ints]:
     """Return (offsets, values, times, diffs): the rows of `keys[i]` are those from `offsets[i]` to `offsets[i + 1]`.
 
     Within a key, rows come layer by layer, oldest first. Nothing is absent and nothing consolidated. `keys` is sorted
     and distinct.
     """
-    first, last, offsets = find(keys, batches)
-    rows = offsets[len(keys)]
+    count = len(keys)
+    offsets = np.zeros(count + 1, np.int64)
+    for layer in range(len(batches)):
+        held, row = column(batches, layer, 1), 0
+        for place in range(count):
+            row = seek(held, row, keys[place])
+            if row == len(held):
+                break
+            if held[row] == keys[place]:
+                first, row = row, after(held, row)
+                offsets[place + 1] += row - first
+    for place in range(count):
+        offsets[place + 1] += offsets[place]
+    rows = offsets[count]
     vals, diffs, times = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, depth), np.int64)
     target = offsets.copy()
     for layer in range(len(batches)):
+        held, row = column(batches, layer, 1), 0
         held_vals, held_index = column(batches, layer, 2), column(batches, layer, 3)
         held_diffs, held_times = column(batches, layer, 4), times_of(batches, layer)
-        for place in range(len(keys)):
-            for row in range(first[layer, place], last[layer, place]):
+        for place in range(count):
+            row = seek(held, row, keys[place])
+            if row == len(held):
+                break
+            while row < len(held) and held[row] == keys[place]:
                 to = target[place]
                 target[place] += 1
                 vals[to] = at(held_vals, row, 0)
@@ -58,6 +52,7 @@ def gather_rows(keys: Ints, batches: Table, depth: int) -> tuple[Ints, Ints, Tab
                 time = at(held_index, row, 0)
                 for coordinate in range(depth):
                     times[to, coordinate] = held_times[time, coordinate]
+                row += 1
     return offsets, vals, times, diffs
 
 

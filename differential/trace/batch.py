@@ -95,7 +95,7 @@ class Batch:
         return batch
 
     def enter(self) -> Batch:
-        """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time; columns are shared."""
+        """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time."""
         if self._entered is None:
             times = np.zeros((len(self.times), self.depth + 1), np.int64)
             times[:, :-1] = self.times

@@ -6,7 +6,7 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.consolidate import merge_few
-from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, WRITTEN, merge, plan, trim
+from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, STATE_WIDTH, merge, plan
 from differential.kernels.times import drop_unused
 from differential.trace.batch import Batch, frontier_table, table_of
 from timely.progress.antichain import Antichain
@@ -28,7 +28,7 @@ class Merge:
         self._since = since
         self._credit = 0
         self._rows = rows = len(first) + len(second)
-        self._state = np.zeros(3, np.int64)
+        self._state = np.zeros(STATE_WIDTH, np.int64)
         self._table = table_of((first, second))
         self._times, self._place = plan(first.times, second.times, frontier_table(since, first.depth))
         self._columns: list[Ints] = [
@@ -74,13 +74,14 @@ class Merge:
         return merge(self._table, self._place, keys, vals, index, diffs, self._state, self._credit)
 
     def _finish(self) -> Batch:
-        rows = int(self._state[WRITTEN])
-        columns = [column[:rows] for column in self._columns]
-        if 4 * rows < 3 * self._rows or len(columns[3]):
-            columns = list(trim(*columns))
-        times = self._times[:1] if rows == 0 else self._times
+        _, _, rows, has_vals, has_diffs = self._state.tolist()
+        keys, vals, index, diffs = self._columns
+        columns = [keys, vals if has_vals else NOTHING, index, diffs if has_diffs else NOTHING]
+        # What was given too long is cut when it is much too long; else its end was never touched.
+        is_loose = 4 * rows < 3 * self._rows
+        columns = [column[:rows].copy() if is_loose else column[:rows] for column in columns]
         keys, vals, index, diffs = columns
-        index, times = drop_unused(index, times if rows else times[:0])
+        index, times = drop_unused(index, self._times if rows else self._times[:0])
         return Batch(keys, vals, index, diffs, times, self.first.lower, self.second.upper, self._since)
 
 
