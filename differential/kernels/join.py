@@ -204,7 +204,7 @@ def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints
 @inner
 def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
     """Return the set of times, with room for one more."""
-    if count + 1 < len(times):
+    if count < len(times):
         return times, slots
     larger = np.empty((2 * len(times), times.shape[1]), np.int64)
     wider = np.full(2 * len(slots), -1, np.int64)
@@ -258,7 +258,7 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
     """Return about `limit` pairs from `position` (0 at first) on.
 
     The result is `(keys, new values, past values, times, time index, diffs, position)`: columns are absent where
-    nothing need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) when that is nowhere.
+    nothing need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) at the end.
     Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs, and, before
     the last, at least the lesser of `limit` and 2 ** 18.
     """
