@@ -120,7 +120,7 @@ def _rounded(total: Ints) -> int:
     bits = ((highest - 52) << 52) + mantissa
     if half != 0 and (mantissa & 1 != 0 or _has_below(total, lowest - 1)):
         bits += 1
-    return bits
+    return int(bits)
 
 
 @inner
@@ -129,7 +129,7 @@ def _has_below(total: Ints, bit: int) -> bool:
     limb = bit >> 5
     if total[limb] & ((1 << (bit & 31)) - 1) != 0:
         return True
-    for lower in range(limb):
-        if total[lower] != 0:
-            return True
-    return False
+    lower = 0
+    while lower < limb and total[lower] == 0:
+        lower += 1
+    return lower < limb

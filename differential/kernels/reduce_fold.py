@@ -1,15 +1,15 @@
 """What a reduction says of a multiset of values: the kinds of built-in reductions.
 
-| kind        | says of a group                                                                                          |
-|-------------|----------------------------------------------------------------------------------------------------------|
-| `COUNT`     | the sum of its diffs; nothing when that is 0                                                             |
-| `SUM`       | the sum of value times diff; nothing when no value has a diff other than 0                               |
-| `SUM_FLOAT` | the same of values that are codes of floats: the exact sum, rounded once                                 |
-| `MIN`       | the smallest value                                                                                       |
-| `MAX`       | the largest value                                                                                        |
-| `DISTINCT`  | of a group (key, value): that value, once, when the sum of its diffs is positive                         |
-| `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is said with the places it takes  |
-| `LARGEST`   | the `parameter` largest values, likewise                                                                 |
+| kind        | says of a group                                                                                   |
+|-------------|---------------------------------------------------------------------------------------------------|
+| `COUNT`     | the sum of its diffs; nothing when that is 0                                                      |
+| `SUM`       | the sum of value times diff; nothing when no value has a diff other than 0                        |
+| `SUM_FLOAT` | the same of values that are codes of floats: the exact sum, rounded once                          |
+| `MIN`       | the smallest value                                                                                |
+| `MAX`       | the largest value                                                                                 |
+| `DISTINCT`  | of a group (key, value): that value, once, when the sum of its diffs is positive                  |
+| `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is said that many times    |
+| `LARGEST`   | the `parameter` largest values, likewise                                                          |
 
 Integers wrap around at 64 bits. `MIN` to `LARGEST`, `DISTINCT` excepted, have no meaning when a value accumulates to a
 negative diff: that is an error, found among the values that are looked at.
@@ -28,7 +28,7 @@ from differential.kernels.compile import Ints, Table, inner
 from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
 from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
-from differential.kernels.reduce_rows import Rows, roomy
+from differential.kernels.reduce_rows import Rows, add_row
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
 
@@ -42,23 +42,13 @@ NEGATIVE_DIFF = -1
 @inner
 def is_ordered(kind: int) -> bool:
     """Whether a reduction says the first values in ascending or descending order."""
-    return kind == MIN or kind == MAX or kind == SMALLEST or kind == LARGEST
+    return kind in (MIN, MAX, SMALLEST, LARGEST)
 
 
 @inner
 def is_descending(kind: int) -> bool:
     """Whether a reduction looks at the largest values first."""
-    return kind == MAX or kind == LARGEST
-
-
-@inner
-def add_row(rows: Rows, count: int, val: int, diff: int) -> tuple[Rows, int]:
-    """Return `rows` with a row added, and their number."""
-    rows = roomy(rows, count + 1)
-    rows[0][count] = val
-    rows[1][count] = 0
-    rows[2][count] = diff
-    return rows, count + 1
+    return kind in (MAX, LARGEST)
 
 
 @inner
@@ -102,14 +92,15 @@ def _first_values(
     kind: int, parameter: int, layers: Table, first: int, last: int, said: Rows, count: int
 ) -> tuple[Rows, int]:
     descending = is_descending(kind)
-    places = parameter if kind == SMALLEST or kind == LARGEST else 1
+    places = parameter if kind in (SMALLEST, LARGEST) else 1
     while places > 0 and _rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, descending)
         if diff < 0:
             return said, NEGATIVE_DIFF
         if diff > 0:
             taken = min(diff, places)
-            said, count = add_row(said, count, val, 1 if kind == MIN or kind == MAX else taken)
+            said = add_row(said, count, val, 1 if kind in (MIN, MAX) else taken)
+            count += 1
             places -= taken
     return said, count
 
@@ -122,12 +113,14 @@ def fold_layers(
     if is_ordered(kind):
         return _first_values(kind, parameter, layers, first, last, said, count)
     diffs, total, mixed = 0, 0, False
-    if kind == SUM_FLOAT:
-        exact[:] = 0
+    for item in range(len(exact)):
+        exact[item] = 0
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, DIFFS] == 0:
             diffs += high - low
+            if kind in (COUNT, DISTINCT):
+                continue
         for row in range(low, high):
             diff = 1
             if layers[layer, DIFFS] != 0:
@@ -138,19 +131,27 @@ def fold_layers(
                 total += diff * value_at(layers, layer, row)
             elif kind == SUM_FLOAT:
                 add_float(exact, value_at(layers, layer, row), diff)
-    if kind == COUNT:
-        return add_row(said, count, diffs, 1) if diffs != 0 else (said, count)
-    if kind == DISTINCT:
-        return add_row(said, count, group[VAL], 1) if diffs > 0 else (said, count)
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
     present = diffs != 0
-    if diffs == 0 and mixed:
+    if kind == DISTINCT:
+        present = diffs > 0
+    elif kind != COUNT and diffs == 0 and mixed:
         while not present and _rows_left(layers, first, last) > 0:
             _, diff = _take_value(layers, first, last, False)
             present = diff != 0
     if not present:
         return said, count
-    return add_row(said, count, total if kind == SUM else float_sum(exact), 1)
+    return add_row(said, count, _single(kind, group, diffs, total, exact), 1), count + 1
+
+
+@inner
+def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
+    """Return the value that a reduction to one value says, of a group that is present."""
+    if kind == COUNT:
+        return diffs
+    if kind == DISTINCT:
+        return int(group[VAL])
+    return total if kind == SUM else float_sum(exact)
 
 
 @inner
@@ -173,32 +174,36 @@ def fold_tally(
 ) -> tuple[Rows, int]:
     """Return what a tally over `n` distinct values, the first to look at first, reduces to."""
     count = 0
-    if kind == COUNT:
-        return add_row(said, count, tally[TOTAL], 1) if tally[TOTAL] != 0 else (said, count)
-    if kind == DISTINCT:
-        return add_row(said, count, group[VAL], 1) if tally[TOTAL] > 0 else (said, count)
+    if not is_ordered(kind):
+        present = tally[NONZERO] != 0
+        if kind == COUNT:
+            present = tally[TOTAL] != 0
+        elif kind == DISTINCT:
+            present = tally[TOTAL] > 0
+        if not present:
+            return said, count
+        return add_row(said, count, _single(kind, group, tally[TOTAL], tally[TOTAL], exact), 1), count + 1
     if tally[NONZERO] == 0:
         return said, count
-    if kind == SUM or kind == SUM_FLOAT:
-        return add_row(said, count, tally[TOTAL] if kind == SUM else float_sum(exact), 1)
     if tally[NEGATIVE] > 0:
         return said, NEGATIVE_DIFF
     while diffs[tally[FIRST]] == 0:
         tally[FIRST] += 1
-    if kind == MIN or kind == MAX:
-        return add_row(said, count, vals[tally[FIRST]], 1)
+    if kind in (MIN, MAX):
+        return add_row(said, count, vals[tally[FIRST]], 1), count + 1
     places = parameter
     place = tally[FIRST]
     while places > 0 and place < n:
         if diffs[place] > 0:
             taken = min(diffs[place], places)
-            said, count = add_row(said, count, vals[place], taken)
+            said = add_row(said, count, vals[place], taken)
+            count += 1
             places -= taken
         place += 1
     return said, count
 
 
 @inner
-def no_sum() -> Ints:
-    """Return the empty sum of floats."""
-    return np.zeros(SUM_WIDTH, np.int64)
+def no_sum(kind: int) -> Ints:
+    """Return room for a sum of floats, if this kind of reduction makes one."""
+    return np.zeros(SUM_WIDTH if kind == SUM_FLOAT else 0, np.int64)

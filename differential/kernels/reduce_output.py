@@ -8,101 +8,84 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner
 from differential.kernels.reduce_layers import GROUP_WIDTH, KEY, VAL
-from differential.kernels.reduce_rows import Rows
-from differential.kernels.reduce_times import add_distinct, sort_entries
+from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, roomy
+from differential.kernels.reduce_times import add_distinct, same_entry, sort_entries
 
-Output: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
-"""Keys, values, time indices and diffs of the rows; the distinct times; the hash table of these; and the counts below."""
+SAID_KEY, SAID_VAL, SAID_TIME, SAID_DIFF, SAID = range(5)
+"""The columns of the rows; the time is an index into the set of times."""
 
-ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, COUNTS = range(5)
+Times: TypeAlias = tuple[Ints, Ints]
+"""The distinct times, and the hash table of them."""
 
-Postponed: TypeAlias = tuple[Ints, Ints, Ints]
-"""Keys, values and times, a row each for what is pending, in order."""
-
-
-@inner
-def no_output() -> Output:
-    """Return an output with no rows."""
-    nothing = np.empty(0, np.int64)
-    return nothing, nothing, nothing, nothing, nothing, nothing, np.zeros(COUNTS, np.int64)
+ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, POSTPONED, COUNTS = range(6)
+"""How many rows, times and postponed times there are; not 0 if some value is not 0, if some diff is not 1."""
 
 
 @inner
-def _larger(column: Ints, room: int) -> Ints:
-    result = np.empty(room, np.int64)
-    result[: len(column)] = column
-    return result
-
-
-@inner
-def say(output: Output, key: int, rows: Rows, n: int, times: Ints, time: int, depth: int) -> Output:
-    """Return `output` with `n` rows of a key added, at an entry of `times`."""
+def say(
+    output: Table, output_times: Times, counts: Ints, key: int, rows: Rows, n: int, times: Ints, time: int, depth: int
+) -> tuple[Table, Times]:
+    """Return `output` and its times with `n` rows of a key added, at an entry of `times`."""
     if n == 0:
-        return output
-    keys, vals, indices, diffs, table, slots, counts = output
+        return output, output_times
     count = counts[ROW_COUNT]
-    if count + n > len(keys):
-        room = max(2 * len(keys), count + n, 16)
-        keys, vals = _larger(keys, room), _larger(vals, room)
-        indices, diffs = _larger(indices, room), _larger(diffs, room)
-    index = indices[count - 1] if count > 0 else -1
-    same = index >= 0
-    for d in range(depth):
-        same = same and table[index * depth + d] == times[time * depth + d]
-    if not same:
-        slots, table, counts[TIME_COUNT], index = add_distinct(slots, table, counts[TIME_COUNT], times, time, depth)
+    output = roomy(output, count + n)
+    index = output[SAID_TIME, count - 1] if count > 0 else 0
+    if count == 0 or not same_entry(output_times[0], index, times, time, depth):
+        slots, table, known, index = add_distinct(
+            output_times[1], output_times[0], counts[TIME_COUNT], times, time, depth
+        )
+        counts[TIME_COUNT] = known
+        output_times = (table, slots)
     for row in range(n):
-        keys[count + row] = key
-        vals[count + row] = rows[0][row]
-        indices[count + row] = index
-        diffs[count + row] = rows[2][row]
-        counts[WITH_VALS] |= rows[0][row]
-        counts[WITH_DIFFS] |= rows[2][row] - 1
+        output[SAID_KEY, count + row] = key
+        output[SAID_VAL, count + row] = rows[ROW_VAL, row]
+        output[SAID_TIME, count + row] = index
+        output[SAID_DIFF, count + row] = rows[ROW_DIFF, row]
+        counts[WITH_VALS] |= rows[ROW_VAL, row]
+        counts[WITH_DIFFS] |= rows[ROW_DIFF, row] - 1
     counts[ROW_COUNT] = count + n
-    return keys, vals, indices, diffs, table, slots, counts
+    return output, output_times
 
 
 @inner
-def chunk(output: Output, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
+def chunk(output: Table, output_times: Times, counts: Ints, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
     """Return the rows as keys, values, times, time indices and diffs, without the columns that say nothing."""
-    keys, vals, indices, diffs, table, _, counts = output
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return (
-        keys[:n],
-        vals[: n if counts[WITH_VALS] != 0 else 0],
-        table[: times * depth].reshape((times, depth)),
-        indices[: n if times > 1 else 0],
-        diffs[: n if counts[WITH_DIFFS] != 0 else 0],
+        copied(output[SAID_KEY], n),
+        copied(output[SAID_VAL], n if counts[WITH_VALS] != 0 else 0),
+        copied(output_times[0], times * depth).reshape((times, depth)),
+        copied(output[SAID_TIME], n if times > 1 else 0),
+        copied(output[SAID_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
     )
 
 
 @inner
-def put_off(
-    postponed: Postponed, count: int, group: Ints, pending: Ints, pendings: int, depth: int
-) -> tuple[Postponed, int]:
-    """Return what is postponed with the pending times of a group added, and how many rows it has."""
-    if pendings == 0:
-        return postponed, count
-    keys, vals, times = postponed
-    if count + pendings > len(keys):
-        room = max(2 * len(keys), count + pendings, 16)
-        keys, vals, times = _larger(keys, room), _larger(vals, room), _larger(times, room * depth)
+def put_off(postponed: Table, counts: Ints, group: Ints, pending: Ints, pendings: int, depth: int) -> Table:
+    """Return `postponed` (columns: key, value, coordinates of the time) with the pending times of a group added."""
+    count = counts[POSTPONED]
+    postponed = roomy(postponed, count + pendings)
     order, spare = np.empty(pendings, np.int64), np.empty(pendings, np.int64)
     sort_entries(pending, pendings, order, spare, depth)
     for place in range(pendings):
-        entry = order[place]
         row = count + place
-        keys[row] = group[KEY]
-        vals[row] = group[VAL]
-        times[row * depth : (row + 1) * depth] = pending[entry * depth : (entry + 1) * depth]
-    return (keys, vals, times), count + pendings
+        postponed[0, row] = group[KEY]
+        postponed[1, row] = group[VAL]
+        for d in range(depth):
+            postponed[2 + d, row] = pending[order[place] * depth + d]
+    counts[POSTPONED] = count + pendings
+    return postponed
 
 
 @inner
-def no_postponed() -> Postponed:
-    """Return nothing postponed."""
-    nothing = np.empty(0, np.int64)
-    return nothing, nothing, nothing
+def put_off_times(postponed: Table, n: int, depth: int) -> Table:
+    """Return the first `n` postponed times, a row each."""
+    times = np.empty((n, depth), np.int64)
+    for row in range(n):
+        for d in range(depth):
+            times[row, d] = postponed[2 + d, row]
+    return times
 
 
 @inner

@@ -1,17 +1,18 @@
 """Reductions by a function in Python, in rounds: the function is called once a round for all groups at once.
 
-`plan` finds the groups touched, their interesting times (see `reduce_times`) and their consolidated histories. In round r every group that
-has an r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups, and `settle` returns
-what is then to be said: the difference to what was said so far, this call's earlier rounds included. Groups are
-accumulated from their rows in every round: their values are handed to the function one and all anyway.
+`plan` finds the groups touched, their interesting times (see `reduce_times`) and their consolidated histories. In round
+r every group that has an r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups,
+and `settle` returns what is then to be said: the difference to what was said so far, this call's earlier rounds
+included. Groups are accumulated from their rows in every round: their values are handed to the function one and all
+anyway.
 
 Rounds are taken in order, from 0 to `rounds(state)` - 1, each accumulated and then settled:
 
->>> state = plan(new, *pending, past, said, upper)
->>> for number in range(rounds(state)):
-...     active, offsets, vals, counts, fault = accumulate(state, number)
-...     chunk = settle(state, number, *reduced(keys(state)[active], offsets, vals, counts))
->>> pending = pending(state)
+    state = plan(new, *before, input, output, upper)
+    for number in range(rounds(state)):
+        active, offsets, vals, counts, fault = accumulate(state, number)
+        chunk = settle(state, number, *reduced(keys(state)[active], offsets, vals, counts))
+    after = pending(state)
 """
 
 from __future__ import annotations
@@ -22,24 +23,36 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints, Table, inner, kernel
 from differential.kernels.memory import TIME_ROWS, at
-from differential.kernels.reduce_fold import add_row
-from differential.kernels.reduce_history import TABLE, gather, interesting, new_times, no_times
-from differential.kernels.reduce_layers import BASE, next_group, seek, stack
-from differential.kernels.reduce_output import (
-    chunk,
-    no_group,
-    no_output,
-    no_postponed,
-    put_off,
-    say,
+from differential.kernels.reduce_history import (
+    MARKS,
+    TABLE,
+    VECTORS,
+    distinct_at_most,
+    gather,
+    interesting,
+    new_times,
 )
-from differential.kernels.reduce_rows import Rows, consolidate_rows, no_rows
+from differential.kernels.reduce_layers import BASE, FROM, KEY, TO, next_group, seek, stack
+from differential.kernels.reduce_output import COUNTS, POSTPONED, SAID, chunk, no_group, put_off, put_off_times, say
+from differential.kernels.reduce_rows import (
+    ROW_DIFF,
+    ROW_TIME,
+    ROW_VAL,
+    Rows,
+    add_row,
+    consolidate_rows,
+    copied,
+    no_rows,
+    roomy,
+)
+from differential.kernels.reduce_times import copy_entries
 
 Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
 """Keys, values, times, time indices and diffs of rows; a column that says nothing is empty."""
 
 _VISITS, _INPUT, _SAID, _SPAN_WIDTH = range(4)
-"""Where the visits, the input rows and the output rows of a group start; those of the next group start where they end."""
+"""Where the visits, the input rows and the output rows of a group start; those of the next group start where they
+end."""
 
 _VAL, _TIME, _DIFF, _ROW_WIDTH = range(4)
 _LOG_VAL, _LOG_DIFF, _LOG_VISIT, _LOG_BEFORE, _LOG_WIDTH = range(5)
@@ -49,9 +62,9 @@ _LOG_VAL, _LOG_DIFF, _LOG_VISIT, _LOG_BEFORE, _LOG_WIDTH = range(5)
 class State:
     """A call in progress.
 
-    `keys` has the groups, `spans` what of the following belongs to each; `visits` the interesting times, `times` those of
-    the histories, `input` and `said` the rows (value, time, diff) of these, sorted by value. `active` are the groups of the
-    present round, `log` the rows said in earlier ones, in `latest` the last of each group.
+    `keys` has the groups, `spans` where what follows starts for each; `visits` the interesting times, `times` those of
+    the histories, `input` and `said` the rows (value, time, diff) of these, sorted by value. `active` are the groups of
+    the present round, `log` the rows said in earlier ones, in `latest` the last of each group.
     """
 
     __slots__ = ("active", "input", "keys", "latest", "log", "pending", "said", "spans", "times", "visits")
@@ -111,9 +124,9 @@ def pending(state: State) -> tuple[Ints, Ints, Table]:
 def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return the groups of a round, accumulated at their times.
 
-    That is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`, which may
-    be none. `vals` is absent when all are 0. `fault` is empty, or the key and the time of a group in which a value has a
-    negative count.
+    That is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`, which
+    may be none. `vals` is absent when all are 0. `fault` is empty, or the key and the time of a group in which a value
+    has a negative count.
     """
     active, offsets, vals, counts, fault = accumulate_round(
         state.keys, state.spans, state.visits, state.times, state.input, state.active, number
@@ -137,40 +150,40 @@ def settle(state: State, number: int, offsets: Ints, vals: Ints, counts: Ints) -
 
 @inner
 def _is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
-    for d in range(left.shape[1]):
-        if left[i, d] > right[j, d]:
-            return False
-    return True
+    d = 0
+    while d < left.shape[1] and left[i, d] <= right[j, d]:
+        d += 1
+    return bool(d == left.shape[1])
 
 
 @inner
-def _append(column: Ints, count: int, items: Ints, n: int) -> Ints:
-    """Return `column` with `n` items put in from `count` on, with more room if it had not enough."""
-    if count + n > len(column):
-        larger = np.empty(2 * (count + n), np.int64)
-        for place in range(count):
-            larger[place] = column[place]
-        column = larger
-    for place in range(n):
-        column[count + place] = items[place]
-    return column
+def _append(rows: Table, count: int, more: Rows, first: int, last: int, base: int) -> Table:
+    """Return `rows`, of which there are `count`, with others added whose times are moved on by `base`."""
+    rows = roomy(rows, count + last - first)
+    for row in range(first, last):
+        place = count + row - first
+        rows[_VAL, place] = more[ROW_VAL, row]
+        rows[_TIME, place] = more[ROW_TIME, row] + base
+        rows[_DIFF, place] = more[ROW_DIFF, row]
+    return rows
 
 
 @inner
-def _append_rows(column: Ints, count: int, rows: Rows, first: int, last: int, base: int) -> Ints:
-    """Return `column` with rows put in after `count` rows, their times moved on by `base`."""
-    n = last - first
-    if (count + n) * _ROW_WIDTH > len(column):
-        larger = np.empty(2 * (count + n) * _ROW_WIDTH, np.int64)
-        for place in range(count * _ROW_WIDTH):
-            larger[place] = column[place]
-        column = larger
+def _append_times(times: Table, count: int, more: Ints, n: int, depth: int) -> Table:
+    """Return `times`, one column with `count` entries, with `n` others added."""
+    times = roomy(times, (count + n) * depth)
+    copy_entries(more, 0, times[0], count, n, depth)
+    return times
+
+
+@inner
+def _transposed(columns: Table, n: int) -> Table:
+    """Return the first `n` items of each column, a row each."""
+    rows = np.empty((n, len(columns)), np.int64)
     for row in range(n):
-        place = (count + row) * _ROW_WIDTH
-        column[place + _VAL] = rows[0][first + row]
-        column[place + _TIME] = rows[1][first + row] + base
-        column[place + _DIFF] = rows[2][first + row]
-    return column
+        for column in range(len(columns)):
+            rows[row, column] = columns[column, row]
+    return rows
 
 
 @kernel
@@ -189,43 +202,50 @@ def plan_rounds(
     layers = stack(delta_table, input_table, output_table)
     last = len(layers) - 1
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
-    group, known, rows = no_group(), no_times(), no_rows()
-    nothing = np.empty(0, np.int64)
-    keys, spans, visits, times, input, said, pending = nothing, nothing, nothing, nothing, nothing, nothing, nothing
-    groups, visit_count, time_count, input_count, said_count = 0, 0, 0, 0, 0
-    postponed, postpones = no_postponed(), 0
-    one = np.empty(_SPAN_WIDTH, np.int64)
+    group, bounds, counts = no_group(), np.empty(4, np.int64), np.zeros(COUNTS, np.int64)
+    vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
+    rows, nothing = no_rows(), np.empty(0, np.int64)
+    groups, postponed = np.empty((1 + _SPAN_WIDTH, 1), np.int64), np.empty((2 + depth, 0), np.int64)
+    visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
+    input, said, pending = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64), nothing
+    count, visit_count, time_count, input_count, said_count = 0, 0, 0, 0, 0
     while next_group(layers, deltas, pending_keys, nothing, group, False):
         seek(layers, 0, deltas, group, False)
-        known, news, pending, pendings = new_times(layers, deltas, group, pending_times, upper, known, sparse, pending)
+        room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
+        vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
+        pending, pendings, news = new_times(
+            layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
+        )
         if news > 0:
-            seek(layers, deltas, len(layers), group, False)
-            known, n, rows, bounds = gather(layers, deltas, inputs, upper, known, sparse, news, rows)
-            own, steps, _, pending, pendings = interesting(known, n, upper, pending, pendings)
-            one[_VISITS], one[_INPUT], one[_SAID] = visit_count, input_count, said_count
-            keys = _append(keys, groups, group, 1)
-            spans = _append(spans, groups * _SPAN_WIDTH, one, _SPAN_WIDTH)
-            visits = _append(visits, visit_count * depth, own, steps * depth)
-            times = _append(times, time_count * depth, known[TABLE], n * depth)
-            input = _append_rows(input, input_count, rows, 0, bounds[0], time_count)
-            said = _append_rows(said, said_count, rows, bounds[1], bounds[2], time_count)
-            groups += 1
+            rows = roomy(rows, seek(layers, deltas, len(layers), group, False))
+            room = 1 + news + distinct_at_most(layers, deltas, len(layers))
+            vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
+            n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
+            own, steps, _, pending, pendings = interesting(vectors, marks, n, upper, pending, pendings)
+            groups = roomy(groups, count + 2)
+            groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
+            groups[_SPAN_WIDTH, count] = group[KEY]
+            visits = _append_times(visits, visit_count, own, steps, depth)
+            times = _append_times(times, time_count, vectors[TABLE], n, depth)
+            input = _append(input, input_count, rows, 0, bounds[0], time_count)
+            said = _append(said, said_count, rows, bounds[1], bounds[2], time_count)
+            count += 1
             visit_count += steps
             time_count += n
             input_count += bounds[0]
             said_count += bounds[2] - bounds[1]
-        postponed, postpones = put_off(postponed, postpones, group, pending, pendings, depth)
-    one[_VISITS], one[_INPUT], one[_SAID] = visit_count, input_count, said_count
-    spans = _append(spans, groups * _SPAN_WIDTH, one, _SPAN_WIDTH)
+        if pendings > 0:
+            postponed = put_off(postponed, counts, group, pending, pendings, depth)
+    groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
     return (
-        keys[:groups],
-        spans[: (groups + 1) * _SPAN_WIDTH].reshape((groups + 1, _SPAN_WIDTH)),
-        visits[: visit_count * depth].reshape((visit_count, depth)),
-        times[: time_count * depth].reshape((time_count, depth)),
-        input[: input_count * _ROW_WIDTH].reshape((input_count, _ROW_WIDTH)),
-        said[: said_count * _ROW_WIDTH].reshape((said_count, _ROW_WIDTH)),
-        postponed[0][:postpones],
-        postponed[2][: postpones * depth].reshape((postpones, depth)),
+        copied(groups[_SPAN_WIDTH], count),
+        _transposed(groups, count + 1),
+        copied(visits[0], visit_count * depth).reshape((visit_count, depth)),
+        copied(times[0], time_count * depth).reshape((time_count, depth)),
+        _transposed(input, input_count),
+        _transposed(said, said_count),
+        copied(postponed[0], counts[POSTPONED]),
+        put_off_times(postponed, counts[POSTPONED], depth),
     )
 
 
@@ -294,35 +314,45 @@ def settle_round(
     """Return what `settle` does, and the log with these rows; `latest` is brought up to date."""
     depth = visits.shape[1]
     flat = visits.reshape(visits.size)
-    rows, output = no_rows(), no_output()
+    rows, output, output_times = (
+        no_rows(),
+        np.empty((SAID, 0), np.int64),
+        (np.empty(0, np.int64), np.empty(0, np.int64)),
+    )
+    output_counts = np.zeros(COUNTS, np.int64)
     logged = len(log)
     for place in range(len(active)):
         group = active[place]
         visit = spans[group, _VISITS] + number
         n = 0
         for row in range(offsets[place], offsets[place + 1]):
-            rows, n = add_row(rows, n, at(vals, row, 0), at(counts, row, 1))
+            rows = add_row(rows, n, at(vals, row, 0), at(counts, row, 1))
+            n += 1
         for row in range(spans[group, _SAID], spans[group + 1, _SAID]):
             if _is_at_or_before(times, said[row, _TIME], visits, visit):
-                rows, n = add_row(rows, n, said[row, _VAL], -said[row, _DIFF])
+                rows = add_row(rows, n, said[row, _VAL], -said[row, _DIFF])
+                n += 1
         row = latest[group]
         while row >= 0:
             if _is_at_or_before(visits, log[row, _LOG_VISIT], visits, visit):
-                rows, n = add_row(rows, n, log[row, _LOG_VAL], -log[row, _LOG_DIFF])
+                rows = add_row(rows, n, log[row, _LOG_VAL], -log[row, _LOG_DIFF])
+                n += 1
             row = log[row, _LOG_BEFORE]
         n = consolidate_rows(rows, 0, n)
-        output = say(output, keys[group], rows, n, flat, visit, depth)
+        output, output_times = say(output, output_times, output_counts, keys[group], rows, n, flat, visit, depth)
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
                 larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
-                larger[:logged] = log[:logged]
+                for row in range(logged):
+                    for column in range(_LOG_WIDTH):
+                        larger[row, column] = log[row, column]
                 log = larger
             for row in range(n):
-                log[logged, _LOG_VAL] = rows[0][row]
-                log[logged, _LOG_DIFF] = rows[2][row]
+                log[logged, _LOG_VAL] = rows[ROW_VAL, row]
+                log[logged, _LOG_DIFF] = rows[ROW_DIFF, row]
                 log[logged, _LOG_VISIT] = visit
                 log[logged, _LOG_BEFORE] = latest[group]
                 latest[group] = logged
                 logged += 1
-    said_keys, said_vals, said_times, time_index, diffs = chunk(output, depth)
+    said_keys, said_vals, said_times, time_index, diffs = chunk(output, output_times, output_counts, depth)
     return said_keys, said_vals, said_times, time_index, diffs, log[:logged]

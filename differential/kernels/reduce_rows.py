@@ -2,6 +2,8 @@
 
 Rows come from several layers, each of them in order, so what is to be sorted is a few ascending runs; they are merged
 pairwise until one is left, which costs nothing when the rows are in order already. A few rows are sorted by insertion.
+
+All columns are in one array, int64[6, room]: handing over many arrays costs more than a group of a few rows does.
 """
 
 from __future__ import annotations
@@ -10,74 +12,112 @@ from typing import TypeAlias
 
 import numpy as np
 
-from differential.kernels.compile import Ints, inner
+from differential.kernels.compile import Ints, Table, inner
 
-Rows: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints, Ints]
-"""Values, times, diffs, and as much room again for sorting."""
+Rows: TypeAlias = Table
+"""The columns ROW_VAL, ROW_TIME, ROW_DIFF, and as many again to sort into."""
+
+ROW_VAL, ROW_TIME, ROW_DIFF, SORTED = range(4)
 
 _FEW = 32
 
 
 @inner
+def roomy(columns: Table, room: int) -> Table:
+    """Return `columns` with room for so many items in each; what they held is kept."""
+    width, held = columns.shape
+    if room <= held:
+        return columns
+    larger = np.empty((width, max(room, 2 * held, 16)), np.int64)
+    for column in range(width):
+        for item in range(held):
+            larger[column, item] = columns[column, item]
+    return larger
+
+
+@inner
 def no_rows() -> Rows:
     """Return room for no rows."""
-    nothing = np.empty(0, np.int64)
-    return nothing, nothing, nothing, nothing, nothing, nothing
+    return np.empty((2 * SORTED, 0), np.int64)
 
 
 @inner
-def roomy(rows: Rows, count: int) -> Rows:
-    """Return `rows` with room for `count`; what they held is kept."""
-    held = len(rows[0])
-    if count <= held:
-        return rows
-    room = max(count, 2 * held, 32)
-    vals, times, diffs = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    vals[:held] = rows[0]
-    times[:held] = rows[1]
-    diffs[:held] = rows[2]
-    return vals, times, diffs, np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+def copied(column: Ints, n: int) -> Ints:
+    """Return a copy of the first `n` items."""
+    result = np.empty(n, np.int64)
+    for item in range(n):
+        result[item] = column[item]
+    return result
 
 
 @inner
-def _insert(vals: Ints, times: Ints, diffs: Ints, first: int, last: int) -> None:
+def add_row(rows: Rows, count: int, val: int, diff: int) -> Rows:
+    """Return `rows`, which are `count`, with a row added at time 0."""
+    rows = roomy(rows, count + 1)
+    put_row(rows, count, val, 0, diff)
+    return rows
+
+
+@inner
+def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
+    """Set a row for which there is room."""
+    rows[ROW_VAL, row] = val
+    rows[ROW_TIME, row] = time
+    rows[ROW_DIFF, row] = diff
+
+
+@inner
+def _move(rows: Rows, source: int, row: int, target: int, place: int) -> None:
+    for column in range(SORTED):
+        rows[target + column, place] = rows[source + column, row]
+
+
+@inner
+def _insert(rows: Rows, first: int, last: int) -> None:
     for row in range(first + 1, last):
-        val, time, diff = vals[row], times[row], diffs[row]
+        val, time, diff = rows[ROW_VAL, row], rows[ROW_TIME, row], rows[ROW_DIFF, row]
         place = row
-        while place > first and (vals[place - 1] > val or (vals[place - 1] == val and times[place - 1] > time)):
-            vals[place], times[place], diffs[place] = vals[place - 1], times[place - 1], diffs[place - 1]
+        while place > first and (
+            rows[ROW_VAL, place - 1] > val or (rows[ROW_VAL, place - 1] == val and rows[ROW_TIME, place - 1] > time)
+        ):
+            _move(rows, 0, place - 1, 0, place)
             place -= 1
-        vals[place], times[place], diffs[place] = val, time, diff
+        if place != row:
+            put_row(rows, place, val, time, diff)
 
 
 @inner
-def _run(vals: Ints, times: Ints, first: int, last: int) -> int:
+def _in_order(rows: Rows, half: int, left: int, right: int) -> bool:
+    """Whether the row `left` may stand before the row `right`."""
+    if rows[half + ROW_VAL, left] != rows[half + ROW_VAL, right]:
+        return bool(rows[half + ROW_VAL, left] < rows[half + ROW_VAL, right])
+    return bool(rows[half + ROW_TIME, left] <= rows[half + ROW_TIME, right])
+
+
+@inner
+def _run(rows: Rows, half: int, first: int, last: int) -> int:
     """Return where the ascending run that starts at `first` ends."""
     row = first + 1
-    while row < last and (vals[row - 1] < vals[row] or (vals[row - 1] == vals[row] and times[row - 1] <= times[row])):
+    while row < last and _in_order(rows, half, row - 1, row):
         row += 1
     return min(row, last)
 
 
 @inner
-def _merge_runs(rows: Rows, first: int, last: int, back: bool) -> int:
-    """Merge neighbouring runs from one half of `rows` into the other; return how many runs are left."""
-    if back:
-        tovals, totimes, todiffs, vals, times, diffs = rows
-    else:
-        vals, times, diffs, tovals, totimes, todiffs = rows
+def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
+    """Merge neighbouring runs from one half of the columns into the other; return how many runs are left."""
     runs = 0
     start = first
     while start < last:
-        middle = _run(vals, times, start, last)
-        stop = _run(vals, times, middle, last) if middle < last else last
+        middle = _run(rows, half, start, last)
+        stop = _run(rows, half, middle, last)
         i, j = start, middle
         for place in range(start, stop):
-            if j == stop or (i < middle and (vals[i] < vals[j] or (vals[i] == vals[j] and times[i] <= times[j]))):
-                tovals[place], totimes[place], todiffs[place] = vals[i], times[i], diffs[i]
+            if j == stop or (i < middle and _in_order(rows, half, i, j)):
+                _move(rows, half, i, SORTED - half, place)
                 i += 1
             else:
-                tovals[place], totimes[place], todiffs[place] = vals[j], times[j], diffs[j]
+                _move(rows, half, j, SORTED - half, place)
                 j += 1
         runs += 1
         start = stop
@@ -87,26 +127,24 @@ def _merge_runs(rows: Rows, first: int, last: int, back: bool) -> int:
 @inner
 def consolidate_rows(rows: Rows, first: int, last: int) -> int:
     """Sort the rows `first` to `last` by (value, time), add up equal ones, drop zeros; return where they end then."""
-    vals, times, diffs = rows[0], rows[1], rows[2]
     if last - first <= _FEW:
-        _insert(vals, times, diffs, first, last)
-    elif _run(vals, times, first, last) < last:
-        back = False
-        while _merge_runs(rows, first, last, back) > 1:
-            back = not back
-        if not back:
-            vals[first:last] = rows[3][first:last]
-            times[first:last] = rows[4][first:last]
-            diffs[first:last] = rows[5][first:last]
+        _insert(rows, first, last)
+    elif _run(rows, 0, first, last) < last:
+        half = 0
+        while _merge_runs(rows, half, first, last) > 1:
+            half = SORTED - half
+        if half == 0:
+            for row in range(first, last):
+                _move(rows, SORTED, row, 0, row)
     kept = first
     row = first
     while row < last:
-        val, time, diff = vals[row], times[row], diffs[row]
+        val, time, diff = rows[ROW_VAL, row], rows[ROW_TIME, row], rows[ROW_DIFF, row]
         row += 1
-        while row < last and vals[row] == val and times[row] == time:
-            diff += diffs[row]
+        while row < last and rows[ROW_VAL, row] == val and rows[ROW_TIME, row] == time:
+            diff += rows[ROW_DIFF, row]
             row += 1
         if diff != 0:
-            vals[kept], times[kept], diffs[kept] = val, time, diff
+            put_row(rows, kept, val, time, diff)
             kept += 1
     return kept

@@ -2,26 +2,26 @@
 
 Times are vectors of `depth` coordinates, packed one after another in a column; an entry is a vector's number in it.
 
-Write I and O for the group's input, with the new rows, and for what was said of it so far; N for its new times: those of
-the new rows and of what is pending. The correction c is the function with sum over s <= t of c(s) = reduction(I)(t) -
-O(t). What must be said is c(t) at every t that is due, that is, not in advance of `upper`.
+Write I and O for the group's input, with the new rows, and for what was said of it so far; N for its new times: those
+of the new rows and of what is pending. The correction c is the function with sum over s <= t of c(s) = reduction(I)(t)
+- O(t). What must be said is c(t) at every t that is due, that is, not in advance of `upper`.
 
-*Where c may be nonzero.* The right hand side at t depends only on which times of I and O are at or before t, so c is zero
-outside their closure under join. Where no new time is at or before t nothing has changed, and nothing was missing, for
-then t would be covered by what is pending. So c(t) is nonzero only where t = n v h1 v ... v hk, with n in N and the rest
-times of N, I and O: `closure` makes these.
+*Where c may be nonzero.* The right hand side at t depends only on which times of I and O are at or before t, so c is
+zero outside their closure under join. Where no new time is at or before t nothing has changed, and nothing was missing,
+for then t would be covered by what is pending. So c(t) is nonzero only where t = n v h1 v ... v hk, with n in N and the
+rest times of N, I and O: `closure` makes these.
 
 *History may be advanced.* Let m be the meet of the due times of N. A due interesting time t is at or after m, and then
 h <= t iff h v m <= t, and n v h = n v (h v m). So the times of I and O may be replaced by their joins with m, and rows
 that then are at one time added up, and left out where they cancel, without changing any accumulation at a time at or
 after m; and the corrections there are determined by these accumulations. In the usual case all history is at m.
 
-*What is pending.* An interesting time in advance of `upper` becomes pending. Of these only the minimal ones are kept, which
-is enough: any other time t where the output may change is in advance of one of them, p, and t = p v t where t is a join of
-times of I and O, so that the closure of p, made when it is due, has it.
+*What is pending.* An interesting time in advance of `upper` becomes pending. Of these only the minimal ones are kept,
+which is enough: any other time t where the output may change is in advance of one of them, p, and t = p v t where t is
+a join of times of I and O, so that the closure of p, made when it is due, has it.
 
-*Chains.* When the due times of N, I and O together are a chain, as they always are when times are totally ordered, they are
-their own closure.
+*Chains.* When the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
+are their own closure.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _MIX = -7046029254386353131
 @inner
 def is_at_or_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     """Whether entry i of `left` is less than or equal to entry j of `right` in the product order."""
-    for d in range(depth):
-        if left[i * depth + d] > right[j * depth + d]:
-            return False
-    return True
+    d = 0
+    while d < depth and left[i * depth + d] <= right[j * depth + d]:
+        d += 1
+    return d == depth
 
 
 @inner
@@ -64,6 +64,29 @@ def _sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
         if left[i * depth + d] != right[j * depth + d]:
             return bool(left[i * depth + d] < right[j * depth + d])
     return False
+
+
+@inner
+def copy_entries(source: Ints, first: int, target: Ints, place: int, n: int, depth: int) -> None:
+    """Copy `n` entries of `source` from `first` on to the entries of `target` from `place` on."""
+    for item in range(n * depth):
+        target[place * depth + item] = source[first * depth + item]
+
+
+@inner
+def same_entry(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
+    """Whether two entries are the same time."""
+    d = 0
+    while d < depth and left[i * depth + d] == right[j * depth + d]:
+        d += 1
+    return d == depth
+
+
+@inner
+def join_entries(left: Ints, i: int, right: Ints, j: int, join: Ints, depth: int) -> None:
+    """Set entry 0 of `join` to the least upper bound of two entries."""
+    for d in range(depth):
+        join[d] = max(left[i * depth + d], right[j * depth + d])
 
 
 @inner
@@ -89,7 +112,7 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
                 else:
                     spare[place] = order[j]
                     j += 1
-        order[:n] = spare[:n]
+        copy_entries(spare, 0, order, 0, n, 1)
         width *= 2
 
 
@@ -102,14 +125,13 @@ def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) 
             return minimal, count
     for other in range(count):
         if not is_at_or_before(times, entry, minimal, other, depth):
-            if kept != other:
-                minimal[kept * depth : (kept + 1) * depth] = minimal[other * depth : (other + 1) * depth]
+            copy_entries(minimal, other, minimal, kept, 1, depth)
             kept += 1
     if (kept + 1) * depth > len(minimal):
         larger = np.empty((2 * kept + 4) * depth, np.int64)
-        larger[: kept * depth] = minimal[: kept * depth]
+        copy_entries(minimal, 0, larger, 0, kept, depth)
         minimal = larger
-    minimal[kept * depth : (kept + 1) * depth] = times[entry * depth : (entry + 1) * depth]
+    copy_entries(times, entry, minimal, kept, 1, depth)
     return minimal, kept + 1
 
 
@@ -122,12 +144,7 @@ def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> 
         mixed ^= mixed >> 29
     mask = len(slots) - 1
     slot = mixed & mask
-    while slots[slot] >= 0:
-        d = 0
-        while d < depth and times[slots[slot] * depth + d] == sought[entry * depth + d]:
-            d += 1
-        if d == depth:
-            break
+    while slots[slot] >= 0 and not same_entry(times, slots[slot], sought, entry, depth):
         slot = (slot + 1) & mask
     return slot
 
@@ -141,16 +158,18 @@ def add_distinct(
     `times` holds the members in the order they came, `slots` is a hash table of their numbers.
     """
     if 2 * (count + 1) > len(slots):
-        slots = np.full(max(16, 2 * len(slots)), -1, np.int64)
+        slots = np.empty(max(16, 2 * len(slots)), np.int64)
+        for slot in range(len(slots)):
+            slots[slot] = -1
         larger = np.empty(len(slots) * depth, np.int64)
-        larger[: count * depth] = times[: count * depth]
+        copy_entries(times, 0, larger, 0, count, depth)
         times = larger
         for member in range(count):
             slots[_slot_of(slots, times, times, member, depth)] = member
     slot = _slot_of(slots, times, sought, entry, depth)
     if slots[slot] < 0:
         slots[slot] = count
-        times[count * depth : (count + 1) * depth] = sought[entry * depth : (entry + 1) * depth]
+        copy_entries(sought, entry, times, count, 1, depth)
         count += 1
     return slots, times, count, slots[slot]
 
@@ -184,8 +203,7 @@ def closure(
             for other in range(count):
                 if is_at_or_before(table, time, times, other, depth):
                     continue
-                for d in range(depth):
-                    join[d] = max(table[time * depth + d], times[other * depth + d])
+                join_entries(table, time, times, other, join, depth)
                 if is_due(upper, join, 0, depth):
                     slots, times, count, _ = add_distinct(slots, times, count, join, 0, depth)
                 else:
@@ -196,8 +214,7 @@ def closure(
     sort_entries(times, count, order, spare, depth)
     ordered = np.empty(count * depth, np.int64)
     for place in range(count):
-        entry = order[place]
-        ordered[place * depth : (place + 1) * depth] = times[entry * depth : (entry + 1) * depth]
+        copy_entries(times, order[place], ordered, place, 1, depth)
     return ordered, count, pending, pendings
 
 
@@ -220,7 +237,6 @@ def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendin
     for time in range(n):
         if known[time] & (IS_USED | IS_DUE) == IS_USED:
             for new in range(count):
-                for d in range(depth):
-                    join[d] = max(table[time * depth + d], earliest[new * depth + d])
+                join_entries(table, time, earliest, new, join, depth)
                 pending, pendings = add_minimal(pending, pendings, join, 0, depth)
     return pending, pendings

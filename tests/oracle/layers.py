@@ -1,4 +1,4 @@
-"""Batches of updates as kernels see them: columns laid out as in `differential.kernels.memory`, kept alive by a list."""
+"""Batches of updates as kernels see them: columns laid out as in `differential.kernels.memory`, and kept alive."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reduction straight from the definition, the slow twin of `differential.kernels.reduce`.
 
-An update is `(key, value, time, diff)`; a multiset is a dict from value to diff without zeros. The output of a key is the
-history whose accumulation at every time is the reduction of the accumulated input; it is found by replaying everything, at
-every time in the closure under join of all times at the key, in lexicographic order.
+An update is `(key, value, time, diff)`; a multiset is a dict from value to diff without zeros. The output of a key is
+the history whose accumulation at every time is the reduction of the accumulated input; it is found by replaying
+everything, at every time in the closure under join of all times at the key, in lexicographic order.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def first_places(values: Multiset, places: int, descending: bool) -> Multiset:
 
 
 def extreme(values: Multiset, descending: bool) -> Multiset:
-    return {val: 1 for val in first_places(values, 1, descending)}
+    return dict.fromkeys(first_places(values, 1, descending), 1)
 
 
 def distinct(values: Multiset) -> Multiset:

@@ -16,7 +16,7 @@ from differential.kernels import reduce as reduce_module
 from differential.kernels.reduce import reduce
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay
-from timely.order import Time, join
+from timely.order import join
 from timely.progress.antichain import Antichain
 
 EXTENT = 4
@@ -29,14 +29,11 @@ FLOATS = [0.1, 0.2, -0.3, 1e16, -1e16, 5e-324, 1.0]
 def histories(draw: st.DrawFn, depth: int, signed: bool, keys: int = 2, vals: int = 3) -> list[Update]:
     """Updates of which, unless `signed`, no value ever accumulates to a negative diff."""
     times = st.tuples(*[st.integers(0, EXTENT - 1)] * depth)
-    records = draw(
-        st.lists(st.tuples(st.integers(-1, keys - 2), st.integers(-1, vals - 2), times, times, st.integers(-2, 3)), max_size=14)
-    )
+    row = st.tuples(st.integers(-1, keys - 2), st.integers(-1, vals - 2), times, times, st.integers(-2, 3))
+    records = draw(st.lists(row, max_size=14))
     updates: list[Update] = []
     for key, val, time, later, diff in records:
-        if signed:
-            updates.append((key, val, time, diff))
-        elif diff > 0:
+        if signed or diff > 0:
             updates.append((key, val, time, diff))
         else:
             updates += [(key, val, time, 1), (key, val, join(time, later), -1)]
@@ -56,7 +53,7 @@ def uppers(draw: st.DrawFn, depth: int) -> list[Antichain]:
 
 
 def split(updates: list[Update], random: Random, most: int) -> list[list[Update]]:
-    """Return the updates dealt out to a random number of batches, in one of them halves that cancel elsewhere."""
+    """Return the updates dealt out to a random number of batches, now and then with a pair that cancels."""
     batches: list[list[Update]] = [[] for _ in range(random.randint(1, most))]
     for update in updates:
         random.choice(batches).append(update)
@@ -117,23 +114,26 @@ class Replay:
 
 
 def run(
-    kind: str, parameter: int, depth: int, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool
+    kind: str,
+    parameter: int,
+    depth: int,
+    updates: list[Update],
+    frontiers: list[Antichain],
+    random: Random,
+    compact: bool,
 ) -> list[Update]:
     replay = Replay(depth, random, compact)
     reduction = REDUCTIONS[kind](parameter)
     pending: tuple[Any, Any, Any] = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
-        result = reduce(
-            getattr(reduce_module, kind), parameter, new.table, *pending, inputs.table, outputs.table, table_of(upper, depth)
-        )
+        tables = (inputs.table, outputs.table, table_of(upper, depth))
+        result = reduce(getattr(reduce_module, kind), parameter, new.table, *pending, *tables)
         assert len(result[8]) == 0
         rows = rows_of(*result[:5])
         assert rows == sorted(rows, key=lambda row: row[0])
         pending = result[5:8]
-        postponed = [
-            (int(key), tuple(int(c) for c in time)) for key, time in zip(pending[0], pending[2])
-        ]
+        postponed = [(int(key), tuple(int(c) for c in time)) for key, time in zip(pending[0], pending[2])]
         assert [key for key, _ in postponed] == sorted(key for key, _ in postponed)
         assert all(upper.less_equal(time) for _, time in postponed)
         replay.said(rows, fresh, upper, reduction)
@@ -148,9 +148,7 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, de
 
     @settings(max_examples=60, deadline=None)
     @given(histories(depth, signed), uppers(depth), st.randoms(use_true_random=False), st.booleans(), st.integers(0, 4))
-    def check(
-        updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool, parameter: int
-    ) -> None:
+    def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool, parameter: int) -> None:
         if kind == "SUM_FLOAT":
             updates = consolidated((key, encode_float(FLOATS[val]), time, diff) for key, val, time, diff in updates)
         run(kind, parameter, depth, updates, frontiers, random, compact)
@@ -174,7 +172,14 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
     replay = Replay(2, random, False)
     new, inputs, outputs, _ = replay.tables(updates, Antichain())
     result = reduce(
-        reduce_module.LARGEST, 99, new.table, EMPTY, EMPTY, np.empty((0, 2), np.int64), inputs.table, outputs.table,
+        reduce_module.LARGEST,
+        99,
+        new.table,
+        EMPTY,
+        EMPTY,
+        np.empty((0, 2), np.int64),
+        inputs.table,
+        outputs.table,
         np.empty((0, 2), np.int64),
     )
     negative = [
@@ -186,9 +191,6 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
     fault = tuple(int(item) for item in result[8])
     assert bool(fault) == bool(negative)
     assert not fault or (fault[0], fault[1:]) in negative
-
-
-
 
 
 def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:

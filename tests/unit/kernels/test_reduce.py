@@ -1,0 +1,234 @@
+"""Reductions at the edges: no rows, long groups, extreme values, what is put off and when it comes back."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import differential.kernels.reduce as kinds
+import differential.kernels.reduce_rounds as rounds
+from differential.kernels.reduce import reduce
+from tests.oracle.layers import Layers, Update, rows_of
+from tests.oracle.reduce import REDUCTIONS, accumulate, decode_float, encode_float, reduce_by_replay
+from timely.order import Time
+
+EMPTY = np.empty(0, np.int64)
+
+
+def call(
+    kind: int,
+    new: list[Update],
+    *,
+    parameter: int = 0,
+    past: list[Update] | None = None,
+    said: list[Update] | None = None,
+    pending: Any = None,
+    upper: list[Time] | None = None,
+    depth: int = 1,
+) -> Any:
+    """Reduce `new` after `past`; return the rows said, what is pending, and the fault."""
+    fresh, older, output = (Layers([rows] if rows else [], depth) for rows in (new, past or [], said or []))
+    pending = pending or (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+    frontier = np.array(upper or [], np.int64).reshape(-1, depth)
+    table = np.concatenate([older.table, fresh.table])
+    result = reduce(kind, parameter, fresh.table, *pending, table, output.table, frontier)
+    return rows_of(*result[:5]), result[5:8], result[8].tolist()
+
+
+def test_nothing_new_and_nothing_pending_says_nothing() -> None:
+    rows, pending, fault = call(kinds.COUNT, [])
+    assert (rows, [len(column) for column in pending], fault) == ([], [0, 0, 0], [])
+
+
+def test_a_count_of_rows_without_values_times_and_diffs_is_one_row() -> None:
+    layers = Layers([[(7, 0, (3,), 1)]], 1)
+    none = np.empty((0, 8), np.int64)
+    result = reduce(
+        kinds.COUNT, 0, layers.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), layers.table, none, np.array([[4]])
+    )
+    assert [column.tolist() for column in result] == [[7], [1], [[3]], [], [], [], [], [], []]
+
+
+def test_a_count_that_becomes_zero_is_taken_back() -> None:
+    past: list[Update] = [(1, 5, (0,), 1)]
+    assert call(kinds.COUNT, [(1, 5, (1,), -1)], past=past, said=[(1, 1, (0,), 1)])[0] == [(1, 1, (1,), -1)]
+
+
+def test_a_sum_of_zero_is_said_when_there_is_something_to_sum() -> None:
+    assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), 1)])[0] == [(1, 0, (0,), 1)]
+    assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), -1), (1, 2, (0,), 0)])[0] == [(1, 10, (0,), 1)]
+
+
+def test_a_sum_over_rows_that_cancel_across_layers_is_absent() -> None:
+    past: list[Update] = [(1, 5, (0,), 2), (1, 6, (0,), 1)]
+    new: list[Update] = [(1, 5, (1,), -2), (1, 6, (1,), -1)]
+    assert call(kinds.SUM, new, past=past, said=[(1, 16, (0,), 1)])[0] == [(1, 16, (1,), -1)]
+
+
+def test_extreme_keys_and_values_are_ordinary() -> None:
+    least, most = -(2**63), 2**63 - 1
+    new: list[Update] = [(least, most, (0,), 1), (least, least, (0,), 1), (most, most, (0,), 1), (most, 0, (0,), 1)]
+    assert call(kinds.MIN, new)[0] == [(least, least, (0,), 1), (most, 0, (0,), 1)]
+    assert call(kinds.MAX, new)[0] == [(least, most, (0,), 1), (most, most, (0,), 1)]
+
+
+def test_the_first_places_count_a_value_as_often_as_it_occurs() -> None:
+    new: list[Update] = [(1, 4, (0,), 1), (1, 9, (0,), 3), (1, 6, (0,), 2)]
+    assert call(kinds.LARGEST, new, parameter=4)[0] == [(1, 6, (0,), 1), (1, 9, (0,), 3)]
+    assert call(kinds.SMALLEST, new, parameter=2)[0] == [(1, 4, (0,), 1), (1, 6, (0,), 1)]
+    assert call(kinds.SMALLEST, new, parameter=0)[0] == []
+
+
+def test_distinct_says_each_value_of_a_key_and_looks_at_those_touched_only() -> None:
+    past: list[Update] = [(1, value, (0,), 1) for value in range(5)]
+    said: list[Update] = [(1, value, (0,), 1) for value in range(5)]
+    new: list[Update] = [(1, 2, (1,), -1), (1, 3, (1,), 4), (1, 8, (1,), 2), (1, 9, (1,), -2)]
+    assert call(kinds.DISTINCT, new, past=past, said=said)[0] == [(1, 2, (1,), -1), (1, 8, (1,), 1)]
+
+
+@pytest.mark.parametrize("times", [[(2,)], [(2,), (3,)]])
+def test_a_negative_diff_is_a_fault_at_its_key_and_time(times: list[Time]) -> None:
+    new: list[Update] = [(4, 1, (2,), 1), (5, 7, (2,), -1)] + [(5, 8, time, 1) for time in times]
+    assert call(kinds.MIN, new)[2] == [5, 2]
+
+
+def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:
+    past: list[Update] = [(1, 10, (0, 2), 1)]
+    said: list[Update] = [(1, 10, (0, 2), 1)]
+    new: list[Update] = [(1, 20, (1, 1), 1)]
+    upper: list[Time] = [(1, 2), (2, 0)]
+    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=upper, depth=2)
+    assert rows == [(1, 20, (1, 1), 1)]
+    assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 2]])
+    rows, pending, _ = call(kinds.MIN, [], past=past + new, said=said + rows, pending=pending, upper=[(2, 0)], depth=2)
+    assert rows == [(1, 20, (1, 2), -1)]
+    assert len(pending[0]) == 0
+
+
+def test_what_is_pending_and_not_due_stays_pending() -> None:
+    pending = (np.array([1, 1, 3]), EMPTY, np.array([[1, 5], [2, 4], [0, 9]]))
+    rows, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 3)], depth=2)
+    assert rows == []
+    assert [column.tolist() for column in after] == [[1, 1, 3], [], [[1, 5], [2, 4], [0, 9]]]
+
+
+def test_all_epochs_at_one_iteration_are_retired_in_one_call() -> None:
+    new: list[Update] = [(0, epoch, (epoch, 4), 1) for epoch in range(1000)]
+    past: list[Update] = [(0, 5000 + epoch, (epoch, 3), 1) for epoch in range(1000)]
+    said: list[Update] = [(0, 5000, (0, 3), 1)]
+    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=[(0, 5), (1000, 0)], depth=2)
+    assert rows == [(0, 0, (0, 4), 1), (0, 5000, (0, 4), -1)]
+    assert len(pending[0]) == 0
+
+
+@pytest.mark.parametrize("kind", ["COUNT", "SUM", "MIN", "MAX", "LARGEST", "SMALLEST"])
+@pytest.mark.parametrize("times", [[(0, 0), (0, 1), (2, 1)], [(0, 2), (1, 1), (2, 0)]])
+def test_a_long_group_is_reduced_as_the_definition_says(kind: str, times: list[Time]) -> None:
+    dice = random.Random(5)
+    new: list[Update] = [(1, dice.randrange(200), dice.choice(times), dice.randrange(1, 3)) for _ in range(500)]
+    rows = call(getattr(kinds, kind), new, parameter=30, depth=2)[0]
+    assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS[kind](30)))
+
+
+def test_many_groups_and_times_come_back_with_one_entry_for_each_time() -> None:
+    new: list[Update] = [(key, 0, (key % 7,), 1) for key in range(300)]
+    layers = Layers([new], 1)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
+    result = reduce(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    assert sorted(result[2].ravel().tolist()) == list(range(7))
+    assert rows_of(*result[:5]) == [(key, 1, (key % 7,), 1) for key in range(300)]
+
+
+def float_sums(numbers: list[tuple[float, int]]) -> float:
+    """Return the sum that `SUM_FLOAT` says of values and their diffs."""
+    rows = call(kinds.SUM_FLOAT, [(1, encode_float(number), (0,), diff) for number, diff in numbers])[0]
+    assert len(rows) == 1
+    return decode_float(rows[0][1])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_of_floats_are_those_of_fsum(seed: int) -> None:
+    dice = random.Random(seed)
+    scale = [1, 30, 300, 1000][seed % 4]
+    numbers = list({math.ldexp(dice.uniform(-1, 1), dice.randint(-scale, min(scale, 900))) for _ in range(200)})
+    assert float_sums([(number, 1) for number in numbers]) == math.fsum(numbers)
+    diffs = [dice.choice([1, -1, 3, 70_000, -(2**40)]) for _ in numbers]
+    summands = [number * 2.0**part * sign for number, diff in zip(numbers, diffs) for part, sign in bits_of(diff)]
+    assert float_sums(list(zip(numbers, diffs))) == math.fsum(summands)
+
+
+def bits_of(diff: int) -> list[tuple[int, int]]:
+    """Return the powers of two that add up to `diff`, with its sign."""
+    sign = 1 if diff > 0 else -1
+    return [(part, sign) for part in range(64) if abs(diff) >> part & 1]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([(0.1, 10)], 1.0),
+        ([(1e308, 2)], math.inf),
+        ([(-1e308, 2)], -math.inf),
+        ([(1e308, 2), (-1.7e308, 1)], 2 * (1e308 - 0.85e308)),
+        ([(5e-324, 1)], 5e-324),
+        ([(5e-324, -3)], -1.5e-323),
+        ([(2.2250738585072014e-308, 1), (5e-324, -1)], 2.225073858507201e-308),
+        ([(-0.0, 1)], 0.0),
+        ([(math.inf, 1), (1.0, 1)], math.inf),
+        ([(-math.inf, 1), (1e308, 5)], -math.inf),
+        ([(1.0, 1), (2.0**-53, 1)], 1.0),
+        ([(1.0, 1), (2.0**-53, 1), (5e-324, 1)], 1.0 + 2.0**-52),
+        ([(1.0 + 2.0**-52, 1), (2.0**-53, 1)], 1.0 + 2.0**-51),
+        ([(1.7976931348623157e308, 1), (9.9e291, 1)], 1.7976931348623157e308),
+        ([(1.7976931348623157e308, 1), (1e292, 1)], math.inf),
+    ],
+)
+def test_sums_of_floats_at_the_edges(numbers: list[tuple[float, int]], expected: float) -> None:
+    assert float_sums(numbers) == expected
+
+
+def test_sums_of_floats_without_meaning_are_nan() -> None:
+    assert math.isnan(float_sums([(math.inf, 1), (-math.inf, 1)]))
+    assert math.isnan(float_sums([(math.nan, 1), (1.0, 1)]))
+
+
+def test_a_sum_of_floats_forgets_what_was_taken_away() -> None:
+    rows = call(
+        kinds.SUM_FLOAT,
+        [(1, encode_float(1e300), (0,), 1), (1, encode_float(0.1), (0,), 1), (1, encode_float(1e300), (1,), -1)],
+    )[0]
+    at_last = accumulate(rows, (1,))[1]
+    assert [decode_float(code) for code in at_last] == [0.1]
+
+
+def test_a_plan_of_nothing_has_no_rounds() -> None:
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
+    state = rounds.plan(none, EMPTY, EMPTY, no_times, none, none, no_times)
+    assert rounds.rounds(state) == 0
+    assert len(rounds.keys(state)) == 0
+    assert [len(column) for column in rounds.pending(state)] == [0, 0, 0]
+
+
+def test_a_round_has_groups_that_are_empty_and_values_that_are_absent() -> None:
+    past: list[Update] = [(1, 0, (0,), 1), (2, 0, (0,), 3)]
+    new: list[Update] = [(1, 0, (1,), -1), (2, 0, (2,), 1)]
+    fresh, both, said = Layers([new], 1), Layers([past, new], 1), Layers([[(1, 9, (0,), 1)]], 1)
+    state = rounds.plan(
+        fresh.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), both.table, said.table, np.empty((0, 1), np.int64)
+    )
+    active, offsets, vals, counts, fault = rounds.accumulate(state, 0)
+    columns = (rounds.keys(state)[active], offsets, vals, counts, fault)
+    assert [column.tolist() for column in columns] == [[1, 2], [0, 0, 1], [], [4], []]
+    chunk = rounds.settle(state, 0, np.array([0, 0, 2]), EMPTY, EMPTY)
+    assert rows_of(*chunk) == [(1, 9, (1,), -1), (2, 0, (2,), 2)]
+
+
+def test_a_round_reports_a_negative_count() -> None:
+    layers = Layers([[(3, 1, (5,), -1), (3, 2, (5,), 1)]], 1)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
+    state = rounds.plan(layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    assert rounds.accumulate(state, 0)[4].tolist() == [3, 5]
