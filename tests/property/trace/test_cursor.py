@@ -1,0 +1,32 @@
+"""What is read out as of any time is the sum of the updates at or before it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.trace.batch import Batch
+from differential.trace.cursor import accumulate
+from tests.oracle.trace import as_of
+from tests.strategies_batches import rows_of, updates
+from timely.progress.antichain import Antichain
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> None:
+    origin = Antichain([(0,) * depth])
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.lists(updates(depth), max_size=4))
+    def check(chunks: list[Any]) -> None:
+        batches = [Batch.build(*columns, origin, Antichain(), origin) for columns in chunks]
+        rows = [row for columns in chunks for row in rows_of(columns)]
+        for time in itertools.product(range(4), repeat=depth):
+            keys, vals, diffs = accumulate(batches, time)
+            assert list(zip(keys.tolist(), vals.tolist(), diffs.tolist(), strict=True)) == as_of(rows, time)
+
+    check()

@@ -1,0 +1,78 @@
+"""Reading out, case by case."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from differential.kernels.compile import NOTHING
+from differential.trace.batch import Batch
+from differential.trace.cursor import accumulate
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+Row = tuple[int, int, Time, int]
+
+
+def batch_of(*rows: Row, since: Antichain | None = None) -> Batch:
+    """Return a batch of rows at times of one coordinate."""
+    keys, vals, diffs = (np.array([row[place] for row in rows], np.int64) for place in (0, 1, 3))
+    times, index = np.array([row[2] for row in rows], np.int64), np.arange(len(rows))
+    start = Antichain([(0,)])
+    return Batch.build(keys, vals, index, diffs, times, start, Antichain(), start if since is None else since)
+
+
+def contents(*batches: Batch, time: Time) -> list[tuple[int, int, int]]:
+    columns = accumulate(batches, time)
+    assert all(column.dtype == np.int64 for column in columns)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_no_batches_hold_nothing() -> None:
+    assert contents(time=(0,)) == []
+
+
+def test_an_empty_batch_holds_nothing() -> None:
+    start = Antichain([(0,)])
+    assert contents(Batch.empty(start, start, start, 1), time=(7,)) == []
+
+
+def test_updates_later_than_the_time_do_not_count() -> None:
+    batch = batch_of((1, 0, (0,), 1), (2, 0, (5,), 1))
+    assert contents(batch, time=(4,)) == [(1, 0, 1)]
+    assert contents(batch, time=(5,)) == [(1, 0, 1), (2, 0, 1)]
+
+
+def test_batches_add_up_and_what_cancels_is_gone() -> None:
+    first, second = batch_of((1, 8, (0,), 1), (2, 9, (0,), 3)), batch_of((1, 8, (1,), -1), (2, 9, (1,), 1))
+    assert contents(first, second, time=(0,)) == [(1, 8, 1), (2, 9, 3)]
+    assert contents(first, second, time=(1,)) == [(2, 9, 4)]
+
+
+def test_rows_come_sorted_by_key_and_value_whichever_batch_they_are_in() -> None:
+    first, second = batch_of((3, 0, (0,), 1), (1, 5, (0,), 1)), batch_of((2, 7, (0,), 1), (1, -5, (0,), 1))
+    assert contents(first, second, time=(0,)) == [(1, -5, 1), (1, 5, 1), (2, 7, 1), (3, 0, 1)]
+
+
+def test_a_time_is_compared_by_the_product_order() -> None:
+    keys, times = np.arange(3), np.array([[0, 4], [1, 0], [0, 0]])
+    origin = Antichain([(0, 0)])
+    batch = Batch.build(keys, NOTHING, np.arange(3), NOTHING, times, origin, Antichain(), origin)
+    assert contents(batch, time=(0, 9)) == [(0, 0, 1), (2, 0, 1)]
+    assert contents(batch, time=(9, 3)) == [(1, 0, 1), (2, 0, 1)]
+
+
+@pytest.mark.parametrize("rows", [10, 1000])
+def test_the_columns_are_not_those_of_the_batch(rows: int) -> None:
+    batch = batch_of(*((key, 1, (0,), 2) for key in range(rows)))
+    for column in accumulate([batch], (0,)):
+        column[:] = -1
+    batch.validate()
+    assert contents(batch, time=(0,)) == [(key, 1, 2) for key in range(rows)]
+
+
+def test_a_time_that_compaction_has_passed_is_refused() -> None:
+    batch = batch_of((1, 0, (5,), 1), since=Antichain([(5,)]))
+    assert contents(batch, time=(5,)) == [(1, 0, 1)]
+    with pytest.raises(AssertionError, match=r"as of \(4,\) cannot be told any more"):
+        accumulate([batch], (4,))
