@@ -19,6 +19,7 @@ from differential.operators import concat as _concat
 from differential.operators import consolidate as _consolidate
 from differential.operators import distinct as _distinct
 from differential.operators import enter as _enter
+from differential.operators import enter_at as _enter_at
 from differential.operators import filter as _filter
 from differential.operators import flat_map as _flat_map
 from differential.operators import groups as _groups
@@ -142,6 +143,7 @@ class Collection:
 
     # Loops
     enter = _enter.enter
+    enter_at = _enter_at.enter_at
     leave = _leave.leave
     iterate = _iterate.iterate
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from differential import Collection, innermost
+from collections.abc import Callable
+from typing import Any
+
+from differential import Collection, Variable, innermost
 
 
-def propagate(edges: Collection, labels: Collection) -> Collection:
+def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] | None = None) -> Collection:
     """Return (node, smallest label) over all labels of nodes from which the node can be reached, its own included.
 
     `labels` holds (node, label). This is label propagation: each round, each node whose label fell tells its neighbours.
+    With `rounds`, a function of (node, label), a label takes part only from that round on: if the smallest labels come
+    first, most nodes hear of their last label before they would have passed on any other. The result is the same.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([2, 1]), np.array([1, 3]))
@@ -17,6 +22,9 @@ def propagate(edges: Collection, labels: Collection) -> Collection:
     [((1, 5), 1), ((2, 5), 1), ((3, 5), 1)]
     """
     edges, labels = innermost(edges, labels)
-    return labels.iterate(
-        lambda inner: inner.join_map(edges, lambda node, label, neighbour: (neighbour, label)).concat(labels).min()
-    )
+    with labels.scope.iterative("propagate") as inner:
+        own = labels.enter(inner) if rounds is None else labels.enter_at(inner, rounds)
+        heard = Variable(inner)
+        smallest = heard.collection.concat(own).min()
+        heard.set(smallest.join_map(edges, lambda node, label, neighbour: (neighbour, label)))
+        return smallest.leave()

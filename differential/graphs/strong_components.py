@@ -9,6 +9,7 @@ section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 from __future__ import annotations
 
 from differential import Collection
+from differential.graphs.components import by_magnitude
 from differential.graphs.propagate import propagate
 
 
@@ -31,12 +32,12 @@ def strongly_connected_components(edges: Collection) -> Collection:
     """
     edges = edges.filter(lambda source, target: source != target)
     cyclic = cyclic_edges(edges)
-    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)))
+    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), by_magnitude)
 
 
 def _trim(candidates: Collection, edges: Collection) -> Collection:
     """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
-    labels = propagate(candidates, edges.map(lambda _, target: (target, target)))
+    labels = propagate(candidates, edges.map(lambda _, target: (target, target)), by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
         .join_map(labels, lambda target, source, label, other: (target, source, label == other))

@@ -25,6 +25,8 @@ from timely.progress.antichain import Antichain
 if TYPE_CHECKING:
     from differential.collection import Collection
 
+CLOSED = Antichain()
+
 
 class ByKey:
     """A pact: each update goes to the worker that its key's hash names."""
@@ -103,8 +105,9 @@ class Sealer:
         self.held = CapabilitySet(output)
         self.upper: Antichain = spine.upper
 
-    def seal(self, batcher: Batcher, frontier: Antichain) -> None:
-        """Seal everything not in advance of `frontier`."""
+    def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
+        """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at
+        `pending` times."""
         times = self.held.times
         passed = [time for time in times if not frontier.less_equal(time)]
         for position, time in enumerate(passed):
@@ -112,8 +115,8 @@ class Sealer:
             self._insert(batcher.seal(upper), self.held[time])
         if not passed:
             self._insert(batcher.seal(frontier), None)
-        elif self.held:
-            self.held.downgrade(batcher.frontier())
+        if self.held:
+            self.held.downgrade(batcher.frontier().meet(pending))
         self.upper = frontier
 
     def _insert(self, batch: Batch, capability: Capability | None) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from differential.arrangement import Arrangement
 from differential.codes import NOTHING, Codes, Encoder, Kind, interner_of
 from differential.kernels import reduce as kernels
-from differential.operators.arrange import Sealer
+from differential.kernels.times import minimal
+from differential.operators.arrange import CLOSED, Sealer
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -102,8 +103,9 @@ class Reducer:
             return
         if self._new or any(not upper.less_equal(time) for time in held.times):
             self._reduce(upper)
-        self._sealer.seal(self._batcher, upper)
-        self._hold_pending()
+        pending = self._pending[2]
+        least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
+        self._sealer.seal(self._batcher, upper, least)
         for trace in (self._source, self._said):
             trace.set_logical_compaction(upper)
             trace.set_physical_compaction(upper)
@@ -127,11 +129,6 @@ class Reducer:
         self._new.clear()
         for chunk in chunks:
             self._batcher.push(*chunk)
-
-    def _hold_pending(self) -> None:
-        held = self._sealer.held
-        if held:
-            held.downgrade(Antichain([cast(Any, tuple(time)) for time in self._pending[2].tolist()]))
 
 
 class BuiltIn:
