@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import os
 import runpy
+import shutil
 import signal
 import sys
 import time as clock
@@ -21,7 +22,7 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
-from timely.failure import install_hook
+from timely.failure import REPORT_VARIABLE, install_hook
 from timely.origin import is_ours
 
 LIFELINE_VARIABLE = "TIMELY_LIFELINE"
@@ -103,11 +104,12 @@ def _terminate(signum: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + signum)
 
 
-def watch_lifeline(descriptor: int) -> None:
-    """End this process when the other end of the pipe is closed."""
+def watch_lifeline(descriptor: int, directory: Path) -> None:
+    """End this process when the other end of the pipe is closed, and remove the launcher's directory in its place."""
 
     def watch() -> None:
         os.read(descriptor, 1)
+        shutil.rmtree(directory, ignore_errors=True)
         os.kill(os.getpid(), signal.SIGTERM)
         clock.sleep(_ORPHAN_SECONDS)
         os._exit(128 + signal.SIGTERM)
@@ -118,7 +120,7 @@ def watch_lifeline(descriptor: int) -> None:
 def main() -> int:
     """Run what the launcher asks for in `sys.argv`."""
     try:
-        watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)))
+        watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
         handle_signals()
         is_module = sys.argv[1] == "-m"
         return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module)

@@ -161,12 +161,13 @@ def test_a_process_that_does_not_heed_signals_is_killed(start: Start) -> None:
     assert run.end(6) == 143
 
 
-def test_processes_end_when_the_launcher_is_killed(start: Start) -> None:
-    run = start("run", "-n", "2", TALK, "wait", "-1")
+def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Start, tmp_path: Path) -> None:
+    run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
     run.until_told(2)
     run.send(signal.SIGKILL)
     run.process.wait(5)
     run.until_gone(5)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stubborn_process_ends_too_when_the_launcher_is_killed(start: Start) -> None:
