@@ -66,19 +66,49 @@ def _places(past: Table, key: int) -> Ints:
 
 
 @inner
-def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, Table, int, int, int]:
-    """Return ranges, groups, the number of groups, the pairs they make, and the position after them."""
+def _most_ranges(new: Table, past: Table, limit: int) -> int:
+    """Return after how many ranges a call stops."""
     most = 0
     for batch in range(len(new)):
         for layer in range(len(past)):
             most += min(new[batch, ROWS], past[layer, ROWS])
-    room = min(limit, _MOST_RANGES)
-    # The last key can make three ranges: the rest of a row's pieces, whole rows, and a row that goes past the limit.
-    ranges = np.empty((min(most, room) + 3, 4), np.int64)
+    return min(most + 1, limit, _MOST_RANGES)
+
+
+@inner
+def _cut(
+    ranges: Table, found: int, pairs: int, limit: int, row: int, row_end: int, place: int, place_end: int, piece: int
+) -> tuple[int, int, int, int]:
+    """Add the rows of one key to `ranges`, up to the limit; return (found, pairs, row, piece), where the key goes on.
+
+    It makes three ranges at most: the last piece of a row that was cut, whole rows, and a row that reaches the limit.
+    """
+    piece_rows = max(limit, _LEAST_PIECE)
+    while row < row_end and pairs < limit:
+        first = place + piece * piece_rows
+        matches = place_end - first
+        row_next = row + min(max((limit - pairs) // matches, 1), row_end - row)
+        if piece > 0 or matches > piece_rows:
+            matches, row_next = min(matches, piece_rows), row + 1
+        ranges[found, NEW], ranges[found, NEW_END] = row, row_next
+        ranges[found, PAST], ranges[found, PAST_END] = first, first + matches
+        found += 1
+        pairs += (row_next - row) * matches
+        if first + matches < place_end:
+            piece += 1
+        else:
+            row, piece = row_next, 0
+    return found, pairs, row, piece
+
+
+@inner
+def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, Table, int, int, int]:
+    """Return ranges, groups, the number of groups, the pairs they make, and the position after them."""
+    most = _most_ranges(new, past, limit)
+    ranges = np.empty((most + 2, 4), np.int64)
     groups = np.empty((len(new) * len(past), GROUP_WIDTH), np.int64)
     count = found = pairs = passed = 0
     start, piece = position >> _PIECE_BITS, position & ((1 << _PIECE_BITS) - 1)
-    piece_rows = max(limit, _LEAST_PIECE)
     for batch in range(len(new)):
         rows = new[batch, ROWS]
         if rows == 0 or start >= passed + rows * len(past):
@@ -88,36 +118,23 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
         places = _places(past, keys[0])
         for layer in range(len(past)):
             held, place = column(past, layer, KEYS), places[layer]
-            row = max(start - passed, 0)
-            while row < rows and place < len(held):
+            row, found_before = max(start - passed, 0), found
+            while row < rows and place < len(held) and pairs < limit and found < most:
                 if held[place] < keys[row]:
                     place = seek(held, place, keys[row])
-                    continue
-                if keys[row] < held[place]:
+                elif keys[row] < held[place]:
                     row = seek(keys, row, held[place])
-                    continue
-                row_end, place_end = after(keys, row), after(held, place)
-                while row < row_end and pairs < limit:
-                    first = place + piece * piece_rows
-                    matches = place_end - first
-                    row_next = row + min(max((limit - pairs) // matches, 1), row_end - row)
-                    if piece > 0 or matches > piece_rows:
-                        matches, row_next = min(matches, piece_rows), row + 1
-                    ranges[found, NEW], ranges[found, NEW_END] = row, row_next
-                    ranges[found, PAST], ranges[found, PAST_END] = first, first + matches
-                    found += 1
-                    pairs += (row_next - row) * matches
-                    if first + matches < place_end:
-                        piece += 1
-                    else:
-                        row, piece = row_next, 0
-                if pairs >= limit or found >= room:
-                    break
-                place = place_end
-            if found > (groups[count - 1, RANGES_END] if count > 0 else 0):
+                else:
+                    row_end, place_end = after(keys, row), after(held, place)
+                    found, pairs, row, piece = _cut(
+                        ranges, found, pairs, limit, row, row_end, place, place_end, piece
+                    )
+                    if row == row_end:
+                        place = place_end
+            if found > found_before:
                 groups[count, BATCH], groups[count, LAYER], groups[count, RANGES_END] = batch, layer, found
                 count += 1
-            if pairs >= limit or found >= room:
+            if pairs >= limit or found >= most:
                 return ranges, groups, count, pairs, ((passed + row) << _PIECE_BITS) + piece
             passed += rows
     return ranges, groups, count, pairs, DONE
