@@ -1,14 +1,17 @@
 """Consolidation: rows sorted by (key, value, time), equal ones summed, those that sum to zero dropped.
 
-This is what arranging costs, so the work is chosen by size. A few hundred rows are merge-sorted and folded by one
-kernel call. Many rows are packed, each into one word,
+This is what arranging costs, so one kernel does all of it, and chooses by size. A few rows are merge-sorted. Many
+rows are packed, each into one word of 64 bits, or two,
 
     (key - least key | value - least value | time index | diff - least diff),
 
-whenever that takes no more than 63 bits, and `np.sort` sorts the words (with vector instructions, several times as
-fast as any sort of rows); equal rows are then neighbours, and one pass unpacks and sums them. Diffs that do not fit
-are replaced by row numbers and fetched. When not even that fits, rows are ordered by key alone, by `np.argsort`, and
-runs of equal keys are merge-sorted. Rows that come sorted are only folded. A first pass over the columns decides.
+and the words are radix-sorted, by as many digits as the bounds of the columns require; equal rows are then
+neighbours, and one pass sums and one unpacks them. So nothing is moved but words, and always in the order of memory.
+A diff that does not fit is replaced by the number of its row and fetched. Only when two words do not hold a row (keys
+and values both of all magnitudes, and many times) is it merge sort again. Rows that come sorted are only folded.
+
+(Radix sort of 34-bit words takes 8 ns a word, `np.sort` 15 to 60, by processor; sorting row numbers and fetching the
+rows several times that.)
 
 Absent columns (see `differential.kernels.memory`) take no room in a word and are not spelled out; columns of the
 result are absent whenever they can be: no value but 0, no diff but 1, no time but one.
@@ -18,55 +21,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import NOTHING, Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, inner, kernel
 from differential.kernels.memory import at, column, times_of
-from differential.kernels.times import copy_advanced, drop_unused, intern, only_used, remapped, sorted_distinct
+from differential.kernels.times import copy_advanced, only_used, sorted_distinct
 
-SMALL = 200
-"""Up to so many rows one call of a kernel is faster than sorting words."""
+SMALL = 96
+"""Up to so many rows merge sort is faster than radix sort."""
 
 _RUN = 12
-_WORD = 63
+_WORD = 64
+_DIGIT = 10
+_SMALL_DIGIT = 7
+_SMALL_DIGIT_ROWS = 2000
 
-IS_SORTED, KEY_LOW, KEY_HIGH, VAL_LOW, VAL_HIGH, TIME_HIGH, DIFF_LOW, DIFF_HIGH = range(8)
-KEY_SHIFT, VAL_SHIFT, TIME_SHIFT, KEY_BASE, VAL_BASE, DIFF_BASE, BY_ROW = range(7)
+KEY, VAL, TIME, DIFF = range(4)
+LOW, BITS, SHIFT, IN_SECOND = range(4)
+"""A layout has a row for each of key, value, time and diff (or row number): the least, which is subtracted, the bits
+it takes, where they begin, and whether they are in the second word."""
 
-
-def consolidate(
-    keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
-) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the same updates consolidated: columns sorted by (key, value, time), and a table of times sorted,
-    distinct and in use. The times given may be in any order and repeat.
-    """
-    if len(keys) <= SMALL:
-        return consolidate_few(keys, vals, time_index, diffs, times)
-    if len(time_index):
-        times, place = intern(times)
-        time_index = remapped(time_index, place)
-    keys, vals, time_index, diffs = _consolidate_many(keys, vals, time_index, diffs)
-    time_index, times = drop_unused(time_index, times if len(keys) else times[:0])
-    return keys, vals, time_index, diffs, times
-
-
-def _consolidate_many(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    found = survey(keys, vals, time_index, diffs).tolist()
-    if found[IS_SORTED]:
-        return fold(NOTHING, keys, vals, time_index, diffs)
-    key_bits = (found[KEY_HIGH] - found[KEY_LOW]).bit_length()
-    val_bits = (found[VAL_HIGH] - found[VAL_LOW]).bit_length()
-    time_bits = found[TIME_HIGH].bit_length()
-    diff_bits = (found[DIFF_HIGH] - found[DIFF_LOW]).bit_length()
-    row_bits = (len(keys) - 1).bit_length()
-    bits = key_bits + val_bits + time_bits
-    if bits + min(diff_bits, row_bits) > _WORD:
-        return fold_by_key(np.argsort(keys), keys, vals, time_index, diffs)
-    by_row = bits + diff_bits > _WORD
-    shift = row_bits if by_row else diff_bits
-    shifts = [shift + time_bits + val_bits, shift + time_bits, shift]
-    layout = np.array([*shifts, found[KEY_LOW], found[VAL_LOW], found[DIFF_LOW], by_row], np.int64)
-    words = pack(keys, vals, time_index, diffs, layout)
-    words.sort()
-    return unpack(words, diffs, layout, len(vals) != 0, len(time_index) != 0)
+UNFIT, ONE_WORD, TWO_WORDS = range(3)
 
 
 @inner
@@ -119,9 +92,8 @@ def sort_rows(order: Ints, scratch: Ints, low: int, high: int, keys: Ints, vals:
 
 
 @inner
-def fold_rows(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns with equal neighbours summed; `order` are the sorted row numbers, absent when rows are
-    sorted.
+def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the columns with equal neighbours summed; `order`: row numbers sorted, absent when the rows are.
 
     The first pass sums and finds how long and which the resulting columns are; the second writes them.
     """
@@ -165,30 +137,239 @@ def fold_rows(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints
 
 
 @inner
-def consolidated(
+def bound(items: Ints, layout: Table, which: int) -> None:
+    """Write the least item and the bits that the others' distance from it takes."""
+    if len(items) == 0:
+        return
+    low = high = items[0]
+    for item in items:
+        low, high = min(low, item), max(high, item)
+    span = high - low
+    layout[which, LOW] = low
+    bits = 0
+    while bits < _WORD and span != 0:
+        # A distance of 2**63 or more is a negative number, which never becomes 0 by shifting.
+        span >>= 1
+        bits += 1
+    layout[which, BITS] = bits
+
+
+@inner
+def stack(layout: Table, which: int, word: int, shift: int) -> int:
+    """Place a field at `shift` of a word; return where the next one begins."""
+    layout[which, SHIFT], layout[which, IN_SECOND] = shift, word
+    return int(shift + layout[which, BITS])
+
+
+@inner
+def arrange_fields(layout: Table) -> int:
+    """Place the fields in one word, or in two, and return which: UNFIT when they do not fit."""
+    key, val = layout[KEY, BITS], layout[VAL, BITS]
+    tail = layout[TIME, BITS] + layout[DIFF, BITS]
+    if key + val + tail <= _WORD:
+        stack(layout, KEY, 0, stack(layout, VAL, 0, stack(layout, TIME, 0, stack(layout, DIFF, 0, 0))))
+        return ONE_WORD
+    if val + tail <= _WORD:
+        stack(layout, VAL, 1, stack(layout, TIME, 1, stack(layout, DIFF, 1, 0)))
+        stack(layout, KEY, 0, 0)
+        return TWO_WORDS
+    if key + tail <= _WORD:
+        stack(layout, KEY, 0, stack(layout, TIME, 0, stack(layout, DIFF, 0, 0)))
+        stack(layout, VAL, 1, 0)
+        return TWO_WORDS
+    return UNFIT
+
+
+@inner
+def insert_field(words: Ints, items: Ints, layout: Table, which: int) -> None:
+    """Add a column's field to every word."""
+    low, shift = layout[which, LOW], layout[which, SHIFT]
+    if layout[which, BITS] != 0:
+        for row in range(len(items)):
+            words[row] |= (items[row] - low) << shift
+
+
+@inner
+def mask_of(bits: int) -> int:
+    """Return that many ones."""
+    return int((1 << bits) - 1) if bits < _WORD else -1
+
+
+@inner
+def radix_sort(words: Ints, others: Ints, low: int, high: int) -> tuple[Ints, Ints]:
+    """Return the words, and with them the others unless absent, sorted stably by their bits from `low` to `high`.
+
+    The arrays given are used as scratch.
+    """
+    bits, most = high - low, _SMALL_DIGIT if len(words) < _SMALL_DIGIT_ROWS else _DIGIT
+    if bits == 0:
+        return words, others
+    digits = (bits + most - 1) // most
+    width = (bits + digits - 1) // digits
+    spare, other_spare = np.empty_like(words), np.empty_like(others)
+    ends = np.empty((1 << width) + 1, np.int64)
+    for digit in range(digits):
+        shift = low + digit * width
+        mask = mask_of(min(width, high - shift))
+        ends[:] = 0
+        for word in words:
+            ends[((word >> shift) & mask) + 1] += 1
+        for value in range(mask):
+            ends[value + 1] += ends[value]
+        if len(others) != 0:
+            for row in range(len(words)):
+                value = (words[row] >> shift) & mask
+                spare[ends[value]], other_spare[ends[value]] = words[row], others[row]
+                ends[value] += 1
+        else:
+            for word in words:
+                value = (word >> shift) & mask
+                spare[ends[value]] = word
+                ends[value] += 1
+        words, spare = spare, words
+        others, other_spare = other_spare, others
+    return words, others
+
+
+@inner
+def sort_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints]:
+    """Return the words sorted by time, value and key, the last counting most."""
+    for which in (TIME, VAL, KEY):
+        low = layout[which, SHIFT]
+        high = low + layout[which, BITS]
+        if len(second) == 0:
+            if which == KEY:
+                first, second = radix_sort(first, second, layout[TIME, SHIFT], high)
+        elif layout[which, IN_SECOND] != 0:
+            second, first = radix_sort(second, first, low, high)
+        else:
+            first, second = radix_sort(first, second, low, high)
+    return first, second
+
+
+@inner
+def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: int) -> Ints:
+    """Return a column of the first `rows` words; absent when it is nothing but 0."""
+    bits, low, shift = layout[which, BITS], layout[which, LOW], layout[which, SHIFT]
+    if bits == 0 and low == 0:
+        return np.empty(0, np.int64)
+    words = second if layout[which, IN_SECOND] != 0 else first
+    mask, any_bit = mask_of(bits), 0
+    items = np.full(rows, low)
+    if bits == 0:
+        return items
+    for row in range(rows):
+        items[row] = ((words[row] >> shift) & mask) + low
+        any_bit |= items[row]
+    return items if any_bit != 0 else items[:0].copy()
+
+
+@inner
+def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
+    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1.
+
+    Diffs, or row numbers, are the lowest bits of their word.
+    """
+    low, tail_mask = layout[DIFF, LOW], mask_of(layout[DIFF, BITS])
+    is_tail_first = len(second) == 0 or layout[DIFF, IN_SECOND] == 0
+    first_mask = ~tail_mask if is_tail_first else -1
+    second_mask = -1 if is_tail_first else ~tail_mask
+    rows, kept, are_ones, row = len(first), 0, True, 0
+    sums = np.empty(rows, np.int64)
+    while row < rows:
+        head, head_second, total = first[row], at(second, row, 0), 0
+        while (
+            row < rows
+            and ((first[row] ^ head) & first_mask) == 0
+            and ((at(second, row, 0) ^ head_second) & second_mask) == 0
+        ):
+            field = (first[row] if is_tail_first else second[row]) & tail_mask
+            total += diffs[field] if is_by_row else field + low
+            row += 1
+        if total != 0:
+            sums[kept], first[kept] = total, head
+            if len(second) != 0:
+                second[kept] = head_second
+            are_ones &= total == 1
+            kept += 1
+    return kept, sums[:0].copy() if are_ones else sums[:kept].copy()
+
+
+@inner
+def consolidate_words(
+    keys: Ints, vals: Ints, index: Ints, diffs: Ints, layout: Table, is_by_row: bool, words: int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the columns consolidated, by sorting words laid out as `layout` says."""
+    rows = len(keys)
+    first, second = np.zeros(rows, np.int64), np.zeros(rows if words == TWO_WORDS else 0, np.int64)
+    insert_field(first, keys, layout, KEY)
+    insert_field(second if layout[VAL, IN_SECOND] != 0 else first, vals, layout, VAL)
+    insert_field(second if layout[TIME, IN_SECOND] != 0 else first, index, layout, TIME)
+    tails = second if layout[DIFF, IN_SECOND] != 0 else first
+    if is_by_row:
+        for row in range(rows):
+            tails[row] |= row
+    else:
+        insert_field(tails, diffs, layout, DIFF)
+    first, second = sort_words(first, second, layout)
+    kept, sums = fold_words(first, second, diffs, layout, is_by_row)
+    new_keys = extract_field(first, second, kept, layout, KEY)
+    if len(new_keys) == 0:
+        new_keys = np.zeros(kept, np.int64)
+    new_index = extract_field(first, second, kept, layout, TIME)
+    if len(index) != 0 and len(new_index) == 0:
+        new_index = np.zeros(kept, np.int64)
+    return new_keys, extract_field(first, second, kept, layout, VAL), new_index, sums
+
+
+@inner
+def consolidate_columns(keys: Ints, vals: Ints, index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the columns consolidated, by whichever way is best for so many rows."""
+    rows = len(keys)
+    row = 1
+    while row < rows and is_ordered(keys, vals, index, row - 1, row):
+        row += 1
+    if row >= rows:
+        return fold(keys[:0], keys, vals, index, diffs)
+    if rows > SMALL:
+        layout = np.zeros((4, 4), np.int64)
+        layout[DIFF, LOW] = 1
+        bound(keys, layout, KEY)
+        bound(vals, layout, VAL)
+        bound(index, layout, TIME)
+        bound(diffs, layout, DIFF)
+        words, is_by_row = arrange_fields(layout), False
+        if words != ONE_WORD and layout[DIFF, BITS] != 0:
+            by_row = layout.copy()
+            by_row[DIFF, BITS] = 0
+            while rows >> by_row[DIFF, BITS] != 0:
+                by_row[DIFF, BITS] += 1
+            words_by_row = arrange_fields(by_row)
+            if words == UNFIT or words_by_row == ONE_WORD:
+                words, is_by_row, layout = words_by_row, True, by_row
+        if words != UNFIT:
+            return consolidate_words(keys, vals, index, diffs, layout, is_by_row, words)
+    order, scratch = np.arange(rows), np.empty(rows, np.int64)
+    sort_rows(order, scratch, 0, rows, keys, vals, index)
+    return fold(order, keys, vals, index, diffs)
+
+
+@kernel
+def consolidate(
     keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the columns and the times of few rows, consolidated."""
-    rows = len(keys)
+    """Return the same updates consolidated: columns sorted by (key, value, time), and a table of times sorted,
+    distinct and in use. The times given may be in any order and repeat.
+    """
     index, table = time_index, times
     if len(time_index) != 0:
         table, place = sorted_distinct(times)
         index = np.empty_like(time_index)
-        for row in range(rows):
+        for row in range(len(time_index)):
             index[row] = place[time_index[row]]
-    order, scratch = np.arange(rows), np.empty(rows, np.int64)
-    sort_rows(order, scratch, 0, rows, keys, vals, index)
-    new_keys, new_vals, new_index, new_diffs = fold_rows(order, keys, vals, index, diffs)
+    new_keys, new_vals, new_index, new_diffs = consolidate_columns(keys, vals, index, diffs)
     new_index, table = only_used(new_index, table if len(new_keys) != 0 else table[:0])
     return new_keys, new_vals, new_index, new_diffs, table
-
-
-@kernel
-def consolidate_few(
-    keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
-) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the columns and the times of few rows, consolidated."""
-    return consolidated(keys, vals, time_index, diffs, times)
 
 
 @kernel
@@ -213,110 +394,4 @@ def merge_few(batches: Table, since: Table) -> tuple[Ints, Ints, Ints, Ints, Tab
             diffs[rows] = at(own_diffs, row, 1)
             rows += 1
         distinct += batches[batch, 6]
-    return consolidated(keys, vals, index, diffs, times)
-
-
-@kernel
-def survey(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> Ints:
-    """Return whether the rows are sorted, and the bounds of every column, in the order of IS_SORTED, KEY_LOW, ..."""
-    found = np.zeros(8, np.int64)
-    found[1], found[2] = keys.min(), keys.max()
-    if len(vals) != 0:
-        found[3], found[4] = vals.min(), vals.max()
-    if len(time_index) != 0:
-        found[5] = time_index.max()
-    found[6] = found[7] = 1
-    if len(diffs) != 0:
-        found[6], found[7] = diffs.min(), diffs.max()
-    found[0] = 1
-    for row in range(1, len(keys)):
-        if not is_ordered(keys, vals, time_index, row - 1, row):
-            found[0] = 0
-            break
-    return found
-
-
-@kernel
-def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns with equal neighbours summed; `order`: row numbers sorted, absent when the rows are."""
-    return fold_rows(order, keys, vals, time_index, diffs)
-
-
-@kernel
-def fold_by_key(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns consolidated; `order` are row numbers in the order of their keys."""
-    scratch = np.empty(len(order), np.int64)
-    first = 0
-    while first < len(order):
-        after = first + 1
-        while after < len(order) and keys[order[after]] == keys[order[first]]:
-            after += 1
-        if after > first + 1:
-            sort_rows(order, scratch, first, after, keys, vals, time_index)
-        first = after
-    return fold_rows(order, keys, vals, time_index, diffs)
-
-
-@kernel
-def pack(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, layout: Ints) -> Ints:
-    """Return a word for every row, laid out as the module says."""
-    key_shift, val_shift, time_shift = layout[0], layout[1], layout[2]
-    key_base, val_base, diff_base, by_row = layout[3], layout[4], layout[5], layout[6]
-    words = np.empty(len(keys), np.int64)
-    for row in range(len(keys)):
-        words[row] = (keys[row] - key_base) << key_shift
-    if len(vals) != 0:
-        for row in range(len(keys)):
-            words[row] |= (vals[row] - val_base) << val_shift
-    if len(time_index) != 0:
-        for row in range(len(keys)):
-            words[row] |= time_index[row] << time_shift
-    if by_row != 0:
-        for row in range(len(keys)):
-            words[row] |= row
-    elif len(diffs) != 0:
-        for row in range(len(keys)):
-            words[row] |= diffs[row] - diff_base
-    return words
-
-
-@kernel
-def unpack(words: Ints, diffs: Ints, layout: Ints, has_vals: int, has_times: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns that sorted words stand for, equal rows summed.
-
-    The words are overwritten: the first pass leaves the distinct rows in front, and their sums.
-    """
-    key_shift, val_shift, time_shift = layout[0], layout[1], layout[2]
-    key_base, val_base, diff_base, by_row = layout[3], layout[4], layout[5], layout[6]
-    low_mask = (np.int64(1) << time_shift) - 1
-    rows, kept, are_ones = len(words), 0, True
-    sums = np.empty(rows, np.int64)
-    row = 0
-    while row < rows:
-        prefix, total = words[row] >> time_shift, 0
-        while row < rows and words[row] >> time_shift == prefix:
-            low = words[row] & low_mask
-            total += diffs[low] if by_row != 0 else low + diff_base
-            row += 1
-        if total != 0:
-            words[kept], sums[kept] = prefix, total
-            are_ones &= total == 1
-            kept += 1
-    key_shift, val_shift = key_shift - time_shift, val_shift - time_shift
-    val_mask, time_mask = (np.int64(1) << (key_shift - val_shift)) - 1, (np.int64(1) << val_shift) - 1
-    keys = np.empty(kept, np.int64)
-    vals = np.empty(kept if has_vals != 0 and (val_mask != 0 or val_base != 0) else 0, np.int64)
-    time_index = np.empty(kept if has_times != 0 else 0, np.int64)
-    for row in range(kept):
-        keys[row] = (words[row] >> key_shift) + key_base
-    if len(vals) != 0:
-        any_value = np.int64(0)
-        for row in range(kept):
-            vals[row] = ((words[row] >> val_shift) & val_mask) + val_base
-            any_value |= vals[row]
-        if any_value == 0:
-            vals = np.empty(0, np.int64)
-    if has_times != 0:
-        for row in range(kept):
-            time_index[row] = words[row] & time_mask
-    return keys, vals, time_index, np.empty(0, np.int64) if are_ones else sums[:kept].copy()
+    return consolidate(keys, vals, index, diffs, times)

@@ -185,12 +185,3 @@ def minimal(times: Table) -> Table:
             found[count] = times[row]
             count += 1
     return found[:count].copy()
-
-
-@kernel
-def remapped(time_index: Ints, place: Ints) -> Ints:
-    """Return `place` at every item of `time_index`."""
-    index = np.empty_like(time_index)
-    for row in range(len(time_index)):
-        index[row] = place[time_index[row]]
-    return index
