@@ -1,0 +1,201 @@
+"""How kernels are compiled: late, for one signature, once, and anew when something they call changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from differential.kernels import compile as compiling
+from differential.kernels.compile import Ints, Kernel, Table, inner, kernel
+from differential.kernels.memory import at, column, times_of
+
+ROOT = Path(compiling.__file__).parents[2]
+
+
+@kernel
+def total(items: Ints, factor: int) -> int:
+    """Add up."""
+    result = 0
+    for item in items:
+        result += at(items, 0, 0) * 0 + item * factor
+    return result
+
+
+@kernel
+def total_twice(items: Ints) -> int:
+    return 2 * total(items, 1)
+
+
+def _run(directory: Path, text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    script = directory / "script.py"
+    script.write_text(textwrap.dedent(text))
+    variables = {"PYTHONPATH": f"{ROOT}:{directory}", "PATH": "/usr/bin:/bin", "HOME": str(directory), **environment}
+    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=55, env=variables)
+
+
+def test_a_kernel_keeps_its_name_and_documentation() -> None:
+    assert isinstance(total, Kernel)
+    assert total.__name__ == "total"
+    assert total.__doc__ == "Add up."
+
+
+def test_a_kernel_can_call_a_kernel_and_an_inner_function() -> None:
+    assert total(np.arange(5), 3) == 30
+    assert total_twice(np.arange(5)) == 20
+
+
+@pytest.mark.parametrize("items", [np.arange(10)[::2], np.arange(3).astype(np.int32), np.ones(3)])
+def test_other_kinds_of_arrays_are_refused(items: Ints) -> None:
+    with pytest.raises(TypeError, match="No matching definition"):
+        total(items, 1)
+
+
+def test_a_read_only_array_is_refused() -> None:
+    items = np.arange(3)
+    items.flags.writeable = False
+    with pytest.raises(TypeError, match="readonly"):
+        total(items, 1)
+
+
+def test_inner_functions_are_not_for_python() -> None:
+    for function, args in ((at, (np.arange(3), 0, 0)), (column, (np.zeros((1, 8), np.int64), 0, 1))):
+        with pytest.raises(TypeError, match="cannot be called from Python"):
+            function(*args)  # type: ignore[operator]
+
+
+def test_an_annotation_that_is_no_kernel_type_is_named() -> None:
+    @kernel
+    def wrong(items: list[int]) -> int:
+        return len(items)
+
+    compiling._KERNELS.remove(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"wrong: the annotation of 'items'"):
+        wrong([1])
+
+
+def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
+    done = _run(tmp_path, "import sys, differential.kernels.consolidate; print('numba' in sys.modules)")
+    assert done.stdout.split() == ["False"], done.stderr
+
+
+def test_the_digest_covers_inner_functions_and_constants() -> None:
+    def make(factor: int) -> compiling.FunctionType:
+        namespace = {"inner": inner, "FACTOR": factor}
+        exec("def scaled(x): return x * FACTOR", namespace)
+        namespace["scaled"] = inner(namespace["scaled"])  # type: ignore[arg-type]
+        exec("def outer(x): return scaled(x)", namespace)
+        return namespace["outer"]  # type: ignore[return-value]
+
+    assert compiling._digest(make(2)) == compiling._digest(make(2))
+    assert compiling._digest(make(2)) != compiling._digest(make(3))
+
+
+CALLER = """
+    from __future__ import annotations
+    import numpy as np
+    from caller import scaled
+    print(scaled(np.arange(4)))
+"""
+
+
+def test_a_cached_kernel_is_renewed_when_what_it_calls_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "caller.py").write_text(
+        textwrap.dedent("""
+        from __future__ import annotations
+        from differential.kernels.compile import Ints, kernel
+        from callee import factor
+
+        @kernel
+        def scaled(items: Ints) -> int:
+            return items.sum() * factor()
+    """)
+    )
+    for value in (3, 5):
+        text = f"from differential.kernels.compile import inner\n\n@inner\ndef factor() -> int:\n    return {value}\n"
+        (tmp_path / "callee.py").write_text(text)
+        done = _run(tmp_path, CALLER, PYTHONDONTWRITEBYTECODE="1")
+        assert done.stdout.split() == [str(6 * value)], done.stderr
+    assert len(list((tmp_path / "__pycache__").glob("caller.scaled*.nbi"))) == 2
+
+
+def test_a_kernel_that_cannot_be_cached_is_compiled_all_the_same(tmp_path: Path) -> None:
+    done = _run(
+        tmp_path,
+        """
+        import numpy as np
+        from differential.kernels.compile import kernel
+        namespace = {}
+        exec("def double(items): return 2 * items", namespace)
+        double = namespace["double"]
+        double.__annotations__["items"] = "Ints"
+        print(kernel(double)(np.arange(3)))
+    """,
+    )
+    assert done.stdout == "[0 2 4]\n", done.stderr
+
+
+def test_slow_work_says_what_it_is_and_quick_work_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compiling, "_PATIENCE", 0.02)
+    with compiling._notice("working"):
+        compiling.time.sleep(0.2)
+    with compiling._notice("quick"):
+        pass
+    assert capsys.readouterr().err == "working\n"
+
+
+def test_one_process_compiles_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(compiling, "_PATIENCE", 0.05)
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(f"""
+            import fcntl, time
+            file = open({str(tmp_path / "compiling.lock")!r}, "a")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            print("held", flush=True)
+            time.sleep(1)
+        """),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with compiling._one_process_at_a_time(tmp_path, "module", "name"):
+            assert holder.poll() is not None or holder.wait(5) == 0
+        assert "waiting for another process" in capsys.readouterr().err
+
+
+def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path) -> None:
+    (tmp_path / "caller.scaled_1-3.py311.nbi").touch()
+    with compiling._one_process_at_a_time(tmp_path, "some.caller", "scaled_1"):
+        assert not (tmp_path / "compiling.lock").exists()
+
+
+def test_all_kernels_are_compiled_with_a_line_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_KERNELS", [total, total_twice])
+    lines: list[str] = []
+    compiling.compile_all(lines.append)
+    assert [line.split()[:2] for line in lines] == [["1/2", f"{__name__}.total:"], ["2/2", f"{__name__}.total_twice:"]]
+
+
+def test_columns_are_viewed_by_address() -> None:
+    @kernel
+    def first_time(table: Table) -> int:
+        return times_of(table, 0)[0, 1] + len(column(table, 0, 2)) + column(table, 0, 1)[1]
+
+    keys, times = np.array([10, 20]), np.array([[1, 2]])
+    compiling._KERNELS.remove(first_time)  # type: ignore[arg-type]
+    table = np.array([[2, keys.ctypes.data, 0, 0, 0, times.ctypes.data, 1, 2]])
+    assert first_time(table) == 22
