@@ -89,5 +89,3 @@ def _entered(batch: Batch, more: int) -> Batch:
     for _ in range(more):
         batch = batch.enter()
     return batch
-
-

@@ -41,7 +41,15 @@ class Kind(Enum):
     BYTES = "bytes"
 
 
-_KIND_OF = {"i": Kind.INT, "u": Kind.INT, "b": Kind.BOOL, "f": Kind.FLOAT, "T": Kind.TEXT, "U": Kind.TEXT, "S": Kind.BYTES}
+_KIND_OF = {
+    "i": Kind.INT,
+    "u": Kind.INT,
+    "b": Kind.BOOL,
+    "f": Kind.FLOAT,
+    "T": Kind.TEXT,
+    "U": Kind.TEXT,
+    "S": Kind.BYTES,
+}
 _ORDERED = {Kind.INT, Kind.BOOL, Kind.FLOAT}
 
 PACKED_LOW = 1 << 31

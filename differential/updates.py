@@ -35,7 +35,9 @@ class Updates:
     kind: ClassVar[str] = "updates"
     __slots__ = ("columns", "diffs", "time_index", "times")
 
-    def __init__(self, columns: tuple[Array, ...], times: Ints, time_index: Ints = NOTHING, diffs: Ints = NOTHING) -> None:
+    def __init__(
+        self, columns: tuple[Array, ...], times: Ints, time_index: Ints = NOTHING, diffs: Ints = NOTHING
+    ) -> None:
         self.columns = columns
         self.times = times
         self.time_index = time_index

@@ -95,9 +95,10 @@ class Worker:
         """
         alone = self.peers == 1
         while condition():
-            if not self._step():
-                if alone and not self._requests:
-                    self._stalled(condition)
+            # A step that runs no operator may still have moved a frontier.
+            if not self._step() and condition():
+                if alone and self.is_stalled:
+                    raise self._stalled()
                 self.allocator.park(None)
 
     def activator(self, operator: Operator) -> Callable[[], None]:
@@ -212,13 +213,11 @@ class Worker:
                 return f"{where}; first difference: {here!r} here, {there!r} there. Every worker must build the same"
         return f"{where}. Every worker must build the same dataflows in the same order"
 
-    def _stalled(self, condition: Callable[[], bool]) -> None:
-        # Something may have come in from another thread between the last step and now.
-        if condition() and self.is_stalled:
-            raise StalledError(
-                "nothing is left to do, but the condition of step_while still holds "
-                f"(was an input not advanced or closed?)\n{self.explain()}"
-            )
+    def _stalled(self) -> StalledError:
+        return StalledError(
+            "nothing is left to do, but the condition of step_while still holds "
+            f"(was an input not advanced or closed?)\n{self.explain()}"
+        )
 
     @property
     def is_stalled(self) -> bool:

@@ -16,7 +16,7 @@ def bfs(edges: Collection, roots: Collection) -> Collection:
     """
     start = roots.map(lambda root: (root, 0))
     return start.iterate(
-        lambda inner: inner.join_map(edges, lambda node, distance, neighbour: (neighbour, distance + 1))
-        .concat(start)
-        .min()
+        lambda inner: (
+            inner.join_map(edges, lambda node, distance, neighbour: (neighbour, distance + 1)).concat(start).min()
+        )
     )

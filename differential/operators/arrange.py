@@ -15,7 +15,6 @@ from differential.updates import Updates
 from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
-from timely.dataflow.operator import Logic
 from timely.dataflow.pact import scatter
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns

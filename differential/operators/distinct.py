@@ -26,9 +26,7 @@ def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).distinct())
     [((1,), 1), ((2,), 1)]
     """
-    return _same_values(
-        collection, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name
-    )
+    return _same_values(collection, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name)
 
 
 def threshold(collection: Collection, function: Callable[[Codes], Codes], *, name: str = "threshold") -> Collection:

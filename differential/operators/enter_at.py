@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
 
 
-def enter_at(
-    collection: Collection, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at"
-) -> Collection:
+def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> Collection:
     """Return the collection in the loop of `scope`, each record from the round on that `rounds` says.
 
     `rounds` receives whole columns and returns a column of integers not below 0. Records that matter most can be let in

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from differential.codes import NOTHING, Codes, Encoder
 import differential.kernels.reduce_rounds as rounds
+from differential.codes import NOTHING, Codes, Encoder
 from differential.operators.reduce import Chunk, Pending, negative_count, reduce_arrangement
 from timely.container import as_columns
 from timely.errors import DataError

@@ -10,7 +10,6 @@ import numpy as np
 from differential.collection import Collection
 from differential.updates import NOTHING, Updates
 from timely.container import as_columns
-from timely.dataflow.operators.input import Input
 from timely.errors import DataError
 from timely.order import Time
 

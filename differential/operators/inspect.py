@@ -32,7 +32,9 @@ def inspect(
     return linear(collection, transform, name=name)
 
 
-def inspect_batch(collection: Collection, look: Callable[[Updates], object], *, name: str = "inspect_batch") -> Collection:
+def inspect_batch(
+    collection: Collection, look: Callable[[Updates], object], *, name: str = "inspect_batch"
+) -> Collection:
     """Return the collection unchanged, after `look(updates)` was called for each batch of its updates."""
 
     def transform(updates: Updates) -> Updates:

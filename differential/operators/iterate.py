@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-
 from differential.updates import Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline
@@ -52,6 +51,10 @@ class Variable:
                 f"a variable whose records have {self.collection.keys} key column(s) cannot become a collection "
                 f"with {result.keys}: give map() the right `keys`"
             )
+        dataflow = self.collection.scope.dataflow
+        if dataflow.flows_in_line(self.collection.stream.location, result.stream.location):
+            # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for ever.
+            result = result.consolidate()
         step = self._step
 
         def delay(batch: Batch) -> Updates:
@@ -64,9 +67,7 @@ class Variable:
         inline(changes.stream, delay, name="variable").connect_loop(self._handle)
 
 
-def iterate(
-    collection: Collection, body: Callable[[Collection], Collection], *, name: str = "iterate"
-) -> Collection:
+def iterate(collection: Collection, body: Callable[[Collection], Collection], *, name: str = "iterate") -> Collection:
     """Return the fixed point of `body`, starting from `collection`.
 
     `body` receives the current value and returns the next; collections from outside may be used in it as they are.
@@ -82,5 +83,3 @@ def iterate(
         result = body(variable.collection)
         variable.set(result)
         return result.leave(collection.scope)
-
-

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-
 from differential.arrangement import Arrangement
 from differential.kernels.join import join as join_kernel
 from differential.trace.batch import Batch, table_of
@@ -23,8 +22,14 @@ if TYPE_CHECKING:
     from differential.collection import Collection
     from timely.dataflow.stream import Stream
 
+
 def join_map(
-    left: Collection, right: Collection | Arrangement, function: Callable[..., Any], *, keys: int = 1, name: str = "join_map"
+    left: Collection,
+    right: Collection | Arrangement,
+    function: Callable[..., Any],
+    *,
+    keys: int = 1,
+    name: str = "join_map",
 ) -> Collection:
     """Return `function(*key, *left value, *right value)` for all pairs of records with equal keys.
 

@@ -10,7 +10,7 @@ with all the groups that have an interesting time in it, and a round is rarely m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -24,13 +24,10 @@ from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
 from timely.errors import DataError
 from timely.progress.antichain import Antichain
-
 
 Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
 """Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
@@ -160,5 +157,3 @@ def negative_count(key: Encoder, fault: Codes) -> DataError:
         f"the record with key {fields if len(fields) != 1 else fields[0]!r} occurs a negative number of times at time "
         f"{tuple(fault[1:].tolist())}: something was removed that was not there"
     )
-
-

@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import timely.dataflow.stream as streams
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import InputPort, OutputPort, Push
-import timely.dataflow.stream as streams
 from timely.errors import BuildError
 from timely.origin import user_origin
 from timely.progress.summary import PathSummary

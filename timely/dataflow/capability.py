@@ -100,9 +100,7 @@ class Capability:
         if len(time) != len(self.time):
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
-            raise CapabilityError(
-                f"a capability for {self.time} cannot go back to {time}: times may only move forward"
-            )
+            raise CapabilityError(f"a capability for {self.time} cannot go back to {time}: times may only move forward")
 
 
 class CapabilitySet:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.operator import Operator
-from timely.dataflow.ports import InputPort, OutputPort, Tee
+from timely.dataflow.ports import InputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.cycles import positions
@@ -113,7 +113,10 @@ class Dataflow:
         self._names = [self._places[place].name for place in kept]
         self.tracker = Tracker(
             [self._places[place].scope.width for place in kept],
-            [Edge(number[source], number[target], summary) for source, target, summary in contract(self._edges, number.keys())],
+            [
+                Edge(number[source], number[target], summary)
+                for source, target, summary in contract(self._edges, number.keys())
+            ],
             self.describe,
         )
         self.protocol = Protocol(self.tracker, self.worker.config.progress, self.peers)
@@ -147,24 +150,27 @@ class Dataflow:
 
     def _keep_loops_finite(self) -> None:
         """Queue at a feedback that would otherwise be a call of itself: a loop of in-line operators only."""
-        scheduled = {
-            port.location
-            for operator in self.operators
-            if operator.inline is None
-            for port in operator.ports
-        }
+        for operator in self.operators:
+            if operator.inline is not None and self.flows_in_line(
+                operator.inputs[0].location, operator.inputs[0].location
+            ):
+                operator.inline = None
+
+    def flows_in_line(self, source: int, target: int) -> bool:
+        """Return whether what is at one place gets to another without passing a scheduled operator."""
+        scheduled = {port.location for operator in self.operators if operator.inline is None for port in operator.ports}
         onward: dict[int, list[int]] = {}
         for edge in self._edges:
             if edge.source not in scheduled and edge.target not in scheduled:
                 onward.setdefault(edge.source, []).append(edge.target)
-        for operator in self.operators:
-            if operator.inline is None:
-                continue
-            start = operator.inputs[0].location
-            if _reaches(onward, start, start):
-                operator.inline = None
-                for port in operator.ports:
-                    onward.pop(port.location, None)
+        reached: set[int] = set()
+        waiting = list(onward.get(source, ()))
+        while waiting:
+            place = waiting.pop()
+            if place not in reached:
+                reached.add(place)
+                waiting.extend(onward.get(place, ()))
+        return target in reached
 
     def _merge_ports(self) -> list[int]:
         """Return the places to track; count inputs that need no place of their own at their output's."""
@@ -281,16 +287,3 @@ class Dataflow:
 
 
 _NO_PATH = PathSummary(0, (), ())
-
-
-def _reaches(onward: dict[int, list[int]], start: int, goal: int) -> bool:
-    seen: set[int] = set()
-    stack = list(onward.get(start, ()))
-    while stack:
-        place = stack.pop()
-        if place == goal:
-            return True
-        if place not in seen:
-            seen.add(place)
-            stack.extend(onward.get(place, ()))
-    return False

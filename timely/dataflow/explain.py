@@ -43,7 +43,9 @@ def _describe(dataflow: Dataflow, location: int, time: Time, count: int) -> list
                     count -= queued - 1
     elsewhere = count - len(lines)
     if elsewhere > 0:
-        lines.append(f"{elsewhere} capability(ies) or message(s) at {time} on other workers, {dataflow.describe(location)}")
+        lines.append(
+            f"{elsewhere} capability(ies) or message(s) at {time} on other workers, {dataflow.describe(location)}"
+        )
     return lines
 
 

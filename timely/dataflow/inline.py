@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import timely.dataflow.stream as streams
 from timely.container import Batch
 from timely.dataflow.operator import operator_error
 from timely.dataflow.ports import Push, Tee
-import timely.dataflow.stream as streams
 from timely.errors import BuildError
 from timely.order import Time
 from timely.origin import user_origin
@@ -76,9 +76,7 @@ def inline_timed(
     return target
 
 
-def derived(
-    stream: Stream, *, name: str, scope: Scope | None = None, summary: PathSummary | None = None
-) -> Stream:
+def derived(stream: Stream, *, name: str, scope: Scope | None = None, summary: PathSummary | None = None) -> Stream:
     """Return a stream with a location and a tee of its own, which can result from `stream`."""
     source = stream.scope
     dataflow = source.dataflow

@@ -24,7 +24,19 @@ class Operator:
     to its only input calls that function instead.
     """
 
-    __slots__ = ("active", "dataflow", "index", "inline", "inputs", "logic", "name", "origin", "outputs", "rank", "scope")
+    __slots__ = (
+        "active",
+        "dataflow",
+        "index",
+        "inline",
+        "inputs",
+        "logic",
+        "name",
+        "origin",
+        "outputs",
+        "rank",
+        "scope",
+    )
 
     def __init__(self, scope: Scope, name: str, index: int, origin: Origin) -> None:
         self.scope = scope
@@ -65,9 +77,7 @@ class Operator:
         return operator_error(self.dataflow, self.name, self.origin, error, time)
 
 
-def operator_error(
-    dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None
-) -> OperatorError:
+def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None) -> OperatorError:
     """Return an error naming the operator, the time, the worker and the user's line."""
     if isinstance(error, OperatorError):
         return error

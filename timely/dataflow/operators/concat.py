@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def concat(stream: Stream, *others: Stream, name: str = "concat") -> Stream:
     """Return the stream of everything on `stream` and on `others`.
 
-    >>> example(lambda scope: scope.to_stream(range(2)).concat(scope.to_stream(range(5, 7))))
+    >>> sorted(example(lambda scope: scope.to_stream(range(2)).concat(scope.to_stream(range(5, 7)))))
     [0, 1, 5, 6]
     """
     return merged((stream, *others), name=name)

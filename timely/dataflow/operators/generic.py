@@ -25,8 +25,12 @@ UnaryLogic = Callable[[InputPort, OutputPort], None]
 BinaryLogic = Callable[[InputPort, InputPort, OutputPort], None]
 
 
-def source(scope: Scope, constructor: Callable[[Capability, Callable[[], None]], Callable[[OutputPort], None]],
-           *, name: str = "source") -> Stream:
+def source(
+    scope: Scope,
+    constructor: Callable[[Capability, Callable[[], None]], Callable[[OutputPort], None]],
+    *,
+    name: str = "source",
+) -> Stream:
     """Return the stream of what an operator without inputs sends.
 
     `constructor(capability, activate)` returns the logic; the logic runs once, and again after each call of `activate`.
