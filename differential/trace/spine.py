@@ -36,6 +36,7 @@ FEW = 512
 
 TINY = 64
 TINY_LAYERS = 4
+_LEAST_PAUSE = 1024
 
 
 class Claim:
@@ -74,7 +75,8 @@ class Spine:
         self._claims: set[Claim] = set()
         self._is_abandoned = False
         self._batches: tuple[Batch, ...] | None = ()
-        self._spent = 0
+        self._is_merging = False
+        self._until_compaction = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
 
@@ -95,22 +97,24 @@ class Spine:
     def exert(self, fuel: int) -> bool:
         """Spend `fuel` rows of work on each merge under way; return whether there is more to do."""
         layers = self._layers
-        merging = False
-        for place, layer in enumerate(layers):
-            if isinstance(layer, Merge):
-                done = layer.work(fuel)
-                if done is None:
-                    merging = True
-                else:
-                    layers[place] = done
-                    self._batches = None
+        if self._is_merging:
+            self._is_merging = False
+            for place, layer in enumerate(layers):
+                if isinstance(layer, Merge):
+                    done = layer.work(fuel)
+                    if done is None:
+                        self._is_merging = True
+                    else:
+                        layers[place] = done
+                        self._batches = None
         if len(layers) > 1:
-            merging |= self._merge_neighbours()
-        self._spent += fuel
-        if self._spent > sum(map(len, layers)):
-            self._spent = 0
-            merging |= self._compact_layers()
-        return merging
+            self._merge_tiny()
+            self._merge_neighbours()
+        self._until_compaction -= fuel
+        if self._until_compaction < 0:
+            self._compact_layers()
+            self._until_compaction = max(_LEAST_PAUSE, sum(map(len, layers)))
+        return self._is_merging
 
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, oldest first; the same tuple until something changes."""
@@ -164,43 +168,45 @@ class Spine:
             lower = batch.upper
         assert self._is_abandoned or lower == self.upper, f"the batches end at {lower}, not at {self.upper}"
 
-    def _merge_neighbours(self) -> bool:
-        """Merge layers whose sizes are too close, beginning with the newest; return whether one is left under way."""
-        layers, physical = self._layers, self.physical
-        self._merge_tiny(physical)
-        merging = False
-        place = len(layers) - 1
-        while place > 0:
-            older, newer = layers[place - 1], layers[place]
-            if isinstance(newer, Batch) and newer.upper.dominates(physical):
-                if not len(newer) and isinstance(older, Merge):
-                    older.extend(newer.upper)
-                    del layers[place]
-                    self._batches = None
-                elif isinstance(older, Batch) and _are_close(older, newer):
-                    layers[place - 1 : place + 1] = [self._merged([older, newer])]
-                    self._batches = None
-                    merging |= isinstance(layers[place - 1], Merge)
-                    place = min(place + 1, len(layers))
-            place -= 1
-        return merging
-
-    def _merge_tiny(self, physical: Antichain) -> None:
+    def _merge_tiny(self) -> None:
         """Merge the newest layers at once if there are several of a few rows."""
         layers, first = self._layers, len(self._layers)
         rows = 0
         while first > 0:
             layer = layers[first - 1]
-            if isinstance(layer, Merge) or not 0 < len(layer) <= TINY or rows + len(layer) > FEW:
+            size = len(layer)
+            if not 0 < size <= TINY or rows + size > FEW or isinstance(layer, Merge):
                 break
             first -= 1
-            rows += len(layer)
+            rows += size
+        if len(layers) - first < TINY_LAYERS:
+            return
+        physical = self.physical
         tail = [layer for layer in layers[first:] if isinstance(layer, Batch)]
         while tail and not tail[-1].upper.dominates(physical):
             tail.pop()
         if len(tail) >= TINY_LAYERS:
-            layers[first : first + len(tail)] = [self._merged(tail)]
-            self._batches = None
+            self._replace(first, first + len(tail), self._merged(tail))
+
+    def _merge_neighbours(self) -> None:
+        """Merge layers whose sizes are too close, beginning with the newest."""
+        layers, physical = self._layers, None
+        place = len(layers) - 1
+        while place > 0:
+            older, newer = layers[place - 1], layers[place]
+            if isinstance(newer, Batch) and _are_close(len(older), len(newer)):
+                physical = self.physical if physical is None else physical
+                if not newer.upper.dominates(physical):
+                    pass
+                elif isinstance(older, Batch):
+                    self._replace(place - 1, place + 1, self._merged([older, newer]))
+                    # What has been made may now be too close to its newer neighbour.
+                    place = min(place + 1, len(layers))
+                elif not len(newer):
+                    older.extend(newer.upper)
+                    del layers[place]
+                    self._batches = None
+            place -= 1
 
     def _merged(self, batches: list[Batch]) -> Batch | Merge:
         """Return adjacent batches as one; as a merge under way when there are two, and many rows."""
@@ -215,6 +221,12 @@ class Spine:
             return merge_at_once(batches, self.logical)
         return Merge(batches[0], batches[1], self.logical)
 
+    def _replace(self, first: int, after: int, layer: Batch | Merge) -> None:
+        """Put a layer in the place of others."""
+        self._layers[first:after] = [layer]
+        self._batches = None
+        self._is_merging |= isinstance(layer, Merge)
+
     def _roll_up(self, rows: int) -> None:
         """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
         layers, physical = self._layers, self.physical
@@ -226,28 +238,23 @@ class Spine:
             merged = self._merged([older, newer])
             layers[-2:] = [merged.complete() if isinstance(merged, Merge) else merged]
 
-    def _compact_layers(self) -> bool:
-        """Merge with nothing each layer of whose times at most half can still be told apart; whether there is one."""
-        found = False
+    def _compact_layers(self) -> None:
+        """Merge with nothing each layer of whose times at most half can still be told apart."""
         for place, layer in enumerate(self._layers):
             if isinstance(layer, Merge) or len(layer.times) < 2:
                 continue
             since = self.logical
             distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
             if 2 * len(distinct) <= len(layer.times):
-                nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
-                self._layers[place] = Merge(layer, nothing, since)
                 self._moved += len(layer)
-                self._batches = None
-                found = True
-        return found
+                nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
+                few = len(layer) <= FEW
+                self._replace(place, place + 1, merge_at_once([layer], since) if few else Merge(layer, nothing, since))
 
 
-def _are_close(older: Batch, newer: Batch) -> bool:
-    """Return whether two neighbours are to be merged."""
-    if len(newer) == 0 or len(older) == 0:
-        return True
-    return len(newer) > TINY and len(older) <= 2 * len(newer)
+def _are_close(older: int, newer: int) -> bool:
+    """Return whether two neighbours of so many rows are to be merged."""
+    return newer == 0 or older == 0 or (newer > TINY and older <= 2 * newer)
 
 
 def _meet(frontiers: set[Antichain], default: Antichain) -> Antichain:
