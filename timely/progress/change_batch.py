@@ -7,10 +7,8 @@ update.
 >>> changes = ChangeBatch()
 >>> changes.update("a", 1), changes.update("b", 2), changes.update("a", -1)
 (None, None, None)
->>> changes.drain()
-[('b', 2)]
->>> bool(changes)
-False
+>>> list(changes), changes["a"]
+([('b', 2)], 0)
 """
 
 from __future__ import annotations
@@ -38,12 +36,6 @@ class ChangeBatch(Generic[Key]):
             self._sums[key] = total
         else:
             self._sums.pop(key, None)
-
-    def drain(self) -> list[tuple[Key, int]]:
-        """The keys and their sums, which this forgets."""
-        drained = list(self._sums.items())
-        self._sums.clear()
-        return drained
 
     def __getitem__(self, key: Key) -> int:
         return self._sums.get(key, 0)
