@@ -1,8 +1,8 @@
 """Arrangements: a collection indexed by key, shared by everything that needs it.
 
-An arrangement is a stream of immutable batches and a trace that holds them all, merged and compacted as far as its readers
-allow. Operators receive each batch once, when it is sealed, and look up the past in the trace; so one index serves any
-number of joins and reductions, and inner scopes see it through `enter` without a copy.
+An arrangement is a stream of immutable batches and a trace that holds them all, merged and compacted as far as its
+readers allow. Operators receive each batch once, when it is sealed, and look up the past in the trace; so one index
+serves any number of joins and reductions, and inner scopes see it through `enter` without a copy.
 """
 
 from __future__ import annotations

@@ -2,15 +2,17 @@
 
 Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
 
-- Integers and booleans are their own codes; a float's code is its bit pattern, bent so that codes order as the numbers do
-  (-0.0 becomes 0.0, so that equal numbers have equal codes).
-- Text and bytes are interned: a worker-wide table gives each distinct string a small number. Codes never leave their worker.
+- Integers and booleans are their own codes; a float's code is its bit pattern, bent so that codes order as the
+  numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes).
+- Text and bytes are interned: a worker-wide table gives each distinct string a small number. Codes never leave their
+  worker.
 - Two columns whose codes are small are packed into one word, which keeps their order; anything else that has several
   columns is interned, as a tuple of codes.
 - No columns at all (the value of a record that is only a key) is the absent column.
 
-An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first rows
-and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not data.
+An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
+rows and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not
+data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Collections: multisets of records that change with time.
 
-A collection is a stream of updates `(data, time, diff)`; at time `t`, a record occurs as often as the diffs of its updates
-at times not after `t` add up to. Operators answer changes with changes. A record is a row of columns; its first `keys`
-columns are its key, by which it is joined, reduced and sent to a worker, the rest its value.
+A collection is a stream of updates `(data, time, diff)`; at time `t`, a record occurs as often as the diffs of its
+updates at times not after `t` add up to. Operators answer changes with changes. A record is a row of columns; its
+first `keys` columns are its key, by which it is joined, reduced and sent to a worker, the rest its value.
 
 The methods are the table of contents of `operators/`.
 """
@@ -157,7 +157,7 @@ def innermost(*collections: Collection) -> tuple[Collection, ...]:
     for collection in collections:
         if not target.is_within(collection.scope):
             raise BuildError(
-                f"a collection of {collection.scope} cannot be used with one of {target}: neither scope lies in the other"
+                f"a collection of {collection.scope} cannot be used with one of {target}: neither lies in the other"
             )
     return tuple(collection.enter(target) for collection in collections)
 

@@ -1,9 +1,9 @@
 """Batches of updates: what a collection's stream carries.
 
-An update `(data, time, diff)` says that at `time` the number of occurrences of the record `data` changes by `diff`. A batch
-holds its records as columns, its times as a small table of distinct or repeated times and an index into it (absent when
-there is one time for all), and its diffs as a column (absent when all are 1). Nothing is sorted and nothing consolidated:
-that is what arranging does.
+An update `(data, time, diff)` says that at `time` the number of occurrences of the record `data` changes by `diff`. A
+batch holds its records as columns, its times as a small table of distinct or repeated times and an index into it
+(absent when there is one time for all), and its diffs as a column (absent when all are 1). Nothing is sorted and
+nothing consolidated: that is what arranging does.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ NOTHING: Ints = np.empty(0, np.int64)
 class Updates:
     """A batch of updates.
 
-    `columns` hold n rows; `times` is int64[T, D]; `time_index` is int64[n], or absent when T = 1; `diffs` is int64[n], or
-    absent when all are 1. Immutable.
+    `columns` hold n rows; `times` is int64[T, D]; `time_index` is int64[n], or absent when T = 1; `diffs` is
+    int64[n], or absent when all are 1. Immutable.
     """
 
     kind: ClassVar[str] = "updates"

@@ -1,15 +1,16 @@
 """What a message carries: a batch of records.
 
 The normal batch is `Columns`: equally long NumPy arrays, one per field, so that operators touch a batch and not its
-records. A plain `list` of arbitrary Python objects is a batch too, for what does not fit in columns: operators then call
-user functions once per record, and between processes its records must be plain data (numbers, text, bytes, tuples).
+records. A plain `list` of arbitrary Python objects is a batch too, for what does not fit in columns: operators then
+call user functions once per record, and between processes its records must be plain data (numbers, text, bytes,
+tuples).
 
 Batches are immutable by convention: whoever receives one may keep it, nobody may write to it. Within a process they are
 handed over by reference.
 
-Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it becomes
-bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on anything it
-did not write.
+Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it
+becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on
+anything it did not write.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ ROUNDS_PER_CLASS = 256
 def connected_components(edges: Collection) -> Collection:
     """Return (node, smallest node of its component) for every node that has an edge, whatever the edges' directions.
 
-    Nodes are integers, 0 or more, or text. Labels are propagated with priority: the label n is let in with those that have
-    as many binary digits, so that a component is flooded by its smallest labels before the others stir. (The same is done
-    by differential dataflow's `propagate_at`.)
+    Nodes are integers, 0 or more, or text. Labels are propagated with priority: the label n is let in with those that
+    have as many binary digits, so that a component is flooded by its smallest labels before the others stir. (The
+    same is done by differential dataflow's `propagate_at`.)
 
     >>> example(lambda scope: connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]

@@ -11,9 +11,10 @@ from differential import Collection, Variable, innermost
 def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] | None = None) -> Collection:
     """Return (node, smallest label) over all labels of nodes from which the node can be reached, its own included.
 
-    `labels` holds (node, label). This is label propagation: each round, each node whose label fell tells its neighbours.
-    With `rounds`, a function of (node, label), a label takes part only from that round on: if the smallest labels come
-    first, most nodes hear of their last label before they would have passed on any other. The result is the same.
+    `labels` holds (node, label). This is label propagation: each round, each node whose label fell tells its
+    neighbours. With `rounds`, a function of (node, label), a label takes part only from that round on: if the
+    smallest labels come first, most nodes hear of their last label before they would have passed on any other. The
+    result is the same.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([2, 1]), np.array([1, 3]))

@@ -1,7 +1,7 @@
 """Strongly connected components, by doubly nested iteration.
 
-An edge lies in a strongly connected component if both its ends do. Labels flow along the edges that may still lie in one;
-an edge whose ends end up with different smallest labels cannot, and is dropped; then the same against the edges'
+An edge lies in a strongly connected component if both its ends do. Labels flow along the edges that may still lie in
+one; an edge whose ends end up with different smallest labels cannot, and is dropped; then the same against the edges'
 directions, and again, until nothing is dropped. What is left are the edges within components. (Naiad, SOSP 2013,
 section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 """

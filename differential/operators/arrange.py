@@ -56,9 +56,9 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
 class Arranger:
     """Gathers updates, and seals them into batches as the input frontier passes.
 
-    Capabilities are held for the least times gathered, an antichain. When the frontier moves, each capability that it has
-    passed carries one batch: the updates at its time or later that no capability before it carried and the frontier has
-    passed. So all epochs that have done their fourth round of a loop leave in one batch.
+    Capabilities are held for the least times gathered, an antichain. When the frontier moves, each capability that it
+    has passed carries one batch: the updates at its time or later that no capability before it carried and the
+    frontier has passed. So all epochs that have done their fourth round of a loop leave in one batch.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class Arranger:
 class Sealer:
     """Turns what a batcher holds into batches: into the trace and, with a capability each, downstream.
 
-    Invariant: the trace's upper is the frontier last sealed to, and every update the batcher still holds is in advance of
-    it and of a capability held.
+    Invariant: the trace's upper is the frontier last sealed to, and every update the batcher still holds is in
+    advance of it and of a capability held.
     """
 
     def __init__(self, output: OutputPort, spine: Spine) -> None:

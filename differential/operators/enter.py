@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Collection:
     """Return the collection in `scope`, which lies inside its own; it is there in every round of the loop.
 
-    Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its arrangement
-    outside serves inside as well.
+    Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its
+    arrangement outside serves inside as well.
     """
     from differential.collection import Collection
 

@@ -21,8 +21,8 @@ def flat_map(
 ) -> Collection:
     """Return the collection of all the records that `function` makes of each.
 
-    `function` receives whole columns and returns `(rows, *columns)`: for each record it makes, the position of the row it
-    comes from, and its fields. (A record occurs as often, and when, the one it comes from does.)
+    `function` receives whole columns and returns `(rows, *columns)`: for each record it makes, the position of the
+    row it comes from, and its fields. (A record occurs as often, and when, the one it comes from does.)
 
     >>> def both_ends(source, target):
     ...     rows = np.arange(len(source))

@@ -61,8 +61,8 @@ class Groups:
 def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: str = "reduce") -> Collection:
     """Return (key, value) for the values that `function` makes of each key's values.
 
-    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it belongs
-    to. It is called with many groups at once and must treat each by itself.
+    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it
+    belongs to. It is called with many groups at once and must treat each by itself.
 
     >>> def mean(groups):
     ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])

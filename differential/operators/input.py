@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class InputSession:
     """Changes a collection, epoch by epoch. Use from the worker's thread.
 
-    `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are handed over
-    by `flush`, `advance_to` and `close`; each happens at the session's time when it was made.
+    `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are
+    handed over by `flush`, `advance_to` and `close`; each happens at the session's time when it was made.
     """
 
     def __init__(self, scope: Scope, name: str) -> None:

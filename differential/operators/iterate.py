@@ -1,8 +1,8 @@
 """Fixed points: feeding a collection back to where it came from, changes only.
 
-A variable is a collection whose value in round i+1 is what was set, as it was in round i; in round 0 it is its source. In
-updates: source, then (result - source) one round later. A loop settles when a round changes nothing, and the dataflow finds
-that out by itself: where there are no updates there is nothing to do.
+A variable is a collection whose value in round i+1 is what was set, as it was in round i; in round 0 it is its
+source. In updates: source, then (result - source) one round later. A loop settles when a round changes nothing, and
+the dataflow finds that out by itself: where there are no updates there is nothing to do.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Variable:
     """A collection defined by recursion in an iterative scope.
 
-    With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says what it
-    is in the next round; mutually recursive variables are made first and set later.
+    With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says
+    what it is in the next round; mutually recursive variables are made first and set later.
 
     >>> def powers(scope):
     ...     ones = Collection.of(scope, 1)
@@ -53,7 +53,8 @@ class Variable:
             )
         dataflow = self.collection.scope.dataflow
         if dataflow.flows_in_line(self.collection.stream.location, result.stream.location):
-            # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for ever.
+            # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for
+            # ever.
             result = result.consolidate()
         step = self._step
 

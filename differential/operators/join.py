@@ -164,8 +164,8 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
 class Side:
     """One input of a join: its batches, and its trace up to what has been seen of it.
 
-    `acknowledged` is the upper of the trace when the operator last looked. All batches up to it have come in by the queue,
-    for a batch enters the trace and the queue in the same activation of whoever seals it.
+    `acknowledged` is the upper of the trace when the operator last looked. All batches up to it have come in by the
+    queue, for a batch enters the trace and the queue in the same activation of whoever seals it.
     """
 
     def __init__(self, input: InputPort, arrangement: Arrangement) -> None:

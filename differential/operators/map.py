@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def map(collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Collection:
     """Return the collection of `function` of every record.
 
-    `function` receives whole columns, positionally, and returns a column or a tuple of columns of the same length; a scalar
-    stands for a column of it. The first `keys` columns of the result are its key. Like every function given to a
-    collection it must be a function: the same rows in, the same rows out.
+    `function` receives whole columns, positionally, and returns a column or a tuple of columns of the same length; a
+    scalar stands for a column of it. The first `keys` columns of the result are its key. Like every function given to
+    a collection it must be a function: the same rows in, the same rows out.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2])).map(lambda x: (x % 2, x)))
     [((0, 2), 1), ((1, 1), 1)]

@@ -18,8 +18,9 @@ Record = tuple[Any, ...]
 class Output:
     """The changes of a collection, on one worker, as they become final.
 
-    A change at time `t` is handed out once nothing at `t` or before can come any more, consolidated, in the lexicographic
-    order of times. On the other workers there is never anything to read, but `done` and the frontier tell the same.
+    A change at time `t` is handed out once nothing at `t` or before can come any more, consolidated, in the
+    lexicographic order of times. On the other workers there is never anything to read, but `done` and the frontier
+    tell the same.
     """
 
     def __init__(self, collection: Collection, worker: int, name: str) -> None:

@@ -1,10 +1,10 @@
 """Reduce the values of every key to others, and keep the result right as the input changes.
 
-The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why these,
-is said in `differential.kernels.reduce_times`; this module is the operator around it.
+The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why
+these, is said in `differential.kernels.reduce_times`; this module is the operator around it.
 
-Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each round
-with all the groups that have an interesting time in it, and a round is rarely more than one.
+Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each
+round with all the groups that have an interesting time in it, and a round is rarely more than one.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def reduce_arrangement(
 class Reducer:
     """The operator.
 
-    Invariant: the output's trace is, at every time not in advance of its upper, the reduction of the input's; each pending
-    time is in advance of that upper and of a capability held.
+    Invariant: the output's trace is, at every time not in advance of its upper, the reduction of the input's; each
+    pending time is in advance of that upper and of a capability held.
     """
 
     def __init__(

@@ -1,13 +1,13 @@
 """The right to send: capabilities.
 
-A capability for time `t` at an operator's output permits sending messages at any time not less than `t`. As long as it is
-held, no frontier downstream moves past what could result from `t`; so the rule for whoever holds one is: hold it no longer,
-and at no earlier a time, than needed. Capabilities are explicit: they are dropped by `drop` or by leaving a `with` block,
-never by the garbage collector, and each remembers the source line that made it, which is what `explain` shows when a
-dataflow does not finish.
+A capability for time `t` at an operator's output permits sending messages at any time not less than `t`. As long as
+it is held, no frontier downstream moves past what could result from `t`; so the rule for whoever holds one is: hold
+it no longer, and at no earlier a time, than needed. Capabilities are explicit: they are dropped by `drop` or by
+leaving a `with` block, never by the garbage collector, and each remembers the source line that made it, which is what
+`explain` shows when a dataflow does not finish.
 
-Invariant: the tracker's own count at an output's location is the number of live capabilities there, plus messages queued
-at inputs that are counted at this location (see `timely.dataflow.ports`).
+Invariant: the tracker's own count at an output's location is the number of live capabilities there, plus messages
+queued at inputs that are counted at this location (see `timely.dataflow.ports`).
 """
 
 from __future__ import annotations

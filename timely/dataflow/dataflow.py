@@ -1,9 +1,9 @@
 """One dataflow on one worker: its operators, its progress tracker, and a scheduling step.
 
-While it is built, every stream, input and output is a location of a graph whose edges carry path summaries. When it is
-complete, the locations at which nobody can hold a capability, queue a message or ask for a frontier are composed away, and
-what remains is tracked. A step applies what is known of progress, runs the operators that have messages or a frontier
-that moved, in topological order, and hands on the net changes of counts as one atomic batch.
+While it is built, every stream, input and output is a location of a graph whose edges carry path summaries. When it
+is complete, the locations at which nobody can hold a capability, queue a message or ask for a frontier are composed
+away, and what remains is tracked. A step applies what is known of progress, runs the operators that have messages or
+a frontier that moved, in topological order, and hands on the net changes of counts as one atomic batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators without state or capabilities: functions between two tees, run in line with whoever produces the message."""
+"""Operators without state or capabilities: functions between two tees, run in line with the producer."""
 
 from __future__ import annotations
 

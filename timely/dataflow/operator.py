@@ -20,8 +20,8 @@ Logic = Callable[[], None]
 class Operator:
     """An operator with ports.
 
-    `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a message
-    to its only input calls that function instead.
+    `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a
+    message to its only input calls that function instead.
     """
 
     __slots__ = (

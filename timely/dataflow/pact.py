@@ -1,7 +1,7 @@
 """Pacts: how the messages on a stream are spread over the workers before an operator receives them.
 
-`Pipeline` leaves every message on the worker that sent it. `Exchange` sends each record to the worker its hash names, so
-that equal keys meet; `Broadcast` sends every record to all workers, `Gather` to one.
+`Pipeline` leaves every message on the worker that sent it. `Exchange` sends each record to the worker its hash names,
+so that equal keys meet; `Broadcast` sends every record to all workers, `Gather` to one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Pipeline:
 class Exchange:
     """Each record goes to the worker that a hash of its route names.
 
-    `route` receives a batch's columns and returns the column (or tuple of columns) to hash; for list batches it receives
-    one record and returns one value. Without it the whole record is hashed.
+    `route` receives a batch's columns and returns the column (or tuple of columns) to hash; for list batches it
+    receives one record and returns one value. Without it the whole record is hashed.
     """
 
     name = "exchange"

@@ -1,14 +1,15 @@
 """The ends of channels: an operator's inputs and outputs, and the tees between them.
 
-A port is a location of the progress tracker. Everything that happens at it changes counts there, and all changes made in
-one scheduling step become visible to the tracker together:
+A port is a location of the progress tracker. Everything that happens at it changes counts there, and all changes made
+in one scheduling step become visible to the tracker together:
 
-- a message handed to a channel counts +1 at the receiving input, on whichever worker that is; taking it from the queue, -1;
+- a message handed to a channel counts +1 at the receiving input, on whichever worker that is; taking it from the
+  queue, -1;
 - a capability counts +1 at its output while it is held.
 
-An input that nobody asks for a frontier, of an operator with one output and nothing in between, needs no location of its
-own: its queued messages are counted at the output, which they could equally reach (`InputPort.location` is then the
-output's).
+An input that nobody asks for a frontier, of an operator with one output and nothing in between, needs no location of
+its own: its queued messages are counted at the output, which they could equally reach (`InputPort.location` is then
+the output's).
 
 A `Tee` hands a message to everything that consumes a stream. Stateless operators are functions between two tees and run
 in line with the producer: no queue, no location, no scheduling.

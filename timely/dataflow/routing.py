@@ -1,7 +1,8 @@
 """Hashing for routing: the same record goes to the same worker in every process, on every machine.
 
-Python's own hash of text differs from process to process, so it is never used. Integers are mixed, because the low bits of
-identifiers are not random; floats are hashed by value (so 0.0 and -0.0 agree); text and bytes by their content.
+Python's own hash of text differs from process to process, so it is never used. Integers are mixed, because the low
+bits of identifiers are not random; floats are hashed by value (so 0.0 and -0.0 agree); text and bytes by their
+content.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Scopes: where in a dataflow something is, and what its timestamps look like.
 
-The outermost scope of a dataflow has times of `outer` coordinates (one epoch, unless more are asked for). Each iterative
-scope adds a loop counter. A region adds nothing: it is structure for people. Scopes are not operators; entering, leaving
-and going round again are path summaries on the edges between locations.
+The outermost scope of a dataflow has times of `outer` coordinates (one epoch, unless more are asked for). Each
+iterative scope adds a loop counter. A region adds nothing: it is structure for people. Scopes are not operators;
+entering, leaving and going round again are path summaries on the edges between locations.
 """
 
 from __future__ import annotations

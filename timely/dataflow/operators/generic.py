@@ -1,9 +1,9 @@
 """Operators whose logic is the caller's: sources, sinks, and operators with one or two inputs.
 
-`logic` is called whenever the operator is activated, with its ports. It should take all that is on its inputs. Where a
-frontier matters, use the `_frontier` forms: their constructor receives a capability for the least time, from which others
-can be made, and which has to be dropped or downgraded or nothing downstream will ever be final; the logic it returns is
-activated when a frontier moves, too.
+`logic` is called whenever the operator is activated, with its ports. It should take all that is on its inputs. Where
+a frontier matters, use the `_frontier` forms: their constructor receives a capability for the least time, from which
+others can be made, and which has to be dropped or downgraded or nothing downstream will ever be final; the logic it
+returns is activated when a frontier moves, too.
 """
 
 from __future__ import annotations

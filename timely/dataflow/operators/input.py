@@ -94,7 +94,7 @@ class Input:
         capability = self._capability
         if capability is None:
             raise CapabilityError(
-                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its `with` block first"
+                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its with block first"
             )
         if capability.output is None:
             raise CapabilityError(f"{self._builder.operator} was closed and takes no more data")
