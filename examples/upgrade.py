@@ -1,0 +1,284 @@
+"""Replay the upgrade of a whole Linux distribution, and keep four answers about its packages up to date at every step.
+
+    timely run -n 2 examples/upgrade.py
+    timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3
+
+Every worker runs this program. Each loads the files, builds the same dataflow and feeds its share of the changes; who
+computes what, the library decides by the hash of the key. Step s happens at epoch s, so an answer at epoch s is that of
+the graph after s steps, however many workers there are and however many steps are handed over at once.
+
+A question is a dataflow from the collection of edges to outputs, which are small and read on worker 0. Each is a few
+lines over `differential.graphs` and the operators. Reading `Components` and then `Replay` is a good start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time as clock
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import debian
+import graph_oracle
+import numpy as np
+from debian import Upgrade
+from upgrade_options import parse
+from upgrade_report import Answers, Report, Terminal, described
+
+from differential import Collection, Output, Updates, new_input
+from differential.graphs import connected_components, reachability, strongly_connected_components
+from timely import TimelyError, Worker, execute
+
+TOP = 10
+BUCKETS = 256
+"""In how many parts the packages are divided to find the most depended on of each, before the best of all."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
+
+class CheckError(TimelyError):
+    """An answer differs from the one computed from scratch."""
+
+
+# Questions
+
+
+class Question(Protocol):
+    """A dataflow from the edges (package, needed package), and the answer it keeps up to date."""
+
+    output: Output
+
+    def answer(self) -> Any:
+        """Return the answer as of what is final, in the form it has in JSON. On worker 0."""
+
+
+class Components:
+    """Weakly connected components: how many there are, and the size of the largest."""
+
+    def __init__(self, edges: Collection, run: Run) -> None:
+        labels = run.counted(connected_components(edges))
+        sizes = labels.map(lambda package, label: label).count()
+        self.output = sizes.map(lambda label, size: size).count().output(name="components")
+
+    def answer(self) -> dict[str, int]:
+        number_of_size = dict(self.output.contents().keys())
+        return {"count": sum(number_of_size.values()), "largest": max(number_of_size, default=0)}
+
+
+class Cycles:
+    """Dependency cycles, the strongly connected components of more than one package: how many, and the largest."""
+
+    def __init__(self, edges: Collection, run: Run) -> None:
+        self.output = run.counted(strongly_connected_components(edges)).output(name="cycles")
+        self._names = run.upgrade.names
+
+    def answer(self) -> dict[str, Any]:
+        cycles = defaultdict(list)
+        for package, label in sorted(self.output.contents()):
+            cycles[label].append(package)
+        # In the order of their first members, so that of several largest `max` returns the first by name.
+        largest = max(cycles.values(), key=len, default=[])
+        packages = [self._names[package] for package in largest]
+        return {"count": len(cycles), "largest": len(largest), "packages": packages}
+
+
+class Watch:
+    """Everything that depends on each watched package, however indirectly: how many packages, without itself."""
+
+    def __init__(self, edges: Collection, run: Run) -> None:
+        dependants = edges.map(lambda package, needed: (needed, package))
+        roots = Collection.of(edges.scope, np.array(list(run.watch.values()), np.int64))
+        reached = run.counted(reachability(dependants, roots))
+        self.output = reached.map(lambda package, root: root).count().output(name="watch")
+        self._watch = run.watch
+
+    def answer(self) -> dict[str, int]:
+        reached = dict(self.output.contents().keys())
+        return {name: reached[package] - 1 for name, package in self._watch.items()}
+
+    def changes(self) -> Iterator[tuple[int, str, int, int]]:
+        """Yield (step, watched package, old answer, new answer) for what has become final since the last call."""
+        changed: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+        for (package, reached), (step,), diff in self.output.changes():
+            changed[step, package][diff] = reached - 1
+        names = {package: name for name, package in self._watch.items()}
+        for (step, package), counts in changed.items():
+            yield step, names[package], counts.get(-1, 0), counts[1]
+
+
+class Top:
+    """The packages that most others depend on directly, and how many do; ties in the order of names.
+
+    Degree and package make one number, so that the largest numbers are the answer. The largest of each of many parts
+    are found first: after a change only the parts it touches are looked through, not all packages.
+    """
+
+    def __init__(self, edges: Collection, run: Run) -> None:
+        self._names = run.upgrade.names
+        count, last = len(self._names), len(self._names) - 1
+        degrees = run.counted(edges.map(lambda package, needed: needed).count())
+        ranked = degrees.map(lambda package, degree: (package % BUCKETS, degree * count + last - package))
+        best = ranked.top_k(TOP).map(lambda bucket, rank: (0 * bucket, rank)).top_k(TOP)
+        self.output = best.map(lambda _, rank: rank).output(name="top")
+
+    def answer(self) -> list[list[Any]]:
+        count = len(self._names)
+        ranks = sorted((rank for (rank,) in self.output.contents()), reverse=True)
+        return [[self._names[count - 1 - rank % count], rank // count] for rank in ranks]
+
+
+QUESTIONS: dict[str, Callable[[Collection, Run], Question]] = {
+    "components": Components,
+    "cycles": Cycles,
+    "watch": Watch,
+    "top": Top,
+}
+
+
+# Replaying
+
+
+class Run:
+    """One worker's part: the dataflow, and the steps fed into it."""
+
+    def __init__(self, worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], only: Sequence[str]) -> None:
+        self.upgrade = upgrade
+        self.watch = watch
+        self._worker = worker
+        self._seen = 0
+        with worker.dataflow("upgrade") as scope:
+            self._session, edges = new_input(scope, name="edges")
+            self.questions = {name: QUESTIONS[name](edges, self) for name in only}
+
+    def counted(self, collection: Collection) -> Collection:
+        """Return the collection with equal updates cancelled; those that are left count as differences."""
+        return collection.consolidate().inspect_batch(self._count)
+
+    def _count(self, updates: Updates) -> None:
+        self._seen += len(updates)
+
+    def take(self, first: int, last: int) -> None:
+        """Hand over this worker's share of several steps, each at its epoch, and wait until the answers are final."""
+        for step in range(first, last + 1):
+            source, target, diff = self.upgrade.changes(step, self._worker.index, self._worker.peers)
+            if len(source):
+                self._session.update(source, target, diff=diff)
+            self._session.advance_to(step + 1)
+        outputs = [question.output for question in self.questions.values()]
+        self._worker.step_while(lambda: any(output.less_than(last + 1) for output in outputs))
+
+    def answers(self, step: int) -> dict[str, Any]:
+        """Return the answers after the last step taken. On worker 0."""
+        edges = int(self.upgrade.diff[: self.upgrade.starts[step + 1]].sum())
+        return {"edges": edges} | {name: question.answer() for name, question in self.questions.items()}
+
+    def differences(self) -> int:
+        """Return, on worker 0, the sum of what all workers have counted. They add it up in a dataflow of its own."""
+        with self._worker.dataflow("differences") as scope:
+            session, counts = new_input(scope)
+            total = counts.sum().output()
+        session.insert(0, self._seen)
+        session.close()
+        self._worker.step_while(lambda: not total.done())
+        return sum(count for _, count in total.contents())
+
+
+def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: argparse.Namespace) -> Report | None:
+    """Run the upgrade on one worker; return, on worker 0, the report."""
+    run = Run(worker, upgrade, watch, options.only)
+    is_first = worker.index == 0
+    report = Report()
+    with Terminal(options.steps) as terminal:
+        for first, last in batches(options.steps, options.batch, options.check):
+            begun = clock.perf_counter()
+            run.take(first, last)
+            if is_first:
+                report.passed(first, last, clock.perf_counter() - begun)
+                tell(run, report, terminal, options)
+    report.differences = run.differences()
+    return report if is_first else None
+
+
+def batches(steps: int, size: int, check: int) -> Iterator[tuple[int, int]]:
+    """Yield first and last step of each batch, what is handed over at once. Step 0, the initial graph, is one by itself.
+
+    A batch ends early at a step that is to be checked, because answers are read after the last step only.
+    """
+    last = 0
+    yield 0, 0
+    while last < steps:
+        first = last + 1
+        last = min(last + size, steps)
+        if check:
+            last = min(last, -(-first // check) * check)
+        yield first, last
+
+
+def tell(run: Run, report: Report, terminal: Terminal, options: argparse.Namespace) -> None:
+    """Print, check and keep what there is after the steps taken so far."""
+    step = report.steps
+    is_last = step == options.steps
+    if options.changes:
+        watch = run.questions["watch"]
+        assert isinstance(watch, Watch)
+        terminal.print(*(told(change, run.upgrade) for change in watch.changes() if step))
+    if step == 0:
+        report.initial = run.answers(0)
+        terminal.print("initial answers:", *described(report.initial))
+    if options.check and (step % options.check == 0 or is_last):
+        check(run, step)
+    if is_last:
+        report.final = run.answers(step)
+        report.updates = int(run.upgrade.starts[step + 1] - run.upgrade.starts[1])
+    elif terminal.is_due():
+        terminal.progress(report, run.answers(step))
+
+
+def told(change: tuple[int, str, int, int], upgrade: Upgrade) -> str:
+    """Return a change of a watched answer as a line of text."""
+    step, name, old, new = change
+    return f"step {step} ({upgrade.origin(step)}): {name} {old:,} -> {new:,} ({new - old:+,})"
+
+
+def check(run: Run, step: int) -> None:
+    """Raise `CheckError` if an answer after a step differs from the one computed from scratch."""
+    expected = graph_oracle.answers(run.upgrade.names, *run.upgrade.edges_at(step), run.watch, run.questions)
+    found: Answers = run.answers(step)
+    for name, right in expected.items():
+        if found[name] != right:
+            raise CheckError(f"after step {step} the answer {name!r} is {found[name]}; computed from scratch: {right}")
+
+
+def main() -> int:
+    """Run the program; return the exit status."""
+    options = parse(list(QUESTIONS))
+    begun = clock.perf_counter()
+    try:
+        upgrade = debian.load(options.initial, options.upgrade)
+        watch = {name: upgrade.package(name) for name in options.watch}
+        if options.check:
+            graph_oracle.require_scipy()
+    except TimelyError as error:
+        print(f"upgrade: {error}", file=sys.stderr)
+        return 1
+    seconds = clock.perf_counter() - begun
+    options.steps = min(options.steps, upgrade.steps)
+    try:
+        report, *_ = execute(lambda worker: replay(worker, upgrade, watch, options))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if report is not None:
+        report.load_seconds = seconds
+        print(*report.lines(), sep="\n")
+        if options.json is not None:
+            options.json.write_text(json.dumps(report.as_json(), indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

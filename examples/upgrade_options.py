@@ -1,0 +1,92 @@
+"""The command line of `upgrade.py`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import debian
+
+WATCHED = ["libssl3", "libssl3t64", "python3"]
+
+DESCRIPTION = """\
+Replay the upgrade of a whole Linux distribution, Debian bookworm to trixie: 19,521 steps, each the migration of one
+source package, change a graph of 279,192 dependencies. After every step these answers are up to date:
+  components  weakly connected components: their number, and the size of the largest
+  cycles      strongly connected components of more than one package: number, largest and its members
+  watch       for each watched package, how many others depend on it, directly or not
+  top         the ten packages that most others depend on directly
+They are the same for any number of processes, of workers, and of steps in a batch."""
+
+EPILOG = """\
+Latency is the time from when a batch is handed over until all answers are final, divided by the number of its steps.
+Differences are the updates (record, step, diff), with equal ones added up, of the collections behind the answers: the
+component of each package, the cycle of each package in one, the packages reached, the degree of each package.
+
+examples:
+  timely run -n 2 examples/upgrade.py                           two processes
+  timely run -w 2 examples/upgrade.py --batch 100               two threads, 100 steps at once
+  python examples/upgrade.py --only watch --watch perl --changes --steps 300
+  python examples/upgrade.py --steps 2000 --check 500 --json report.json
+"""
+
+
+def parse(questions: Sequence[str]) -> argparse.Namespace:
+    """Return what the command line asks for, of `questions` and about them."""
+    parser = argparse.ArgumentParser(
+        description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    defaults = {"only": list(questions), "initial": debian.INITIAL, "upgrade": debian.CHANGES}
+    parser.set_defaults(steps=sys.maxsize, batch=1, check=0, **defaults)
+    add = parser.add_argument
+    add("--steps", type=whole_number(0), metavar="N", help="stop after N steps (default: all)")
+    add("--batch", type=whole_number(1), metavar="B", help="hand over B steps at once, each its own epoch (default: 1)")
+    add("--only", type=some_of(questions), metavar="A,B", help="keep only these answers (default: all)")
+    add("--watch", action="append", metavar="PACKAGE", help=f"more than one if repeated (default: {' '.join(WATCHED)})")
+    add(
+        "--changes",
+        action="store_true",
+        help="print each change of a watched answer with its step, and the first package that changes in the step",
+    )
+    add(
+        "--check",
+        type=whole_number(1),
+        metavar="K",
+        help="recompute the answers with SciPy every K steps, at the start and at the end, and fail if they differ",
+    )
+    add("--json", type=Path, metavar="FILE", help="write answers and figures to FILE")
+    add("--initial", type=Path, metavar="FILE", help="start from another graph (data/README.md describes the form)")
+    add("--upgrade", type=Path, metavar="FILE", help="take other steps")
+    options = parser.parse_args()
+    options.watch = options.watch or WATCHED
+    if options.changes and "watch" not in options.only:
+        parser.error("--changes tells of the answer 'watch', which --only leaves out")
+    if options.json is not None and not options.json.absolute().parent.is_dir():
+        parser.error(f"--json: there is no directory {options.json.parent}")
+    return options
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return the type of an argument that is a whole number, not below `least`."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+        return int(text)
+
+    return number
+
+
+def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return the type of an argument that names some of the known words, separated by commas."""
+
+    def words(text: str) -> list[str]:
+        given = text.split(",")
+        for word in given:
+            if word not in known:
+                raise argparse.ArgumentTypeError(f"{word!r} is not one of {', '.join(known)}")
+        return [word for word in known if word in given]
+
+    return words

@@ -1,0 +1,166 @@
+"""What `upgrade.py` tells: answers as text, a progress line, and a report of the whole run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time as clock
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+Answers = Mapping[str, Any]
+
+TERMINAL_SECONDS = 0.1
+PLAIN_SECONDS = 2.0
+"""How often a line of progress appears on a terminal, where it replaces the one before, and elsewhere."""
+
+
+@dataclass
+class Report:
+    """A run, as it is recorded and then written: answers, and how long they took.
+
+    A batch is the steps that were handed over at once. The latency of a step is the time its batch took, from when it was handed
+    over until all answers were final, divided by the number of its steps.
+    """
+
+    load_seconds: float = 0.0
+    initial_seconds: float = 0.0
+    initial: Answers = field(default_factory=dict)
+    final: Answers = field(default_factory=dict)
+    steps: int = 0
+    updates: int = 0
+    differences: int = 0
+    batches: list[tuple[int, float]] = field(default_factory=list)
+
+    def passed(self, first: int, last: int, seconds: float) -> None:
+        """Record that the answers after the steps `first` to `last` took so long. Step 0 is the initial graph."""
+        if last == 0:
+            self.initial_seconds = seconds
+            return
+        self.steps = last
+        self.batches.append((last - first + 1, seconds))
+
+    @property
+    def step_seconds(self) -> float:
+        """How long all steps took."""
+        return sum(seconds for _, seconds in self.batches)
+
+    def latency(self) -> dict[str, float]:
+        """Return the latency of steps in milliseconds."""
+        if not self.batches:
+            return {"median": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+        steps, seconds = np.array(self.batches).T
+        each = np.repeat(1000 * seconds / steps, steps.astype(np.int64))
+        median, p95, p99 = np.percentile(each, (50, 95, 99))
+        return {"median": float(median), "p95": float(p95), "p99": float(p99), "max": float(each.max())}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report in the form of `--json`."""
+        return {
+            "steps": self.steps,
+            "updates": self.updates,
+            "initial": self.initial,
+            "final": self.final,
+            "latency_ms": {name: round(value, 4) for name, value in self.latency().items()},
+            "seconds": {
+                "load": round(self.load_seconds, 4),
+                "initial": round(self.initial_seconds, 4),
+                "steps": round(self.step_seconds, 4),
+            },
+            "differences": self.differences,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the summary for people."""
+        yield f"after step {self.steps:,}:"
+        yield from described(self.final)
+        latency = ", ".join(f"{name} {value:.2f}" for name, value in self.latency().items())
+        yield f"latency of a step: {latency} ms"
+        speed = f"{rate(self.steps, self.step_seconds)} steps/s, {rate(self.updates, self.step_seconds)} updates/s"
+        yield f"{self.steps:,} steps with {self.updates:,} updates in {self.step_seconds:.1f} s: {speed}"
+        yield f"loaded in {self.load_seconds:.1f} s, initial answers in {self.initial_seconds:.1f} s"
+        yield f"{self.differences:,} differences produced"
+
+
+def rate(count: int, seconds: float) -> str:
+    """Return how many that is in a second, as text."""
+    return f"{count / seconds:,.0f}" if seconds else "0"
+
+
+def described(answers: Answers) -> Iterator[str]:
+    """Yield answers as lines of text."""
+    yield f"  edges       {answers['edges']:,}"
+    if "components" in answers:
+        components = answers["components"]
+        yield f"  components  {components['count']:,}, the largest of {components['largest']:,} packages"
+    if "cycles" in answers:
+        cycles = answers["cycles"]
+        yield f"  cycles      {cycles['count']:,}, the largest of {cycles['largest']:,}: {' '.join(cycles['packages'])}"
+    for package, count in answers.get("watch", {}).items():
+        yield f"  watch       {count:,} packages depend on {package}"
+    if "top" in answers:
+        yield "  top         " + ", ".join(f"{package} {degree:,}" for package, degree in answers["top"])
+
+
+def figures(answers: Answers) -> str:
+    """Return the current figures in short, for a line of progress."""
+    parts = [f"{name} {answers[name]['count']:,}" for name in ("components", "cycles") if name in answers]
+    parts += [f"{package} {count:,}" for package, count in answers.get("watch", {}).items()]
+    parts += [f"{package} {degree:,}" for package, degree in answers.get("top", [])[:1]]
+    return " | ".join(parts)
+
+
+class Terminal:
+    """Standard output, with a line of progress below what is printed."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._overwrites = sys.stdout.isatty()
+        self._pause = TERMINAL_SECONDS if self._overwrites else PLAIN_SECONDS
+        self._shown_at = clock.monotonic()
+        self._shown_steps = 0
+        self._shown_seconds = 0.0
+        self._stands = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clear()
+
+    def print(self, *lines: str) -> None:
+        """Print lines."""
+        if lines:
+            self._clear()
+            print(*lines, sep="\n", flush=True)
+
+    def is_due(self) -> bool:
+        """Return whether it is time for another line of progress."""
+        return clock.monotonic() >= self._shown_at + self._pause
+
+    def progress(self, report: Report, answers: Answers) -> None:
+        """Show how far the run has come; speed and latency are those since the last time."""
+        steps = report.steps - self._shown_steps
+        seconds = report.step_seconds - self._shown_seconds
+        latency = 1000 * seconds / steps if steps else 0.0
+        line = (
+            f"step {report.steps:,} of {self._steps:,} | {rate(steps, seconds)} steps/s | "
+            f"{latency:.2f} ms | {figures(answers)}"
+        )
+        if self._overwrites:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"\r{line[:width]}\x1b[K", end="", flush=True)
+            self._stands = True
+        else:
+            print(line, flush=True)
+        self._shown_at = clock.monotonic()
+        self._shown_steps = report.steps
+        self._shown_seconds = report.step_seconds
+
+    def _clear(self) -> None:
+        if self._stands:
+            print("\r\x1b[K", end="", flush=True)
+            self._stands = False
