@@ -57,7 +57,11 @@ def cycles(graph: Any, names: Sequence[str]) -> dict[str, Any]:
         return {"count": 0, "largest": 0, "packages": []}
     earliest = first[sizes == largest].min()
     members = np.flatnonzero(labels == labels[earliest])
-    return {"count": int((sizes > 1).sum()), "largest": largest, "packages": [names[member] for member in members]}
+    return {
+        "count": int((sizes > 1).sum()),
+        "largest": largest,
+        "packages": [names[member] for member in members.tolist()],
+    }
 
 
 def reached(graph: Any, root: int) -> int:
@@ -69,7 +73,7 @@ def most_depended_on(target: Column, names: Sequence[str], k: int = 10) -> list[
     """Return the `k` nodes that most edges lead to, and how many do; ties in the order of numbers."""
     degrees = np.bincount(target, minlength=len(names))
     order = np.lexsort((np.arange(len(names)), -degrees))[:k]
-    return [[names[package], int(degrees[package])] for package in order if degrees[package]]
+    return [[names[package], int(degrees[package])] for package in order.tolist() if degrees[package]]
 
 
 def require_scipy() -> None:

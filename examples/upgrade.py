@@ -19,7 +19,6 @@ import sys
 import time as clock
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import debian
@@ -205,7 +204,7 @@ def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: 
 
 
 def batches(steps: int, size: int, check: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last step of each batch, what is handed over at once. Step 0, the initial graph, is one by itself.
+    """Yield the first and last step of each batch. Step 0, the initial graph, is one by itself.
 
     A batch ends early at a step that is to be checked, because answers are read after the last step only.
     """

@@ -22,8 +22,8 @@ PLAIN_SECONDS = 2.0
 class Report:
     """A run, as it is recorded and then written: answers, and how long they took.
 
-    A batch is the steps that were handed over at once. The latency of a step is the time its batch took, from when it was handed
-    over until all answers were final, divided by the number of its steps.
+    A batch is the steps that were handed over at once. The latency of a step is the time its batch took, from when it
+    was handed over until all answers were final, divided by the number of its steps.
     """
 
     load_seconds: float = 0.0
