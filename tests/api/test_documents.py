@@ -1,0 +1,29 @@
+"""Every Python block in the documents runs, and prints what the text block after it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.api.modules import ROOT
+
+BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = [
+    pytest.param(code, printed, id=f"{path.name}-{number}")
+    for path in DOCUMENTS
+    for number, (code, printed) in enumerate(BLOCK.findall(path.read_text()))
+]
+
+
+@pytest.mark.parametrize(("code", "printed"), EXAMPLES)
+def test_a_block_prints_what_the_document_says(code: str, printed: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    if printed:
+        assert run.stdout == printed
