@@ -65,7 +65,7 @@ class Components:
         self.output = sizes.map(lambda label, size: size).count().output(name="components")
 
     def answer(self) -> dict[str, int]:
-        number_of_size = dict(self.output.contents().keys())
+        number_of_size: dict[int, int] = dict(self.output.contents().keys())
         return {"count": sum(number_of_size.values()), "largest": max(number_of_size, default=0)}
 
 
@@ -97,7 +97,7 @@ class Watch:
         self._watch = run.watch
 
     def answer(self) -> dict[str, int]:
-        reached = dict(self.output.contents().keys())
+        reached: dict[int, int] = dict(self.output.contents().keys())
         return {name: reached[package] - 1 for name, package in self._watch.items()}
 
     def changes(self) -> Iterator[tuple[int, str, int, int]]:
@@ -234,7 +234,7 @@ def tell(run: Run, report: Report, terminal: Terminal, options: argparse.Namespa
     if is_last:
         report.final = run.answers(step)
         report.updates = int(run.upgrade.starts[step + 1] - run.upgrade.starts[1])
-    elif terminal.is_due():
+    elif step and terminal.is_due():
         terminal.progress(report, run.answers(step))
 
 
