@@ -94,7 +94,14 @@ class _Inner:
 
     def prepare(self) -> Any:
         if self.dispatcher is None:
-            self.dispatcher = _numba().njit(_resolved(self.source), nogil=True, error_model="numpy")
+            dispatcher = _numba().njit(
+                _resolved(self.source), nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+            )
+            resolve = dispatcher.get_call_template
+            unliteral = importlib.import_module("numba.core.types").unliteral
+            # A constant among the arguments is no reason to compile the function once more, just for it.
+            dispatcher.get_call_template = lambda args, kws: resolve([unliteral(one) for one in args], kws)
+            self.dispatcher = dispatcher
         return self.dispatcher
 
 
