@@ -132,7 +132,7 @@ def _text(path: Path) -> str:
 def _starts(path: Path, fields: list[str]) -> Column:
     """Return where each step begins, and the end, given the first field of each line."""
     starts: list[int] = []
-    current = "0"
+    current: str | None = None
     for row, field in enumerate(fields):
         if field != current:
             if field != str(len(starts) + 1):

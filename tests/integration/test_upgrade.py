@@ -1,0 +1,239 @@
+"""The main example: the same right answers for every number of workers and size of batch, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time as clock
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.examples_loading import EXAMPLES, example_module, write_random_upgrade, write_rows
+from tests.integration.launcher.launching import ROOT, Run
+from timely import Config, execute
+
+pytest.importorskip("scipy")
+debian = example_module("debian")
+oracle = example_module("graph_oracle")
+program = example_module("upgrade")
+
+EVERY = ["components", "cycles", "watch", "top"]
+WATCHED = ["p03", "p07"]
+Files = tuple[Path, Path]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Run]]:
+    runs: list[Run] = []
+
+    def begin(*arguments: str | Path) -> Run:
+        runs.append(Run(*arguments))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+def replayed(files: Files, *, workers: int = 1, only: list[str] = EVERY, **given: Any) -> Any:
+    """Return the report of a run in this process."""
+    upgrade = debian.load(*files)
+    watch = {name: upgrade.package(name) for name in WATCHED}
+    options = Namespace(**{"steps": upgrade.steps, "batch": 1, "check": 0, "changes": False, "only": only} | given)
+    reports = execute(lambda worker: program.replay(worker, upgrade, watch, options), Config(workers=workers))
+    assert reports[1:] == [None] * (workers - 1)
+    return reports[0]
+
+
+def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Return what `python upgrade.py` did."""
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, EXAMPLES / "upgrade.py", *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=50, check=False)
+
+
+def given(files: Files) -> list[str | Path]:
+    return ["--initial", files[0], "--upgrade", files[1]]
+
+
+# Right answers
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("workers", [1, 2])
+def test_answers_after_every_step_are_those_from_scratch(tmp_path: Path, seed: int, workers: int) -> None:
+    report = replayed(write_random_upgrade(tmp_path, seed), workers=workers, check=1)
+    assert report.steps == 25
+    assert len(report.batches) == 25
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_answers_do_not_depend_on_workers_or_batches(tmp_path: Path, seed: int) -> None:
+    files = write_random_upgrade(tmp_path, seed)
+    alone, shared, whole = (
+        replayed(files, workers=workers, batch=batch, check=100).as_json()
+        for workers, batch in [(1, 1), (3, 7), (2, 25)]
+    )
+    for figure in ("steps", "updates", "initial", "final", "differences"):
+        assert alone[figure] == shared[figure] == whole[figure]
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_each_change_of_a_watched_answer_is_told_with_its_step(
+    tmp_path: Path, batch: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_random_upgrade(tmp_path, seed=5)
+    replayed(files, only=["watch"], changes=True, batch=batch)
+    told = re.findall(r"^step (\d+) \((\w+)\): (\w+) (\d+) -> (\d+) ", capsys.readouterr().out, re.MULTILINE)
+
+    upgrade = debian.load(*files)
+    watch = {name: upgrade.package(name) for name in WATCHED}
+    expected = []
+    before: dict[str, int] = {}
+    for step in range(upgrade.steps + 1):
+        now = oracle.answers(upgrade.names, *upgrade.edges_at(step), watch, ["watch"])["watch"]
+        for name in watch:
+            if step and before[name] != now[name]:
+                expected.append((str(step), upgrade.origin(step), name, str(before[name]), str(now[name])))
+        before = now
+    assert sorted(told) == sorted(expected)
+    assert len(expected) > 5
+
+
+@pytest.mark.parametrize("only", EVERY)
+def test_a_question_can_be_asked_alone(tmp_path: Path, only: str) -> None:
+    report = replayed(write_random_upgrade(tmp_path, seed=6), only=[only], check=5)
+    assert list(report.final) == ["edges", only]
+
+
+def test_fewer_steps_can_be_taken(tmp_path: Path) -> None:
+    files = write_random_upgrade(tmp_path, seed=7)
+    report = replayed(files, steps=9, batch=4, check=100)
+    upgrade = debian.load(*files)
+    assert report.final["edges"] == len(upgrade.edges_at(9)[0])
+    assert [steps for steps, _ in report.batches] == [4, 4, 1]
+    assert replayed(files, steps=0, check=1).final == report.initial
+
+
+def test_a_difference_from_scratch_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = oracle.components
+
+    def wrong_for_few(graph: Any, packages: Any) -> Any:
+        return right(graph, packages) if len(graph.data) != edges else {"count": -1, "largest": -1}
+
+    files = write_random_upgrade(tmp_path, seed=8)
+    edges = len(debian.load(*files).edges_at(10)[0])
+    monkeypatch.setattr(oracle, "components", wrong_for_few)
+    said = r"after step \d+ the answer 'components' is \{'count': \d+, .*; computed from scratch: \{'count': -1, "
+    with pytest.raises(program.CheckError, match=said):
+        replayed(files, check=10)
+
+
+# The command
+
+
+def test_two_processes_tell_what_one_does(tmp_path: Path, start: Callable[..., Run]) -> None:
+    files = write_random_upgrade(tmp_path, seed=9)
+    alone = replayed(files).as_json()
+    run = start(
+        "run", "-n", "2", EXAMPLES / "upgrade.py", *given(files),
+        "--watch", "p03", "--watch", "p07", "--check", "10", "--batch", "3", "--json", tmp_path / "report.json",
+    )  # fmt: skip
+    assert run.end(50) == 0, run.error
+    found = json.loads((tmp_path / "report.json").read_text())
+    for figure in ("steps", "updates", "initial", "final", "differences"):
+        assert found[figure] == alone[figure]
+    assert found.keys() == {"steps", "updates", "initial", "final", "latency_ms", "seconds", "differences"}
+    assert found["latency_ms"].keys() == {"median", "p95", "p99", "max"}
+    assert found["seconds"].keys() == {"load", "initial", "steps"}
+    assert all(line.startswith("[0] ") for line in run.lines)
+    assert "latency of a step: median" in run.output
+
+
+def test_the_first_steps_of_the_real_upgrade_are_right(tmp_path: Path) -> None:
+    ended = script("--steps", "20", "--check", "10", "--json", tmp_path / "report.json")
+    assert ended.returncode == 0, ended.stderr
+    initial = json.loads((tmp_path / "report.json").read_text())["initial"]
+    assert initial["edges"] == 279_192
+    assert initial["watch"] == {"libssl3": 29_433, "libssl3t64": 0, "python3": 9_118}
+    assert initial["top"][0] == ["libc6", 21_809]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("arguments", [["-n", "2"], ["-w", "2", "--batch", "100"]])
+def test_the_whole_upgrade_is_right(start: Callable[..., Run], arguments: list[str]) -> None:
+    run = start("run", *arguments[:2], EXAMPLES / "upgrade.py", "--check", "1000", *arguments[2:])
+    assert run.end(3500) == 0, run.error
+    assert "after step 19,521:" in run.output
+
+
+# Bad input
+
+
+def test_a_bad_line_ends_the_program_with_a_message_that_names_it(tmp_path: Path) -> None:
+    initial = write_rows(tmp_path / "initial.tsv", [("a", "b")])
+    changes = write_rows(tmp_path / "changes.tsv", [(1, "-", "a", "c")])
+    ended = script(*given((initial, changes)), "--watch", "a")
+    assert ended.returncode == 1
+    assert ended.stderr == f"upgrade: {changes}, line 1: removes an edge that is not there: a -> c\n"
+
+
+def test_a_bad_line_ends_all_processes(tmp_path: Path, start: Callable[..., Run]) -> None:
+    initial = write_rows(tmp_path / "initial.tsv", [("a", "b"), ("a",)])
+    changes = write_rows(tmp_path / "changes.tsv", [])
+    run = start("run", "-n", "2", EXAMPLES / "upgrade.py", *given((initial, changes)))
+    assert run.end(20) == 1
+    assert f"upgrade: {initial}, line 2: expected 2 fields (package, needed package), found 1\n" in run.error
+    assert "Traceback" not in run.error
+
+
+def test_an_unknown_watched_package_is_refused(tmp_path: Path) -> None:
+    ended = script(*given(write_random_upgrade(tmp_path, seed=1)), "--watch", "p99")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("upgrade: no package is called 'p99'; did you mean p0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "tops"], "'tops' is not one of components, cycles, watch, top"),
+        (["--batch", "0"], "'0' is not a whole number of at least 1"),
+        (["--steps", "-1"], "'-1' is not a whole number of at least 0"),
+        (["--only", "top", "--changes"], "--changes tells of the answer 'watch', which --only leaves out"),
+        (["--json", "nowhere/report.json"], "--json: there is no directory nowhere"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(arguments: list[str], said: str) -> None:
+    ended = script(*arguments)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+
+
+def test_without_scipy_a_check_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_random_upgrade(tmp_path, seed=1)
+    monkeypatch.setattr(oracle, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["upgrade.py", *map(str, given(files)), "--watch", "p03", "--check", "1"])
+    assert program.main() == 1
+    assert "pip install 'timely-dataflow[check]'" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_it_without_a_traceback(start: Callable[..., Run]) -> None:
+    run = start("run", "-n", "2", EXAMPLES / "upgrade.py", "--only", "top")
+    end = clock.monotonic() + 30
+    while "initial answers" not in run.output:
+        assert clock.monotonic() < end, run.error
+        clock.sleep(0.05)
+    run.send(signal.SIGINT)
+    assert run.end(10) == 130
+    assert "Traceback" not in run.error
