@@ -1,14 +1,15 @@
 """Merging two batches into one, with times advanced, a bounded number of rows at a time.
 
 `plan` unites the times of both, replaced by their representatives under `since`, into one sorted table, and says for
-each old time its place there. Where the places of both sides' times strictly increase (always when each has one
-time), rows keep their order and stay distinct, and the merge is three-way: stretches of keys that only one side has
-are copied; otherwise a block of rows is first chosen, without writing anything but which row of which side comes
-next, and then copied column by column, so that neither step has a branch that could not be foreseen. Only two rows
-that fall together interrupt it.
+each old time its place there. Rows keep their order except within one (key, value) of a side whose places do not
+strictly increase, for the representatives of sorted times may be equal or come in another order. So the merge goes by
+one of three ways at a time:
 
-Where places do not increase, for the representatives of sorted times need not be sorted, the rows of one (key, value)
-are taken from both sides, sorted by their new times, and summed.
+- a stretch of keys that only one side has is copied;
+- a block of rows is chosen, writing down nothing but which row of which side comes next, and then copied column by
+  column, so that neither step has a branch that could not be foreseen;
+- the rows of one (key, value) are taken from both sides, sorted by their new times and summed, where one side has
+  several and its times do not keep their order.
 
 `merge` goes on from where it stopped: it writes columns given to it and remembers its positions. A column is given
 unless it will certainly be absent from the result. Only for diffs that is not known beforehand: when both sides have
@@ -25,13 +26,13 @@ from differential.kernels.memory import DIFFS, TIME_INDEX, TIME_ROWS, VALS, at, 
 from differential.kernels.seek import seek
 from differential.kernels.times import copy_advanced, sorted_distinct
 
-MORE, DONE, NEEDS_DIFFS = range(3)
-"""What a call of `merge` ends with: out of fuel, at the end, or wanting a column of diffs, so far all 1."""
+MORE, DONE, NEEDS_DIFFS, GROUP = range(4)
+"""What a call of `merge` ends with: out of fuel, at the end, or wanting a column of diffs, so far all 1. GROUP is for
+the inner functions: next is a (key, value) of which a side has several rows that may not keep their order."""
 
-FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS = range(5)
-"""The state of a merge: rows read from either side, rows written, whether a value is not 0, a diff is not 1."""
-
-STATE_WIDTH = 5
+FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
+"""The state of a merge: rows read from either side, rows written, whether a value is not 0, and a diff not 1; and from
+USED on, for each time, whether a row written is at it."""
 
 _STRETCH = 32
 _BLOCK = 256
@@ -106,79 +107,89 @@ def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: I
 
 
 @inner
-def note(state: Ints, vals: Ints, diffs: Ints, start: int, stop: int) -> None:
-    """Keep up, for rows just written, whether there are values other than 0 and diffs other than 1."""
+def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: int) -> None:
+    """Keep up what the state says of all rows written, for those from `start` to `stop`."""
+    _, vals, index, diffs = target
     if len(vals) != 0 and state[3] == 0:
         for row in range(start, stop):
             state[3] |= vals[row]
     if len(diffs) != 0 and state[4] == 0:
         for row in range(start, stop):
             state[4] |= diffs[row] ^ 1
+    if len(index) != 0:
+        for row in range(start, stop):
+            state[5 + index[row]] = 1
 
 
 @inner
-def merge_in_order(batches: Table, place: Ints, target: tuple[Ints, Ints, Ints, Ints], state: Ints, fuel: int) -> int:
-    """Merge where the places of both sides' times increase."""
-    keys, vals, index, diffs = target
-    a, b, base = batches[0:1], batches[1:2], batches[0, 6]
-    a_keys, a_vals, a_index = column(a, 0, 1), column(a, 0, 2), column(a, 0, 3)
-    b_keys, b_vals, b_index = column(b, 0, 1), column(b, 0, 2), column(b, 0, 3)
-    i, j, out, a_rows, b_rows = state[0], state[1], state[2], len(a_keys), len(b_keys)
-    stop = i + j + fuel
-    chosen = np.empty(_BLOCK, np.int64)
-    status = MORE
-    while i + j < stop and (i < a_rows or j < b_rows):
-        before = out
-        if i < a_rows and (j == b_rows or (i + _STRETCH < a_rows and a_keys[i + _STRETCH] < b_keys[j])):
-            end = a_rows if j == b_rows else seek(a_keys, i + _STRETCH, b_keys[j])
-            rows = min(end - i, stop - i - j)
-            copy_rows(a, place, i, rows, target, out)
-            i, out = i + rows, out + rows
-        elif i == a_rows or (j + _STRETCH < b_rows and b_keys[j + _STRETCH] < a_keys[i]):
-            end = b_rows if i == a_rows else seek(b_keys, j + _STRETCH, a_keys[i])
-            rows = min(end - j, stop - i - j)
-            copy_rows(b, place[base:], j, rows, target, out)
-            j, out = j + rows, out + rows
-        else:
-            rows, is_tie = 0, False
-            while rows < _BLOCK and i < a_rows and j < b_rows:
-                a_key, b_key = a_keys[i], b_keys[j]
-                is_first = a_key < b_key
-                if a_key == b_key:
-                    a_val, b_val = at(a_vals, i, 0), at(b_vals, j, 0)
-                    is_first = a_val < b_val
-                    if a_val == b_val:
-                        a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
-                        is_first = a_place < b_place
-                        if a_place == b_place:
-                            is_tie = True
-                            break
-                chosen[rows] = i if is_first else ~j
-                keys[out + rows] = a_key if is_first else b_key
-                i += is_first
-                j += not is_first
-                rows += 1
-            if len(vals) != 0:
-                copy_chosen(batches, VALS, 0, chosen, rows, vals, out)
-            if len(index) != 0:
-                place_chosen(batches, place, chosen, rows, index, out)
-            if len(diffs) != 0:
-                copy_chosen(batches, DIFFS, 1, chosen, rows, diffs, out)
-            out += rows
-            if is_tie:
-                diff = at(column(a, 0, 4), i, 1) + at(column(b, 0, 4), j, 1)
-                if diff != 0 and diff != 1 and len(diffs) == 0:
-                    status = NEEDS_DIFFS
-                    break
-                if diff != 0:
-                    copy_rows(a, place, i, 1, target, out)
-                    if len(diffs) != 0:
-                        diffs[out] = diff
-                    out += 1
-                i, j = i + 1, j + 1
-        note(state, vals, diffs, before, out)
-    state[0], state[1], state[2] = i, j, out
-    return DONE if i == a_rows and j == b_rows else status
+def has_next(keys: Ints, vals: Ints, row: int) -> bool:
+    """Return whether the row after `row` has the same key and value."""
+    return row + 1 < len(keys) and keys[row + 1] == keys[row] and at(vals, row + 1, 0) == at(vals, row, 0)
+
+
+@inner
+def single_rows(keys: Ints, vals: Ints, start: int, most: int) -> int:
+    """Return how many rows from `start` on, up to `most`, are the only ones of their key and value."""
+    rows = 0
+    while rows < most and not has_next(keys, vals, start + rows):
+        rows += 1
+    return rows
+
+
+@inner
+def choose(
+    batches: Table,
+    place: Ints,
+    positions: tuple[int, int],
+    is_strict: tuple[bool, bool],
+    chosen: Ints,
+    tied: Ints,
+    target: tuple[Ints, Ints, Ints, Ints],
+    to: int,
+) -> tuple[int, int, int, int, int]:
+    """Choose the next rows of either side, as many as `chosen` holds; return positions, rows, ties and a status.
+
+    Only their keys are written, from row `to` of the target on.
+
+    Rows that sum to zero are passed over. Rows that fall together otherwise are one row of the first side, and `tied`
+    says where it is and what its diff will be. The status is MORE, GROUP or NEEDS_DIFFS for what is next.
+    """
+    base = batches[0, TIME_ROWS]
+    a, b = batches[0:1], batches[1:2]
+    a_keys, a_vals, a_index, a_diffs = column(a, 0, 1), column(a, 0, 2), column(a, 0, 3), column(a, 0, 4)
+    b_keys, b_vals, b_index, b_diffs = column(b, 0, 1), column(b, 0, 2), column(b, 0, 3), column(b, 0, 4)
+    a_strict, b_strict = is_strict
+    keys, has_diffs = target[0], len(target[3]) != 0
+    i, j = positions
+    rows = ties = 0
+    while rows < len(chosen) and i < len(a_keys) and j < len(b_keys):
+        a_key, b_key = a_keys[i], b_keys[j]
+        is_first, is_same = a_key < b_key, False
+        if a_key == b_key:
+            a_val, b_val = at(a_vals, i, 0), at(b_vals, j, 0)
+            is_first, is_same = a_val < b_val, a_val == b_val
+        if not a_strict and (is_first or is_same) and has_next(a_keys, a_vals, i):
+            return i, j, rows, ties, GROUP
+        if not b_strict and not is_first and has_next(b_keys, b_vals, j):
+            return i, j, rows, ties, GROUP
+        if is_same:
+            a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
+            is_first = a_place <= b_place
+            if a_place == b_place:
+                diff = at(a_diffs, i, 1) + at(b_diffs, j, 1)
+                if diff == 0:
+                    i, j = i + 1, j + 1
+                    continue
+                if diff != 1 and not has_diffs:
+                    return i, j, rows, ties, NEEDS_DIFFS
+                tied[ties], tied[ties + 1] = rows, diff
+                ties, j = ties + 2, j + 1
+        chosen[rows] = i if is_first else ~j
+        keys[to + rows] = a_key if is_first else b_key
+        i += is_first
+        j += not is_first
+        rows += 1
+    return i, j, rows, ties, MORE
 
 
 @inner
@@ -190,70 +201,105 @@ def group_end(keys: Ints, vals: Ints, row: int, key: int, val: int) -> int:
 
 
 @inner
-def merge_by_group(batches: Table, place: Ints, target: tuple[Ints, Ints, Ints, Ints], state: Ints, fuel: int) -> int:
-    """Merge where times change their order or fall together: a (key, value) at a time."""
+def merge_group(
+    batches: Table,
+    place: Ints,
+    positions: tuple[int, int],
+    scratch: Table,
+    target: tuple[Ints, Ints, Ints, Ints],
+    to: int,
+) -> tuple[int, int, int, int]:
+    """Merge the rows of the next (key, value); return positions, the row written to next, and MORE or NEEDS_DIFFS."""
     keys, vals, index, diffs = target
-    a, b, base = batches[0:1], batches[1:2], batches[0, 6]
+    a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
     a_keys, a_vals, a_index, a_diffs = column(a, 0, 1), column(a, 0, 2), column(a, 0, 3), column(a, 0, 4)
     b_keys, b_vals, b_index, b_diffs = column(b, 0, 1), column(b, 0, 2), column(b, 0, 3), column(b, 0, 4)
-    i, j, out, a_rows, b_rows = state[0], state[1], state[2], len(a_keys), len(b_keys)
-    stop = i + j + fuel
-    group = np.empty((4, 64), np.int64)
-    status = MORE
-    while i + j < stop and (i < a_rows or j < b_rows):
-        before = out
-        is_first = j == b_rows
-        if i < a_rows and j < b_rows:
-            is_first = a_keys[i] < b_keys[j] or (a_keys[i] == b_keys[j] and at(a_vals, i, 0) <= at(b_vals, j, 0))
-        key = a_keys[i] if is_first else b_keys[j]
-        val = at(a_vals, i, 0) if is_first else at(b_vals, j, 0)
-        a_end, b_end = group_end(a_keys, a_vals, i, key, val), group_end(b_keys, b_vals, j, key, val)
-        size = a_end - i + b_end - j
-        if size > group.shape[1]:
-            group = np.empty((4, 2 * size), np.int64)
-        times, counts, order, scratch = group[0], group[1], group[2], group[3]
-        for row in range(i, a_end):
-            times[row - i], counts[row - i] = place[at(a_index, row, 0)], at(a_diffs, row, 1)
-        for row in range(j, b_end):
-            to = a_end - i + row - j
-            times[to], counts[to] = place[base + at(b_index, row, 0)], at(b_diffs, row, 1)
-        for row in range(size):
-            order[row] = row
-        sort_rows(order, scratch, 0, size, times, times[:0], times[:0])
-        kept = row = 0
-        is_wanting = False
-        while row < size:
-            time, diff = times[order[row]], 0
-            while row < size and times[order[row]] == time:
-                diff += counts[order[row]]
-                row += 1
-            if diff != 0:
-                is_wanting |= diff != 1
-                scratch[kept], order[kept] = diff, time
-                kept += 1
-        if is_wanting and len(diffs) == 0:
-            status = NEEDS_DIFFS
-            break
-        for row in range(kept):
-            keys[out] = key
-            if len(vals) != 0:
-                vals[out] = val
-            if len(index) != 0:
-                index[out] = order[row]
-            if len(diffs) != 0:
-                diffs[out] = scratch[row]
-            out += 1
-        i, j = a_end, b_end
-        note(state, vals, diffs, before, out)
-    state[0], state[1], state[2] = i, j, out
-    return DONE if i == a_rows and j == b_rows else status
+    i, j = positions
+    is_first = j == len(b_keys)
+    if i < len(a_keys) and j < len(b_keys):
+        is_first = a_keys[i] < b_keys[j] or (a_keys[i] == b_keys[j] and at(a_vals, i, 0) <= at(b_vals, j, 0))
+    key = a_keys[i] if is_first else b_keys[j]
+    val = at(a_vals, i, 0) if is_first else at(b_vals, j, 0)
+    a_end, b_end = group_end(a_keys, a_vals, i, key, val), group_end(b_keys, b_vals, j, key, val)
+    size = a_end - i + b_end - j
+    group = scratch if size <= scratch.shape[1] else np.empty((4, size), np.int64)
+    times, counts, order, spare = group[0], group[1], group[2], group[3]
+    for row in range(i, a_end):
+        times[row - i], counts[row - i] = place[at(a_index, row, 0)], at(a_diffs, row, 1)
+    for row in range(j, b_end):
+        spot = a_end - i + row - j
+        times[spot], counts[spot] = place[base + at(b_index, row, 0)], at(b_diffs, row, 1)
+    for row in range(size):
+        order[row] = row
+    sort_rows(order, spare, 0, size, times, times[:0], times[:0])
+    kept = row = 0
+    are_ones = True
+    while row < size:
+        time, diff = times[order[row]], 0
+        while row < size and times[order[row]] == time:
+            diff += counts[order[row]]
+            row += 1
+        if diff != 0:
+            are_ones &= diff == 1
+            spare[kept], order[kept] = diff, time
+            kept += 1
+    if not are_ones and len(diffs) == 0:
+        return i, j, to, NEEDS_DIFFS
+    for row in range(kept):
+        keys[to + row] = key
+        if len(vals) != 0:
+            vals[to + row] = val
+        if len(index) != 0:
+            index[to + row] = order[row]
+        if len(diffs) != 0:
+            diffs[to + row] = spare[row]
+    return a_end, b_end, to + kept, MORE
 
 
 @kernel
 def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diffs: Ints, state: Ints, fuel: int) -> int:
     """Merge about `fuel` rows of the two `batches` into the given columns; return MORE, DONE or NEEDS_DIFFS."""
     target = (keys, vals, index, diffs)
-    base = batches[0, 6]
-    if increases(place[:base]) and increases(place[base:]):
-        return merge_in_order(batches, place, target, state, fuel)
-    return merge_by_group(batches, place, target, state, fuel)
+    a, b, base = batches[0:1], batches[1:2], batches[0, 6]
+    a_keys, a_vals, b_keys, b_vals = column(a, 0, 1), column(a, 0, 2), column(b, 0, 1), column(b, 0, 2)
+    a_strict, b_strict = increases(place[:base]), increases(place[base:])
+    i, j, out = state[0], state[1], state[2]
+    stop = i + j + fuel
+    chosen, tied = np.empty(_BLOCK, np.int64), np.empty(2 * _BLOCK, np.int64)
+    scratch = np.empty((4, 64), np.int64)
+    status = MORE
+    while status != NEEDS_DIFFS and i + j < stop and (i < len(a_keys) or j < len(b_keys)):
+        before, status = out, MORE
+        has_both = i < len(a_keys) and j < len(b_keys)
+        if j == len(b_keys) or (has_both and i + _STRETCH < len(a_keys) and a_keys[i + _STRETCH] < b_keys[j]):
+            end = len(a_keys) if j == len(b_keys) else seek(a_keys, i + _STRETCH, b_keys[j])
+            rows = min(end - i, stop - i - j)
+            if not a_strict:
+                rows = single_rows(a_keys, a_vals, i, rows)
+                status = MORE if rows != 0 else GROUP
+            copy_rows(a, place, i, rows, target, out)
+            i, out = i + rows, out + rows
+        elif i == len(a_keys) or (j + _STRETCH < len(b_keys) and b_keys[j + _STRETCH] < a_keys[i]):
+            end = len(b_keys) if i == len(a_keys) else seek(b_keys, j + _STRETCH, a_keys[i])
+            rows = min(end - j, stop - i - j)
+            if not b_strict:
+                rows = single_rows(b_keys, b_vals, j, rows)
+                status = MORE if rows != 0 else GROUP
+            copy_rows(b, place[base:], j, rows, target, out)
+            j, out = j + rows, out + rows
+        else:
+            i, j, rows, ties, status = choose(batches, place, (i, j), (a_strict, b_strict), chosen, tied, target, out)
+            if len(vals) != 0:
+                copy_chosen(batches, VALS, 0, chosen, rows, vals, out)
+            if len(index) != 0:
+                place_chosen(batches, place, chosen, rows, index, out)
+            if len(diffs) != 0:
+                copy_chosen(batches, DIFFS, 1, chosen, rows, diffs, out)
+                for tie in range(0, ties, 2):
+                    diffs[out + tied[tie]] = tied[tie + 1]
+            out += rows
+        if status == GROUP:
+            i, j, out, status = merge_group(batches, place, (i, j), scratch, target, out)
+        note(state, target, before, out)
+    state[0], state[1], state[2] = i, j, out
+    return DONE if i == len(a_keys) and j == len(b_keys) else status

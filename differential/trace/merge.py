@@ -1,4 +1,8 @@
-"""Merging two adjacent batches into one, a little at a time."""
+"""Merging two adjacent batches into one, a little at a time.
+
+A merge first reads its sources into columns long enough for all their rows, and then, if many rows have cancelled or a
+time has gone out of use, settles the result into columns that fit, as gradually.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,8 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.consolidate import merge_few
-from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, STATE_WIDTH, merge, plan
-from differential.kernels.times import drop_unused
-from differential.trace.batch import Batch, frontier_table, table_of
+from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, merge, plan
+from differential.trace.batch import Batch, frontier_table, no_times, table_of
 from timely.progress.antichain import Antichain
 
 _PIECE = 4096
@@ -18,7 +21,19 @@ _PIECE = 4096
 class Merge:
     """A merge in progress. The sources stand for the result until it is done."""
 
-    __slots__ = ("_columns", "_credit", "_place", "_rows", "_since", "_state", "_table", "_times", "first", "second")
+    __slots__ = (
+        "_columns",
+        "_credit",
+        "_place",
+        "_rows",
+        "_settling",
+        "_since",
+        "_state",
+        "_table",
+        "_times",
+        "first",
+        "second",
+    )
 
     def __init__(self, first: Batch, second: Batch, since: Antichain) -> None:
         """Merge `first` and the batch that follows it, with times advanced to `since`."""
@@ -28,22 +43,25 @@ class Merge:
         self._since = since
         self._credit = 0
         self._rows = rows = len(first) + len(second)
-        self._state = np.zeros(STATE_WIDTH, np.int64)
         self._table = table_of((first, second))
         self._times, self._place = plan(first.times, second.times, frontier_table(since, first.depth))
+        self._state = np.zeros(USED + len(self._times), np.int64)
         self._columns: list[Ints] = [
             np.empty(rows, np.int64),
             np.empty(rows, np.int64) if len(first.vals) or len(second.vals) else NOTHING,
             np.empty(rows, np.int64) if len(self._times) > 1 else NOTHING,
             np.empty(rows, np.int64) if len(first.diffs) or len(second.diffs) else NOTHING,
         ]
+        self._settling: _Settling | None = None
 
     def __len__(self) -> int:
         return self._rows
 
     @property
     def remaining(self) -> int:
-        """The number of rows still to be read."""
+        """The number of rows still to be read, or to be settled."""
+        if self._settling is not None:
+            return self._settling.remaining
         return self._rows - int(self._state[FIRST]) - int(self._state[SECOND])
 
     def extend(self, upper: Antichain) -> None:
@@ -55,12 +73,20 @@ class Merge:
         self._credit += fuel
         if self._credit < min(_PIECE, self.remaining):
             return None
-        status = self._continue()
-        if status == NEEDS_DIFFS:
-            self._columns[3] = np.ones(self._rows, np.int64)
-            status = self._continue()
-        self._credit = 0
-        return self._finish() if status == DONE else None
+        credit, self._credit = self._credit, 0
+        if self._settling is None:
+            status = self._merge(credit)
+            if status == NEEDS_DIFFS:
+                self._columns[3] = np.ones(self._rows, np.int64)
+                status = self._merge(credit)
+            if status != DONE:
+                return None
+            columns = self._finish()
+        elif self._settling.work(credit):
+            columns = self._settling.columns
+        else:
+            return None
+        return None if columns is None else self._result(columns)
 
     def complete(self) -> Batch:
         """Do all the work that is left, and return the result."""
@@ -69,20 +95,57 @@ class Merge:
             result = self.work(self.remaining + _PIECE)
         return result
 
-    def _continue(self) -> int:
+    def _merge(self, fuel: int) -> int:
         keys, vals, index, diffs = self._columns
-        return merge(self._table, self._place, keys, vals, index, diffs, self._state, self._credit)
+        return merge(self._table, self._place, keys, vals, index, diffs, self._state, fuel)
 
-    def _finish(self) -> Batch:
-        _, _, rows, has_vals, has_diffs = self._state.tolist()
+    def _finish(self) -> list[Ints] | None:
+        """Return the columns of the result, or None when they are yet to be settled."""
+        _, _, rows, has_vals, has_diffs = self._state[:USED].tolist()
         keys, vals, index, diffs = self._columns
         columns = [keys, vals if has_vals else NOTHING, index, diffs if has_diffs else NOTHING]
-        # What was given too long is cut when it is much too long; else its end was never touched.
-        is_loose = 4 * rows < 3 * self._rows
-        columns = [column[:rows].copy() if is_loose else column[:rows] for column in columns]
+        columns = [column[:rows] for column in columns]
+        used = self._state[USED:] != 0
+        is_all_used = len(index) == 0 or bool(used.all())
+        # What has been allocated beyond the rows written was never touched, and costs nothing unless it is much.
+        if is_all_used and 4 * rows >= 3 * self._rows:
+            return columns
+        place = NOTHING
+        if not is_all_used:
+            self._times, place = self._times[used], np.cumsum(used) - 1
+            columns[2] = index[:rows] if len(self._times) > 1 else NOTHING
+        self._settling = _Settling(columns, place)
+        return self._settling.columns if self._settling.work(_PIECE) else None
+
+    def _result(self, columns: list[Ints]) -> Batch:
         keys, vals, index, diffs = columns
-        index, times = drop_unused(index, self._times if rows else self._times[:0])
+        times = self._times if len(keys) else no_times(self.first.depth)
         return Batch(keys, vals, index, diffs, times, self.first.lower, self.second.upper, self._since)
+
+
+class _Settling:
+    """Copies columns into others of just their length, with time indices replaced by their items in `place`."""
+
+    __slots__ = ("_done", "_place", "_sources", "columns")
+
+    def __init__(self, sources: list[Ints], place: Ints) -> None:
+        self._sources = sources
+        self._place = place
+        self._done = 0
+        self.columns = [np.empty(len(source), np.int64) for source in sources]
+
+    @property
+    def remaining(self) -> int:
+        return len(self._sources[0]) - self._done
+
+    def work(self, fuel: int) -> bool:
+        """Copy `fuel` rows; return whether those were the last."""
+        piece = slice(self._done, self._done + fuel)
+        for which, (source, target) in enumerate(zip(self._sources, self.columns)):
+            if len(target):
+                target[piece] = self._place[source[piece]] if which == 2 and len(self._place) else source[piece]
+        self._done = min(self._done + fuel, len(self._sources[0]))
+        return not self.remaining
 
 
 def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:
