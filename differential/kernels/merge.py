@@ -164,26 +164,35 @@ def choose(
     rows = ties = 0
     while rows < len(chosen) and i < len(a_keys) and j < len(b_keys):
         a_key, b_key = a_keys[i], b_keys[j]
-        is_first, is_same = a_key < b_key, False
-        if a_key == b_key:
+        is_first = a_key < b_key
+        # Keys that both sides have, or one side has twice, are rarer than others; the others see no more branches.
+        if (
+            a_key == b_key
+            or (not a_strict and i + 1 < len(a_keys) and a_keys[i + 1] == a_key)
+            or (not b_strict and j + 1 < len(b_keys) and b_keys[j + 1] == b_key)
+        ):
             a_val, b_val = at(a_vals, i, 0), at(b_vals, j, 0)
-            is_first, is_same = a_val < b_val, a_val == b_val
-        if not a_strict and (is_first or is_same) and has_next(a_keys, a_vals, i):
-            return i, j, rows, ties, GROUP
-        if not b_strict and not is_first and has_next(b_keys, b_vals, j):
-            return i, j, rows, ties, GROUP
-        if is_same:
-            a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
-            is_first = a_place <= b_place
-            if a_place == b_place:
-                diff = at(a_diffs, i, 1) + at(b_diffs, j, 1)
-                if diff == 0:
-                    i, j = i + 1, j + 1
+            is_same = a_key == b_key and a_val == b_val
+            is_first |= a_key == b_key and a_val < b_val
+            if not a_strict and (is_first or is_same) and has_next(a_keys, a_vals, i):
+                return i, j, rows, ties, GROUP
+            if not b_strict and not is_first and has_next(b_keys, b_vals, j):
+                return i, j, rows, ties, GROUP
+            if is_same:
+                a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
+                is_first = a_place <= b_place
+                if a_place == b_place:
+                    diff = at(a_diffs, i, 1) + at(b_diffs, j, 1)
+                    if diff == 0:
+                        i, j = i + 1, j + 1
+                        continue
+                    if diff != 1 and not has_diffs:
+                        return i, j, rows, ties, NEEDS_DIFFS
+                    tied[ties], tied[ties + 1] = rows, diff
+                    ties, j = ties + 2, j + 1
+                    chosen[rows], keys[to + rows] = i, a_key
+                    i, rows = i + 1, rows + 1
                     continue
-                if diff != 1 and not has_diffs:
-                    return i, j, rows, ties, NEEDS_DIFFS
-                tied[ties], tied[ties + 1] = rows, diff
-                ties, j = ties + 2, j + 1
         chosen[rows] = i if is_first else ~j
         keys[to + rows] = a_key if is_first else b_key
         i += is_first
