@@ -19,8 +19,27 @@ def cyclic_edges(edges: Collection) -> Collection:
     >>> example(lambda scope: cyclic_edges(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 1, 3]))))
     [((1, 2), 1), ((2, 1), 1)]
     """
+    edges = on_the_way(edges)
     reversed_edges = edges.map(lambda source, target: (target, source))
     return edges.iterate(lambda inner: _trim(_trim(inner, edges), reversed_edges))
+
+
+def on_the_way(edges: Collection) -> Collection:
+    """Return the edges that lie on a path from a cycle to a cycle: no end of theirs is a dead end, however far off.
+
+    Edges from nodes that none leads to, and to nodes from which none leads, are taken away until there are no more.
+
+    >>> example(lambda scope: on_the_way(Collection.of(scope, np.array([1, 2, 2, 3]), np.array([2, 1, 3, 4]))))
+    [((1, 2), 1), ((2, 1), 1)]
+    """
+    by_target = edges.map(lambda source, target: (target, source))
+
+    def without_dead_ends(inner: Collection) -> Collection:
+        sources = inner.map(lambda source, _: source).distinct()
+        targets = inner.map(lambda _, target: target).distinct()
+        return by_target.semijoin(sources).map(lambda target, source: (source, target)).semijoin(targets)
+
+    return edges.iterate(without_dead_ends)
 
 
 def strongly_connected_components(edges: Collection) -> Collection:
