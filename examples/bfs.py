@@ -1,0 +1,82 @@
+"""Keep distances from node 0 in a random graph up to date while its edges change.
+
+    python examples/bfs.py --nodes 100000 --edges 1000000 --changes 200
+    timely run -n 2 examples/bfs.py
+
+A change removes the oldest edge and adds a new one. The graph and its changes are the same in every run and for any
+number of workers: the k-th random number is a function of k (SplitMix64).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time as clock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential import Collection, new_input
+from differential.graphs import bfs
+from timely import Worker, execute
+
+
+def random_edges(first: int, count: int, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return sources and targets of `count` edges, from the one numbered `first` on."""
+    ends = (splitmix(np.arange(2 * first, 2 * (first + count))) % np.uint64(nodes)).astype(np.int64)
+    return ends[0::2], ends[1::2]
+
+
+def splitmix(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return the outputs of SplitMix64, seeded with 0, that have the given numbers."""
+    bits = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def program(worker: Worker, nodes: int, edges: int, changes: int) -> None:
+    """Compute how many nodes there are at each distance; then make changes, one an epoch."""
+    with worker.dataflow("bfs") as scope:
+        session, graph = new_input(scope, name="edges")
+        distances = bfs(graph, Collection.of(scope, 0))
+        numbers = distances.map(lambda node, distance: distance).count().output()
+
+    def finish() -> float:
+        begun = clock.perf_counter()
+        epoch = session.epoch + 1
+        session.advance_to(epoch)
+        worker.step_while(lambda: numbers.less_than(epoch))
+        return clock.perf_counter() - begun
+
+    source, target = random_edges(0, edges, nodes)
+    session.insert(source[worker.index :: worker.peers], target[worker.index :: worker.peers])
+    initial = finish()
+    latencies = []
+    for change in range(changes):
+        if change % worker.peers == worker.index:
+            session.remove(*random_edges(change, 1, nodes))
+            session.insert(*random_edges(edges + change, 1, nodes))
+        latencies.append(1000 * finish())
+
+    if worker.index == 0:
+        for distance, number in sorted(numbers.contents()):
+            print(f"distance {distance}: {number:,} nodes")
+        print(f"initially {initial:.2f} s", end="")
+        if latencies:
+            median, p99 = np.percentile(latencies, (50, 99))
+            print(f"; a change: median {median:.2f} ms, p99 {p99:.2f} ms", end="")
+        print()
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--edges", type=int, default=100_000)
+    parser.add_argument("--changes", type=int, default=100)
+    options = parser.parse_args()
+    execute(lambda worker: program(worker, options.nodes, options.edges, options.changes))
+
+
+if __name__ == "__main__":
+    main()
