@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from differential.arrangement import Arrangement
 from differential.codes import Encoder, interner_of
-from differential.trace.batch import Batch
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.updates import Updates
 from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.capability import CapabilitySet
 from timely.dataflow.pact import scatter
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
@@ -86,40 +85,32 @@ class Arranger:
                 updates.time_index,
                 updates.diffs,
             )
-        frontier = self._input.frontier
-        if frontier != self._sealer.upper:
-            self._sealer.seal(self._batcher, frontier)
+        self._sealer.seal(self._batcher, self._input.frontier)
+        self._input.operator.waits = bool(held)
 
 
 class Sealer:
     """Turns what a batcher holds into batches: into the trace and, with a capability each, downstream.
 
-    Invariant: the trace's upper is the frontier last sealed to, and every update the batcher still holds is in
-    advance of it and of a capability held.
+    Invariant: every update the batcher holds is in advance of a capability held. The trace's upper is the frontier last
+    sealed to: where there is nothing to seal it stays behind, and the next batch covers the whole interval.
     """
 
     def __init__(self, output: OutputPort, spine: Spine) -> None:
         self._output = output
         self._spine = spine
         self.held = CapabilitySet(output)
-        self.upper: Antichain = spine.upper
 
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
         """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at
         `pending` times."""
-        times = self.held.times
-        passed = [time for time in times if not frontier.less_equal(time)]
-        for position, time in enumerate(passed):
-            upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
-            self._insert(batcher.seal(upper), self.held[time])
+        passed = [time for time in self.held.times if not frontier.less_equal(time)]
         if not passed:
-            self._insert(batcher.seal(frontier), None)
-        if self.held:
-            self.held.downgrade(batcher.frontier().meet(pending))
-        self.upper = frontier
-
-    def _insert(self, batch: Batch, capability: Capability | None) -> None:
-        self._spine.insert(batch)
-        if len(batch):
-            assert capability is not None, f"updates at {batch.lower} were sealed without a capability for them"
-            self._output.give(capability, cast(Any, batch))
+            return
+        if len(batcher):
+            for position, time in enumerate(passed):
+                upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
+                batch = batcher.seal(upper)
+                self._spine.insert(batch)
+                self._output.give(self.held[time], cast(Any, batch))
+        self.held.downgrade(batcher.frontier().meet(pending))

@@ -113,6 +113,8 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     second = builder.add_input(right.stream, Pipeline(), frontier=True)
     output, stream = builder.add_output()
     operator = builder.operator
+    # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.
+    operator.waits = False
     mine, theirs = Side(first, left), Side(second, right)
     todo: deque[Pairing] = deque()
     position = 0

@@ -30,6 +30,7 @@ class Output:
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
         self._dataflow = scope.dataflow
+        builder.operator.waits = False
         builder.build(lambda _: self._gather)
 
     def changes(self) -> list[tuple[Record, Time, int]]:

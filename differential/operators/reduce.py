@@ -73,8 +73,9 @@ def reduce_arrangement(
 class Reducer:
     """The operator.
 
-    Invariant: the output's trace is, at every time not in advance of its upper, the reduction of the input's; each
-    pending time is in advance of that upper and of a capability held.
+    Invariant: the output's trace is, at every time not in advance of `upper` as of the last run, the reduction of the
+    input's; each pending time is in advance of it and of a capability held. A run that has neither new batches nor a
+    pending time that is due has nothing to do, and is not asked for.
     """
 
     def __init__(
@@ -94,18 +95,18 @@ class Reducer:
         for time, batch in self._input.drain():
             held.insert(time)
             self._new.append(cast(Batch, batch))
-        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here.
-        upper = self._source.upper
-        if upper == self._sealer.upper:
-            return
+        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here; and
+        # where nothing is sealed, for there is nothing, the frontier tells.
+        upper = self._source.upper.join(self._input.frontier)
         if self._new or any(not upper.less_equal(time) for time in held.times):
             self._reduce(upper)
-        pending = self._pending[2]
-        least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
-        self._sealer.seal(self._batcher, upper, least)
-        for trace in (self._source, self._said):
-            trace.set_logical_compaction(upper)
-            trace.set_physical_compaction(upper)
+            pending = self._pending[2]
+            least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
+            self._sealer.seal(self._batcher, upper, least)
+            for trace in (self._source, self._said):
+                trace.set_logical_compaction(upper)
+                trace.set_physical_compaction(upper)
+        self._input.operator.waits = bool(held)
 
     def drop(self) -> None:
         """Stop reading."""
@@ -113,7 +114,7 @@ class Reducer:
         self._said.drop()
 
     def _reduce(self, upper: Antichain) -> None:
-        source = tuple(batch for batch in self._source.batches_through(upper) if len(batch))
+        source = tuple(batch for batch in self._source.batches() if len(batch))
         said = tuple(batch for batch in self._said.batches() if len(batch))
         new = tuple(self._new)
         chunks, self._pending = self._reduction(

@@ -281,7 +281,7 @@ class Dataflow:
         listeners = self._listeners
         for location in self.tracker.propagate():
             for operator in listeners[location]:
-                if not operator.active:
+                if operator.waits and not operator.active:
                     operator.active = True
                     heappush(self._ready, operator.rank)
 

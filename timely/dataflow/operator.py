@@ -36,6 +36,7 @@ class Operator:
         "outputs",
         "rank",
         "scope",
+        "waits",
     )
 
     def __init__(self, scope: Scope, name: str, index: int, origin: Origin) -> None:
@@ -50,6 +51,7 @@ class Operator:
         self.inline: Push | None = None
         self.rank = -1
         self.active = False
+        self.waits = True
 
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
