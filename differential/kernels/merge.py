@@ -31,8 +31,8 @@ MORE, DONE, NEEDS_DIFFS, GROUP = range(4)
 the inner functions: next is a (key, value) of which a side has several rows that may not keep their order."""
 
 FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
-"""The state of a merge: rows read from either side, rows written, whether a value is not 0, and a diff not 1; and from
-USED on, for each time, whether a row written is at it."""
+"""The state of a merge: rows read from either side, rows written, whether a value is not 0, and a diff not 1; and
+from USED on, for each time, whether a row written is at it."""
 
 _STRETCH = 32
 _BLOCK = 256
@@ -141,6 +141,7 @@ def choose(
     batches: Table,
     place: Ints,
     positions: tuple[int, int],
+    stop: int,
     is_strict: tuple[bool, bool],
     chosen: Ints,
     tied: Ints,
@@ -151,8 +152,9 @@ def choose(
 
     Only their keys are written, from row `to` of the target on.
 
-    Rows that sum to zero are passed over. Rows that fall together otherwise are one row of the first side, and `tied`
-    says where it is and what its diff will be. The status is MORE, GROUP or NEEDS_DIFFS for what is next.
+    Rows that sum to zero are passed over, until the positions add up to `stop`. Rows that fall together otherwise are
+    one row of the first side, and `tied` says where it is and what its diff will be. The status is MORE, GROUP or
+    NEEDS_DIFFS for what is next.
     """
     base = batches[0, TIME_ROWS]
     a, b = batches[0:1], batches[1:2]
@@ -185,6 +187,8 @@ def choose(
                     diff = at(a_diffs, i, 1) + at(b_diffs, j, 1)
                     if diff == 0:
                         i, j = i + 1, j + 1
+                        if i + j >= stop:
+                            break
                         continue
                     if diff != 1 and not has_diffs:
                         return i, j, rows, ties, NEEDS_DIFFS
@@ -297,7 +301,9 @@ def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diff
             copy_rows(b, place[base:], j, rows, target, out)
             j, out = j + rows, out + rows
         else:
-            i, j, rows, ties, status = choose(batches, place, (i, j), (a_strict, b_strict), chosen, tied, target, out)
+            i, j, rows, ties, status = choose(
+                batches, place, (i, j), stop, (a_strict, b_strict), chosen, tied, target, out
+            )
             if len(vals) != 0:
                 copy_chosen(batches, VALS, 0, chosen, rows, vals, out)
             if len(index) != 0:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
+from differential.trace import merge as module
 from differential.trace.batch import Batch
 from differential.trace.merge import Merge, merge_at_once
 from tests.oracle.trace import compacted
@@ -88,3 +90,36 @@ def test_diffs_are_spelled_out_when_rows_fall_together() -> None:
     apart = Merge(first, second, least).complete()
     assert len(apart.diffs) == 0
     assert len(apart) == 9001
+
+
+def test_a_time_whose_rows_all_cancel_goes_out_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PIECE", 1)
+    least, middle, last = Antichain([(0,)]), Antichain([(3,)]), Antichain([(4,)])
+    rows = 30
+    table = np.array([[0], [1], [2]])
+    index = np.arange(rows) % 3
+    first = Batch.build(np.arange(rows), NOTHING, index, NOTHING, table, least, middle, least)
+    kept = np.flatnonzero(index == 1)
+    undone = Batch.build(kept, NOTHING, NOTHING, np.full(len(kept), -1), np.array([[1]]), least, middle, least)
+    second = undone.described(middle, last, least)
+    merge = Merge(first, second, least)
+    result, steps = None, 0
+    while result is None:
+        result = merge.work(1)
+        steps += 1
+    result.validate()
+    assert result.times.tolist() == [[0], [2]]
+    assert result.keys.tolist() == np.flatnonzero(index != 1).tolist()
+    assert result.time_index.tolist() == [0, 1] * (rows // 3)
+    assert steps > len(result), "the result was settled in one step"
+
+
+def test_rows_that_cancel_are_work_too() -> None:
+    rows = 100_000
+    least, middle, last = Antichain([(0,)]), Antichain([(1,)]), Antichain([(2,)])
+    first = Batch.build(np.arange(rows), NOTHING, NOTHING, NOTHING, np.array([[0]]), least, middle, least)
+    second = Batch.build(np.arange(rows), NOTHING, NOTHING, np.full(rows, -1), np.array([[1]]), middle, last, least)
+    merge = Merge(first, second, middle)
+    assert merge.work(10_000) is None
+    assert 180_000 < merge.remaining < 200_000
+    assert len(merge.complete()) == 0
