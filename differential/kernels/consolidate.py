@@ -22,7 +22,18 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner, kernel
-from differential.kernels.memory import at, column, times_of
+from differential.kernels.memory import (
+    COORDINATES,
+    DIFFS,
+    KEYS,
+    ROWS,
+    TIME_INDEX,
+    TIME_ROWS,
+    VALS,
+    at,
+    column,
+    times_of,
+)
 from differential.kernels.times import copy_advanced, only_used, sorted_distinct
 
 SMALL = 96
@@ -377,21 +388,21 @@ def merge_few(batches: Table, since: Table) -> tuple[Ints, Ints, Ints, Ints, Tab
     """Return the rows of all batches of a table, with times advanced to `since`, consolidated: for few rows in all."""
     rows = distinct = 0
     for batch in range(len(batches)):
-        rows += batches[batch, 0]
-        distinct += batches[batch, 6]
+        rows += batches[batch, ROWS]
+        distinct += batches[batch, TIME_ROWS]
     keys, vals = np.empty(rows, np.int64), np.empty(rows, np.int64)
     index, diffs = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    times = np.empty((distinct, batches[0, 7]), np.int64)
+    times = np.empty((distinct, batches[0, COORDINATES]), np.int64)
     rows = distinct = 0
     for batch in range(len(batches)):
         copy_advanced(times_of(batches, batch), since, times, distinct)
-        own_keys, own_vals = column(batches, batch, 1), column(batches, batch, 2)
-        own_index, own_diffs = column(batches, batch, 3), column(batches, batch, 4)
+        own_keys, own_vals = column(batches, batch, KEYS), column(batches, batch, VALS)
+        own_index, own_diffs = column(batches, batch, TIME_INDEX), column(batches, batch, DIFFS)
         for row in range(len(own_keys)):
             keys[rows] = own_keys[row]
             vals[rows] = at(own_vals, row, 0)
             index[rows] = distinct + at(own_index, row, 0)
             diffs[rows] = at(own_diffs, row, 1)
             rows += 1
-        distinct += batches[batch, 6]
+        distinct += batches[batch, TIME_ROWS]
     return consolidate(keys, vals, index, diffs, times)

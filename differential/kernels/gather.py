@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner, kernel
-from differential.kernels.memory import at, column, times_of
+from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, VALS, at, column, times_of
 from differential.kernels.seek import after, seek
 
 
@@ -23,7 +23,7 @@ def gather_rows(keys: Ints, batches: Table, depth: int) -> tuple[Ints, Ints, Tab
     count = len(keys)
     offsets = np.zeros(count + 1, np.int64)
     for layer in range(len(batches)):
-        held, row = column(batches, layer, 1), 0
+        held, row = column(batches, layer, KEYS), 0
         for place in range(count):
             row = seek(held, row, keys[place])
             if row == len(held):
@@ -37,9 +37,9 @@ def gather_rows(keys: Ints, batches: Table, depth: int) -> tuple[Ints, Ints, Tab
     vals, diffs, times = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty((rows, depth), np.int64)
     target = offsets.copy()
     for layer in range(len(batches)):
-        held, row = column(batches, layer, 1), 0
-        held_vals, held_index = column(batches, layer, 2), column(batches, layer, 3)
-        held_diffs, held_times = column(batches, layer, 4), times_of(batches, layer)
+        held, row = column(batches, layer, KEYS), 0
+        held_vals, held_index = column(batches, layer, VALS), column(batches, layer, TIME_INDEX)
+        held_diffs, held_times = column(batches, layer, DIFFS), times_of(batches, layer)
         for place in range(count):
             row = seek(held, row, keys[place])
             if row == len(held):

@@ -22,7 +22,7 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner, kernel
 from differential.kernels.consolidate import sort_rows
-from differential.kernels.memory import DIFFS, TIME_INDEX, TIME_ROWS, VALS, at, column, view
+from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, view
 from differential.kernels.seek import seek
 from differential.kernels.times import copy_advanced, sorted_distinct
 
@@ -60,19 +60,19 @@ def increases(place: Ints) -> bool:
 def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Ints, Ints, Ints, Ints], to: int) -> None:
     """Copy `rows` rows of a side, from `start` on, to rows `to` on of the target columns."""
     keys, vals, index, diffs = target
-    held = column(side, 0, 1)
+    held = column(side, 0, KEYS)
     for row in range(rows):
         keys[to + row] = held[start + row]
     if len(vals) != 0:
-        held = column(side, 0, 2)
+        held = column(side, 0, VALS)
         for row in range(rows):
             vals[to + row] = held[start + row] if len(held) != 0 else 0
     if len(index) != 0:
-        held = column(side, 0, 3)
+        held = column(side, 0, TIME_INDEX)
         for row in range(rows):
             index[to + row] = place[held[start + row]] if len(held) != 0 else place[0]
     if len(diffs) != 0:
-        held = column(side, 0, 4)
+        held = column(side, 0, DIFFS)
         for row in range(rows):
             diffs[to + row] = held[start + row] if len(held) != 0 else 1
 
@@ -110,15 +110,15 @@ def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: I
 def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: int) -> None:
     """Keep up what the state says of all rows written, for those from `start` to `stop`."""
     _, vals, index, diffs = target
-    if len(vals) != 0 and state[3] == 0:
+    if len(vals) != 0 and state[HAS_VALS] == 0:
         for row in range(start, stop):
-            state[3] |= vals[row]
-    if len(diffs) != 0 and state[4] == 0:
+            state[HAS_VALS] |= vals[row]
+    if len(diffs) != 0 and state[HAS_DIFFS] == 0:
         for row in range(start, stop):
-            state[4] |= diffs[row] ^ 1
+            state[HAS_DIFFS] |= diffs[row] ^ 1
     if len(index) != 0:
         for row in range(start, stop):
-            state[5 + index[row]] = 1
+            state[USED + index[row]] = 1
 
 
 @inner
@@ -158,8 +158,18 @@ def choose(
     """
     base = batches[0, TIME_ROWS]
     a, b = batches[0:1], batches[1:2]
-    a_keys, a_vals, a_index, a_diffs = column(a, 0, 1), column(a, 0, 2), column(a, 0, 3), column(a, 0, 4)
-    b_keys, b_vals, b_index, b_diffs = column(b, 0, 1), column(b, 0, 2), column(b, 0, 3), column(b, 0, 4)
+    a_keys, a_vals, a_index, a_diffs = (
+        column(a, 0, KEYS),
+        column(a, 0, VALS),
+        column(a, 0, TIME_INDEX),
+        column(a, 0, DIFFS),
+    )
+    b_keys, b_vals, b_index, b_diffs = (
+        column(b, 0, KEYS),
+        column(b, 0, VALS),
+        column(b, 0, TIME_INDEX),
+        column(b, 0, DIFFS),
+    )
     a_strict, b_strict = is_strict
     keys, has_diffs = target[0], len(target[3]) != 0
     i, j = positions
@@ -225,8 +235,18 @@ def merge_group(
     """Merge the rows of the next (key, value); return positions, the row written to next, and MORE or NEEDS_DIFFS."""
     keys, vals, index, diffs = target
     a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
-    a_keys, a_vals, a_index, a_diffs = column(a, 0, 1), column(a, 0, 2), column(a, 0, 3), column(a, 0, 4)
-    b_keys, b_vals, b_index, b_diffs = column(b, 0, 1), column(b, 0, 2), column(b, 0, 3), column(b, 0, 4)
+    a_keys, a_vals, a_index, a_diffs = (
+        column(a, 0, KEYS),
+        column(a, 0, VALS),
+        column(a, 0, TIME_INDEX),
+        column(a, 0, DIFFS),
+    )
+    b_keys, b_vals, b_index, b_diffs = (
+        column(b, 0, KEYS),
+        column(b, 0, VALS),
+        column(b, 0, TIME_INDEX),
+        column(b, 0, DIFFS),
+    )
     i, j = positions
     is_first = j == len(b_keys)
     if i < len(a_keys) and j < len(b_keys):
@@ -273,10 +293,10 @@ def merge_group(
 def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diffs: Ints, state: Ints, fuel: int) -> int:
     """Merge about `fuel` rows of the two `batches` into the given columns; return MORE, DONE or NEEDS_DIFFS."""
     target = (keys, vals, index, diffs)
-    a, b, base = batches[0:1], batches[1:2], batches[0, 6]
-    a_keys, a_vals, b_keys, b_vals = column(a, 0, 1), column(a, 0, 2), column(b, 0, 1), column(b, 0, 2)
+    a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
+    a_keys, a_vals, b_keys, b_vals = column(a, 0, KEYS), column(a, 0, VALS), column(b, 0, KEYS), column(b, 0, VALS)
     a_strict, b_strict = increases(place[:base]), increases(place[base:])
-    i, j, out = state[0], state[1], state[2]
+    i, j, out = state[FIRST], state[SECOND], state[WRITTEN]
     stop = i + j + fuel
     chosen, tied = np.empty(_BLOCK, np.int64), np.empty(2 * _BLOCK, np.int64)
     scratch = np.empty((4, 64), np.int64)
@@ -316,5 +336,5 @@ def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diff
         if status == GROUP:
             i, j, out, status = merge_group(batches, place, (i, j), scratch, target, out)
         note(state, target, before, out)
-    state[0], state[1], state[2] = i, j, out
+    state[FIRST], state[SECOND], state[WRITTEN] = i, j, out
     return DONE if i == len(a_keys) and j == len(b_keys) else status
