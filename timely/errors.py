@@ -1,8 +1,8 @@
 """Every error this library raises on purpose.
 
-An error says what happened, where (operator, time, worker, the user's file and line) and what to do. All of them derive
-from `TimelyError`, so a program can tell our refusals from its own bugs, and a script that lets one escape ends with the
-message alone, without a traceback through our internals.
+An error says what happened, where (operator, time, worker, the user's file and line) and what to do. All of
+them derive from `TimelyError`, so a program can tell our refusals from its own bugs, and a script that lets one escape
+ends with the message alone, without a traceback through our internals.
 """
 
 from __future__ import annotations
