@@ -109,8 +109,8 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     if left.keys != right.keys:
         raise BuildError(f"{name}: the left key has {left.keys} column(s), the right one {right.keys}")
     builder = OperatorBuilder(left.scope, name)
-    first = builder.add_input(left.stream, Pipeline(), frontier=True)
-    second = builder.add_input(right.stream, Pipeline(), frontier=True)
+    first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
+    second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
     operator = builder.operator
     # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.

@@ -59,7 +59,7 @@ def reduce_arrangement(
     """
     scope = source.scope
     builder = OperatorBuilder(scope, name)
-    input = builder.add_input(source.stream, Pipeline(), frontier=True)
+    input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
     spine = Spine(scope.width)
     worker = scope.dataflow.worker
@@ -114,14 +114,12 @@ class Reducer:
         self._said.drop()
 
     def _reduce(self, upper: Antichain) -> None:
-        source = tuple(batch for batch in self._source.batches() if len(batch))
-        said = tuple(batch for batch in self._said.batches() if len(batch))
-        new = tuple(self._new)
+        source, said = self._source.batches(), self._said.batches()
         chunks, self._pending = self._reduction(
-            table_of(new),
+            table_of(self._new),
             self._pending,
-            table_of(source),
-            table_of(said),
+            self._source.table(source),
+            self._said.table(said),
             frontier_table(upper, self._batcher.depth),
         )
         self._new.clear()

@@ -48,10 +48,11 @@ class OperatorBuilder:
         dataflow.add_operator(self.operator)
         self._unconnected: set[tuple[InputPort, OutputPort]] = set()
 
-    def add_input(self, stream: Stream, pact: Pact, *, frontier: bool = False) -> InputPort:
+    def add_input(self, stream: Stream, pact: Pact, *, frontier: bool = False, drains: bool = False) -> InputPort:
         """Return a new input fed by `stream`.
 
-        With `frontier`, the input knows its frontier, and the operator is activated when that changes.
+        With `frontier`, the input knows its frontier, and the operator is activated when that changes. With `drains`,
+        the operator promises to take all messages before it asks for the frontier, which makes that cheaper.
         """
         if stream.scope is not self.scope:
             raise BuildError(
@@ -61,7 +62,7 @@ class OperatorBuilder:
         dataflow, operator = self.scope.dataflow, self.operator
         number = len(operator.inputs)
         location = dataflow.add_place(self.scope, lambda: f"input {number} of {operator}")
-        port = InputPort(operator, pact, frontier, location, len(dataflow.channels))
+        port = InputPort(operator, pact, frontier, drains, location, len(dataflow.channels))
         dataflow.channels.append(port)
         dataflow.add_edge(stream.location, location, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.operator import Operator
+from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
@@ -108,15 +109,12 @@ class Dataflow:
         """Turn what was described into something that runs."""
         order = positions(len(self._places), self._edges, lambda place: self._places[place].name())
         self._keep_loops_finite()
-        kept = self._merge_ports()
+        kept, edges = self._merge_ports()
         number = {place: location for location, place in enumerate(kept)}
         self._names = [self._places[place].name for place in kept]
         self.tracker = Tracker(
             [self._places[place].scope.width for place in kept],
-            [
-                Edge(number[source], number[target], summary)
-                for source, target, summary in contract(self._edges, number.keys())
-            ],
+            [Edge(number[source], number[target], summary) for source, target, summary in edges],
             self.describe,
         )
         self.protocol = Protocol(self.tracker, self.worker.config.progress, self.peers)
@@ -172,20 +170,34 @@ class Dataflow:
                 waiting.extend(onward.get(place, ()))
         return target in reached
 
-    def _merge_ports(self) -> list[int]:
-        """Return the places to track; count inputs that need no place of their own at their output's."""
+    def _merge_ports(self) -> tuple[list[int], list[Edge]]:
+        """Return the places to track and the edges between them; count inputs that need no place at their output's."""
         kept = set(self._observed)
+        followers: dict[int, InputPort] = {}
         for operator in self.operators:
             if operator.inline is not None:
                 continue
             kept.update(port.location for port in operator.outputs)
             only = operator.outputs[0] if len(operator.outputs) == 1 else None
             for port in operator.inputs:
-                if only is not None and not port.interest and only.summaries.get(port, _NO_PATH) is None:
+                if only is None or only.summaries.get(port, _NO_PATH) is not None:
+                    kept.add(port.location)
+                elif not port.interest:
                     port.location = only.location
                 else:
                     kept.add(port.location)
-        return sorted(kept)
+                    if port.drains and port.pact.name == Pipeline.name:
+                        followers[port.location] = port
+        edges = contract(self._edges, kept)
+        incoming: dict[int, list[Edge]] = {}
+        for edge in edges:
+            incoming.setdefault(edge.target, []).append(edge)
+        for place, port in followers.items():
+            if place not in self._observed and len(incoming.get(place, ())) == 1:
+                port.follow(incoming[place][0])
+                port.location = port.operator.outputs[0].location
+                kept.discard(place)
+        return sorted(kept), contract(edges, kept)
 
     def _place_ports(self, number: dict[int, int], ranks: list[int]) -> None:
         def rank(operator: Operator) -> int:
@@ -205,7 +217,7 @@ class Dataflow:
             for port in operator.inputs:
                 port.location = number[port.location]
                 if port.interest:
-                    self._listeners[port.location].append(operator)
+                    self._listeners[port.place_frontier(number)].append(operator)
 
     def _start(self) -> None:
         """Count the capability that every worker initially holds at each output that starts with one."""

@@ -26,6 +26,7 @@ from timely.dataflow.capability import Capability
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
+from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
@@ -90,19 +91,52 @@ class InputCapability:
 
 
 class InputPort:
-    """One input of an operator: a queue of messages and, where asked for, a frontier."""
+    """One input of an operator: a queue of messages and, where asked for, a frontier.
 
-    __slots__ = ("channel", "dataflow", "interest", "location", "operator", "pact", "queue", "time")
+    An operator that `drains`, takes all that is queued before it asks for the frontier. If its messages come straight
+    from one output of the same worker, the frontier there tells it the same, and the input needs no place of its own.
+    """
 
-    def __init__(self, operator: Operator, pact: Pact, interest: bool, location: int, channel: int) -> None:
+    __slots__ = (
+        "_followed",
+        "_frontier",
+        "_source",
+        "channel",
+        "dataflow",
+        "drains",
+        "interest",
+        "location",
+        "operator",
+        "pact",
+        "queue",
+        "time",
+    )
+
+    def __init__(
+        self, operator: Operator, pact: Pact, interest: bool, drains: bool, location: int, channel: int
+    ) -> None:
         self.operator = operator
         self.dataflow: Dataflow = operator.dataflow
         self.pact = pact
         self.interest = interest
+        self.drains = drains
         self.location = location
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.time: Time | None = None
+        self._source = location
+        self._followed: PathSummary | None = None
+        self._frontier: tuple[Antichain, Antichain] | None = None
+
+    def follow(self, edge: Edge) -> None:
+        """Have the frontier that results from the one at the edge's source."""
+        self._source = edge.source
+        self._followed = edge.summary
+
+    def place_frontier(self, number: dict[int, int]) -> int:
+        """Return where the frontier is tracked, given the numbers of the places that are."""
+        self._source = self.location if self._followed is None else number[self._source]
+        return self._source
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
         """Take the queued messages; each comes with the right to send at its time."""
@@ -124,7 +158,14 @@ class InputPort:
         """The times that may still arrive here, from any worker. Asked for when the operator is built."""
         if not self.interest:
             raise BuildError(f"{self} was built without interest in its frontier")
-        return self.dataflow.tracker.frontier(self.location)
+        frontier = self.dataflow.tracker.frontier(self._source)
+        summary = self._followed
+        if summary is None or not frontier:
+            return frontier
+        if self._frontier is None or self._frontier[0] is not frontier:
+            images = map(summary.results_in, frontier)
+            self._frontier = frontier, Antichain([time for time in images if time is not None])
+        return self._frontier[1]
 
     def __str__(self) -> str:
         return f"input {self.operator.inputs.index(self)} of {self.operator}"
