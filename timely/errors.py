@@ -29,7 +29,7 @@ class DataError(TimelyError):
 
 
 class OperatorError(TimelyError):
-    """User code in an operator raised; names operator, time, worker and the user's line. `__cause__` is the original."""
+    """User code in an operator raised: names operator, time, worker and line. `__cause__` is the original."""
 
 
 class ShapeError(TimelyError):
