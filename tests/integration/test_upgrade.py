@@ -67,7 +67,7 @@ def given(files: Files) -> list[str | Path]:
 # Right answers
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("workers", [1, 2])
 def test_answers_after_every_step_are_those_from_scratch(tmp_path: Path, seed: int, workers: int) -> None:
     report = replayed(write_random_upgrade(tmp_path, seed), workers=workers, check=1)
@@ -75,7 +75,7 @@ def test_answers_after_every_step_are_those_from_scratch(tmp_path: Path, seed: i
     assert len(report.batches) == 25
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [3, 4])
 def test_answers_do_not_depend_on_workers_or_batches(tmp_path: Path, seed: int) -> None:
     files = write_random_upgrade(tmp_path, seed)
     alone, shared, whole = (
