@@ -43,6 +43,7 @@ class Worker:
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
         self._requests: deque[tuple[Dataflow, Operator]] = deque()
         self._building = False
+        self._may_be_woken = False
 
     def __str__(self) -> str:
         return f"worker {self.index} of {self.peers}"
@@ -90,19 +91,19 @@ class Worker:
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step, waiting where there is nothing to do, as long as `condition()` holds.
 
-        Raises `StalledError` when nothing can ever make the condition false: a worker without peers has nothing left
-        to do.
+        Raises `StalledError` when nothing can ever make the condition false: a worker without peers and without
+        activators has nothing left to do.
         """
-        alone = self.peers == 1
         while condition():
             # A step that runs no operator may still have moved a frontier.
             if not self._step() and condition():
-                if alone and self.is_stalled:
+                if self.peers == 1 and not self._may_be_woken and self.is_stalled:
                     raise self._stalled()
                 self.allocator.park(None)
 
     def activator(self, operator: Operator) -> Callable[[], None]:
         """Return a function that schedules `operator` and wakes this worker; any thread may call it."""
+        self._may_be_woken = True
 
         def activate() -> None:
             self._requests.append((operator.dataflow, operator))
