@@ -30,7 +30,7 @@ from upgrade_report import Answers, Report, Terminal, described
 
 from differential import Collection, Output, Updates, new_input
 from differential.graphs import connected_components, reachability, strongly_connected_components
-from timely import TimelyError, Worker, execute
+from timely import TimelyError, Worker, execute, fail
 
 TOP = 10
 BUCKETS = 256
@@ -263,8 +263,7 @@ def main() -> int:
         if options.check:
             graph_oracle.require_scipy()
     except TimelyError as error:
-        print(f"upgrade: {error}", file=sys.stderr)
-        return 1
+        return fail(f"upgrade: {error}")
     seconds = clock.perf_counter() - begun
     options.steps = min(options.steps, upgrade.steps)
     try:

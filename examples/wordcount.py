@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from timely import Capability, Exchange, Gather, Stream, Time, Worker, execute
-from timely.dataflow.ports import InputPort, OutputPort
+from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute
+
 
 
 def count_words(words: Stream) -> Stream:

@@ -9,11 +9,13 @@ from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.scope import Scope
 from timely.dataflow.stream import Stream
 from timely.errors import TimelyError
 from timely.example import example
 from timely.execute import execute, execute_directly, execute_from_args
+from timely.failure import fail
 from timely.order import Time, join, less_equal, less_than, meet
 from timely.progress.antichain import Antichain, MutableAntichain
 from timely.progress.summary import PathSummary
@@ -29,9 +31,11 @@ __all__ = [
     "Exchange",
     "Gather",
     "Input",
+    "InputPort",
     "LoopHandle",
     "MutableAntichain",
     "OperatorBuilder",
+    "OutputPort",
     "PathSummary",
     "Pipeline",
     "Probe",
@@ -44,6 +48,7 @@ __all__ = [
     "execute",
     "execute_directly",
     "execute_from_args",
+    "fail",
     "join",
     "less_equal",
     "less_than",

@@ -8,6 +8,7 @@ process has a cause of its own to tell.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import sysconfig
@@ -18,6 +19,9 @@ from types import TracebackType
 
 from timely.errors import PeerFailed, TimelyError
 from timely.origin import is_ours, raised_at
+
+FAILED = 1
+"""Exit status of a process that has told why."""
 
 PEER_FAILED = 3
 """Exit status of a process that ends because a peer failed or is gone."""
@@ -62,6 +66,24 @@ def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     ]
 
 
+def fail(text: str) -> int:
+    """Print `text` on stderr, unless another process of this run has said the same; return the status to exit with.
+
+    All processes of a run read the same files and options, so most mistakes in them are found by all at once.
+    """
+    report = os.environ.get(REPORT_VARIABLE)
+    if report:
+        said = Path(report).with_name(f"said.{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}")
+        try:
+            said.touch(exist_ok=False)
+        except FileExistsError:
+            return PEER_FAILED
+        except OSError:
+            pass  # The launcher has gone, and its directory with it.
+    print(text, file=sys.stderr)
+    return FAILED
+
+
 def install_hook() -> None:
     """Let uncaught errors of this library end the program as described above; leave all others to the former hook."""
     if not isinstance(sys.excepthook, UncaughtHook):
@@ -78,7 +100,9 @@ class UncaughtHook:
         if isinstance(error, PeerFailed):
             self._leave(error)
         elif isinstance(error, TimelyError):
-            print(message(error), file=sys.stderr)
+            status = fail(message(error))
+            if status != FAILED:
+                self._exit(status)
         else:
             self._former(kind, error, trace)
 
@@ -88,5 +112,8 @@ class UncaughtHook:
             Path(report).write_text(str(error))
         else:
             print(f"timely: {error}", file=sys.stderr)
+        self._exit(PEER_FAILED)
+
+    def _exit(self, status: int) -> None:
         if not hasattr(sys, "ps1") and not sys.flags.interactive:
-            raise SystemExit(PEER_FAILED)
+            raise SystemExit(status)
