@@ -20,7 +20,6 @@ from typing import cast
 from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute
 
 
-
 def count_words(words: Stream) -> Stream:
     """Return (word, how often it has occurred) for each word of an epoch, when that is complete."""
 
