@@ -14,6 +14,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 
 from timely.communication.allocator import Allocator
 from timely.communication.message import Data, Message, Progress, Shape
@@ -177,8 +178,8 @@ class Worker:
     def _announce(self, dataflow: Dataflow) -> None:
         if self.peers == 1:
             return
-        shape = (dataflow.name, *dataflow.shape())
-        digest = hashlib.blake2b("\n".join(shape).encode(), digest_size=16).digest()
+        shape = dataflow.shape()
+        digest = hashlib.blake2b("\n".join(map(_compared, shape)).encode(), digest_size=16).digest()
         self._shapes[dataflow.index] = (digest, shape)
         for peer in range(self.peers):
             if peer != self.index:
@@ -206,13 +207,16 @@ class Worker:
         raise ShapeError(self._difference(sender, theirs, shape))
 
     def _difference(self, sender: int, theirs: Shape, shape: tuple[str, ...]) -> str:
-        where = f"worker {self.index} and worker {sender} built different dataflows (number {theirs.dataflow})"
-        for position in range(max(len(shape), len(theirs.operators))):
-            here = shape[position] if position < len(shape) else "nothing"
-            there = theirs.operators[position] if position < len(theirs.operators) else "nothing"
-            if here != there:
-                return f"{where}; first difference: {here!r} here, {there!r} there. Every worker must build the same"
-        return f"{where}. Every worker must build the same dataflows in the same order"
+        """Return the error's text; both workers say the same."""
+        first, second = sorted([(self.index, shape), (sender, theirs.operators)])
+        where = f"worker {first[0]} and worker {second[0]} built different dataflows (number {theirs.dataflow})"
+        advice = "every worker must build the same dataflows in the same order"
+        if not theirs.operators:
+            return f"{where}; {advice}"
+        for ours, others in zip_longest(first[1][:-1], second[1][:-1]):
+            if ours is None or others is None or _compared(ours) != _compared(others):
+                return f"{where}: {_shown(ours, first[0])}, {_shown(others, second[0])}; {advice}"
+        return f"{where}: the same operators, connected in another way; {advice}"
 
     def _stalled(self) -> StalledError:
         return StalledError(
@@ -224,3 +228,16 @@ class Worker:
     def is_stalled(self) -> bool:
         """Whether nothing will happen on this worker unless someone outside acts."""
         return not self._requests and all(dataflow.is_idle for dataflow in self._dataflows.values())
+
+
+def _compared(line: str) -> str:
+    """Return the part of a line of a dataflow's shape that must be the same everywhere."""
+    return line.partition("\t")[0]
+
+
+def _shown(line: str | None, worker: int) -> str:
+    """Return what a worker has where another has something else."""
+    if line is None:
+        return f"nothing more on worker {worker}"
+    described, _, origin = line.partition("\t")
+    return f"{described}{f' built at {origin}' if origin else ''} on worker {worker}"

@@ -135,14 +135,18 @@ class Dataflow:
         return self._names[location]()
 
     def shape(self) -> tuple[str, ...]:
-        """Return one line per operator: what must be the same on every worker."""
+        """Return what must be the same on every worker: the name, a line for each operator, and a digest of the wiring.
+
+        After a tab, a line says where the operator was built, which need not be the same.
+        """
         feeds: dict[int, list[str]] = {}
         for edge in self._edges:
             feeds.setdefault(edge.target, []).append(f"{edge.source}{tuple(edge.summary)}")
-        lines = []
+        lines = [f"dataflow {self.name!r}"]
         for operator in self.operators:
             pacts = ", ".join(port.pact.name for port in operator.inputs)
-            lines.append(f"{operator.name}({pacts}) -> {len(operator.outputs)} in {operator.scope.path}")
+            described = f"operator {operator.name!r} ({pacts}) in {operator.scope.path}"
+            lines.append(f"{described}\t{operator.origin}")
         wiring = "; ".join(f"{target}: {' '.join(sources)}" for target, sources in sorted(feeds.items()))
         return (*lines, f"wiring {hashlib.blake2b(wiring.encode(), digest_size=8).hexdigest()}")
 
