@@ -1,0 +1,182 @@
+"""Programs over collections of pairs of small integers, and what they mean.
+
+A program is a tree of tuples, `(name, *arguments)`. `meaning` evaluates it from scratch on multisets, by the definition of
+each operator and by repeating loops until they settle; `build` makes the dataflow of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from differential import Collection, Groups, Variable, innermost
+
+Pair = tuple[int, int]
+Pairs = Counter[Pair]
+Program = tuple[Any, ...]
+
+ROUNDS = 200
+SIZE = 4
+"""Keys and values of inputs are below it."""
+
+
+def meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...] = ()) -> Pairs:
+    """Return the multiset that a program makes of its inputs; `inner` are the values of the variables around it."""
+    name, *arguments = program
+    if name == "input":
+        return inputs[arguments[0]]
+    if name == "variable":
+        return inner[arguments[0]]
+    if name in ("iterate", "settle"):
+        start = meaning(arguments[0], inputs, inner)
+        value = start
+        for _ in range(ROUNDS):
+            after = _clean(meaning(arguments[1], inputs, (value, *inner)))
+            if name == "settle":
+                after = _clean(_distinct(after + start))
+            if after == value:
+                return value
+            value = after
+        raise AssertionError(f"{program} does not settle")
+    values = [meaning(argument, inputs, inner) for argument in arguments if isinstance(argument, tuple)]
+    return _clean(_MEANINGS[name](*values))
+
+
+def build(program: Program, inputs: Sequence[Collection], inner: tuple[Collection, ...] = ()) -> Collection:
+    """Return the collection that a program makes of its inputs."""
+    name, *arguments = program
+    if name == "input":
+        return inputs[arguments[0]]
+    if name == "variable":
+        return inner[arguments[0]]
+    if name == "iterate":
+        start = build(arguments[0], inputs, inner)
+        if inner:
+            start, _ = innermost(start, inner[0])
+        return start.iterate(lambda variable: build(arguments[1], inputs, (variable, *inner)))
+    if name == "settle":
+        start = build(arguments[0], inputs, inner)
+        if inner:
+            start, _ = innermost(start, inner[0])
+        with start.scope.iterative("settle") as scope:
+            variable = Variable(scope, start)
+            body = build(arguments[1], inputs, (variable.collection, *inner))
+            body, _ = innermost(body, variable.collection)
+            result = body.concat(start).distinct()
+            variable.set(result)
+            return result.leave()
+    return _BUILDERS[name](*(build(argument, inputs, inner) for argument in arguments if isinstance(argument, tuple)))
+
+
+def _clean(pairs: Pairs) -> Pairs:
+    return Counter({pair: count for pair, count in pairs.items() if count})
+
+
+def _map(function: Callable[[int, int], Pair]) -> Callable[[Pairs], Pairs]:
+    def apply(pairs: Pairs) -> Pairs:
+        result: Pairs = Counter()
+        for (key, value), count in pairs.items():
+            result[function(key, value)] += count
+        return result
+
+    return apply
+
+
+def _sum(left: Pairs, right: Pairs, sign: int = 1) -> Pairs:
+    result = Counter(left)
+    for pair, count in right.items():
+        result[pair] += sign * count
+    return result
+
+
+def _join(left: Pairs, right: Pairs) -> Pairs:
+    by_key = defaultdict(list)
+    for (key, value), count in right.items():
+        by_key[key].append((value, count))
+    result: Pairs = Counter()
+    for (key, value), count in left.items():
+        for other, times in by_key[key]:
+            result[value, other] += count * times
+    return result
+
+
+def _distinct(pairs: Pairs) -> Pairs:
+    return Counter({pair: 1 for pair, count in pairs.items() if count > 0})
+
+
+def _keys(pairs: Pairs) -> set[int]:
+    return {key for (key, _), count in pairs.items() if count}
+
+
+def _per_key(reduction: Callable[[Counter[int]], dict[int, int]]) -> Callable[[Pairs], Pairs]:
+    def apply(pairs: Pairs) -> Pairs:
+        groups: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        for (key, value), count in pairs.items():
+            if count:
+                groups[key][value] += count
+        return Counter(
+            {(key, value): count for key, group in groups.items() for value, count in reduction(group).items()}
+        )
+
+    return apply
+
+
+def _largest_two(group: Counter[int]) -> dict[int, int]:
+    return dict(Counter(sorted(group.elements())[-2:]))
+
+
+def _sum_of_squares(groups: Groups) -> tuple[Any, Any]:
+    squares = groups.values[0] ** 2 * groups.counts
+    return np.arange(len(groups)), np.add.reduceat(squares, groups.offsets[:-1])
+
+
+_MEANINGS: dict[str, Callable[..., Pairs]] = {
+    "swap": _map(lambda key, value: (value, key)),
+    "fold": _map(lambda key, value: (key % 2, (key + value) % SIZE)),
+    "bound": _map(lambda key, value: (key % SIZE, value % SIZE)),
+    "even": lambda pairs: Counter({pair: count for pair, count in pairs.items() if pair[1] % 2 == 0}),
+    "both": _map(lambda key, value: (key, value)),
+    "concat": _sum,
+    "less": lambda left, right: _sum(_sum(left, right), right, -1),
+    "join": _join,
+    "semijoin": lambda left, right: Counter({pair: n for pair, n in left.items() if pair[0] in _keys(right)}),
+    "antijoin": lambda left, right: Counter({pair: n for pair, n in left.items() if pair[0] not in _keys(right)}),
+    "distinct": _distinct,
+    "threshold": lambda pairs: Counter({pair: (count + 1) // 2 for pair, count in pairs.items()}),
+    "consolidate": lambda pairs: pairs,
+    "count": _per_key(lambda group: {sum(group.values()): 1}),
+    "sum": _per_key(lambda group: {sum(value * count for value, count in group.items()): 1}),
+    "min": _per_key(lambda group: {min(group): 1}),
+    "max": _per_key(lambda group: {max(group): 1}),
+    "top": _per_key(_largest_two),
+    "squares": _per_key(lambda group: {sum(value * value * count for value, count in group.items()): 1}),
+}
+
+_BUILDERS: dict[str, Callable[..., Collection]] = {
+    "swap": lambda one: one.map(lambda key, value: (value, key)),
+    "fold": lambda one: one.map(lambda key, value: (key % 2, (key + value) % SIZE)),
+    "bound": lambda one: one.map(lambda key, value: (key % SIZE, value % SIZE)),
+    "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
+    "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
+    "concat": lambda left, right: left.concat(right),
+    "less": lambda left, right: left.concat(right).concat(right.negate()),
+    "join": lambda left, right: left.join_map(right, lambda key, first, second: (first, second)),
+    "semijoin": lambda left, right: left.semijoin(right.map(lambda key, _: key).distinct()),
+    "antijoin": lambda left, right: left.antijoin(right.map(lambda key, _: key).distinct()),
+    "distinct": lambda one: one.distinct(),
+    "threshold": lambda one: one.threshold(lambda counts: (counts + 1) // 2),
+    "consolidate": lambda one: one.consolidate(),
+    "count": lambda one: one.count(),
+    "sum": lambda one: one.sum(),
+    "min": lambda one: one.min(),
+    "max": lambda one: one.max(),
+    "top": lambda one: one.top_k(2),
+    "squares": lambda one: one.reduce(_sum_of_squares),
+}
+
+UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max", "top",
+         "squares")  # fmt: skip
+BINARY = ("concat", "less", "join", "semijoin", "antijoin")
