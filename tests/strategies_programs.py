@@ -23,7 +23,7 @@ class Edit(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A program, the edits of each epoch, how many epochs are handed over at once, the number of workers, and a seed."""
+    """A program, the edits of each epoch, how many epochs are handed over at once, how many workers, and a seed."""
 
     program: Program
     epochs: list[list[Edit]]

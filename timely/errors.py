@@ -25,7 +25,14 @@ class CapabilityError(TimelyError):
 
 
 class DataError(TimelyError):
-    """Data that an operator cannot take: wrong number or kind of columns, lengths that differ, values out of range."""
+    """Data that an operator cannot take: wrong number or kind of columns, lengths that differ, values out of range.
+
+    `time` is the data's time, where that is not the time of the message being handled.
+    """
+
+    def __init__(self, message: str, time: tuple[int, ...] | None = None) -> None:
+        super().__init__(message)
+        self.time = time
 
 
 class OperatorError(TimelyError):

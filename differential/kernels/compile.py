@@ -38,6 +38,7 @@ import hashlib
 import importlib
 import marshal
 import os
+import signal
 import sys
 import threading
 import time
@@ -77,9 +78,29 @@ class Kernel(functools.partial[Any]):
         if self.dispatcher is None:
             with _lock:
                 if self.dispatcher is None:
-                    self.dispatcher = _compile_kernel(self.source)
+                    with _uninterrupted():
+                        self.dispatcher = _compile_kernel(self.source)
                     self.__setstate__((self.dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
         return self.dispatcher
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put SIGINT and SIGTERM off: raised inside a callback of the compiler, an interrupt would be printed and lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in former:
+        signal.signal(number, lambda caught_number, _: caught.append(caught_number))
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for late in caught:
+            signal.raise_signal(late)
 
 
 class _Inner:

@@ -57,6 +57,7 @@ from differential.kernels.reduce_layers import (
     KEY,
     LOW,
     TO,
+    VAL,
     diff_at,
     latest_times,
     next_group,
@@ -225,12 +226,15 @@ def _visit(
 
 
 @inner
-def _fault(group: Ints, visits: Ints, visit: int, depth: int) -> Ints:
-    """Return where the input has a negative diff: the key, then the time."""
-    where = np.empty(1 + depth, np.int64)
+def _fault(by_value: bool, group: Ints, visits: Ints, visit: int, depth: int) -> Ints:
+    """Return where the input has a negative diff: the key, the value of a group by value, then the time."""
+    named = 2 if by_value else 1
+    where = np.empty(named + depth, np.int64)
     where[0] = group[KEY]
+    if by_value:
+        where[1] = group[VAL]
     for d in range(depth):
-        where[1 + d] = visits[visit * depth + d]
+        where[named + d] = visits[visit * depth + d]
     return where
 
 
@@ -254,8 +258,8 @@ def reduce(
     before was given as `upper`.
 
     The result is `(keys, vals, times, time_index, diffs)`, a chunk ordered by key, then `(pending_keys, pending_vals,
-    pending_times)` for the next call, then `fault`: empty, or the key and the time at which a value has a negative diff
-    and the reduction no meaning; the rest is then to be thrown away.
+    pending_times)` for the next call, then `fault`: empty, or the key (for `DISTINCT` the value, too) and the time at
+    which a value has a negative diff and the reduction no meaning; the rest is then to be thrown away.
     """
     depth = upper.shape[1]
     by_value = kind == DISTINCT
@@ -290,7 +294,7 @@ def reduce(
             if news == 1 and history_is_at_or_before(layers, deltas, len(layers), latest, vectors, depth):
                 said, count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
                 if count == NEGATIVE_DIFF:
-                    fault = _fault(group, vectors[ENTRIES], 0, depth)
+                    fault = _fault(by_value, group, vectors[ENTRIES], 0, depth)
                     break
                 output, output_times = say(
                     output, output_times, counts, group[KEY], said, count, vectors[ENTRIES], 0, depth
@@ -305,7 +309,7 @@ def reduce(
                     said, output, output_times, counts,
                 )  # fmt: skip
                 if visit != _NO_ERROR:
-                    fault = _fault(group, visits, visit, depth)
+                    fault = _fault(by_value, group, visits, visit, depth)
                     break
         if pendings > 0:
             postponed = put_off(postponed, counts, group, pending, pendings, depth)

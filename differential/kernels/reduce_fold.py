@@ -7,12 +7,12 @@
 | `SUM_FLOAT` | the same of values that are codes of floats: the exact sum, rounded once                          |
 | `MIN`       | the smallest value                                                                                |
 | `MAX`       | the largest value                                                                                 |
-| `DISTINCT`  | of a group (key, value): that value, once, when the sum of its diffs is positive                  |
+| `DISTINCT`  | of a group (key, value): that value, once, when the sum of its diffs is not 0                     |
 | `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is said that many times    |
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
 
-Integers wrap around at 64 bits. `MIN` to `LARGEST`, `DISTINCT` excepted, have no meaning when a value accumulates to a
-negative diff: that is an error, found among the values that are looked at.
+Integers wrap around at 64 bits. `MIN` to `LARGEST` have no meaning when a value accumulates to a negative diff: that is
+an error, found among the values that are looked at.
 
 A multiset is read in one of two ways. When the whole group is at one time, `fold_layers` reads it from the layers where
 it lies, and for `MIN` to `LARGEST` only as far as it must: a smallest value costs as many steps as there are layers,
@@ -133,9 +133,9 @@ def fold_layers(
                 add_float(exact, value_at(layers, layer, row), diff)
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
     present = diffs != 0
-    if kind == DISTINCT:
-        present = diffs > 0
-    elif kind != COUNT and diffs == 0 and mixed:
+    if kind == DISTINCT and diffs < 0:
+        return said, NEGATIVE_DIFF
+    if kind != COUNT and kind != DISTINCT and diffs == 0 and mixed:
         while not present and _rows_left(layers, first, last) > 0:
             _, diff = _take_value(layers, first, last, False)
             present = diff != 0
@@ -176,10 +176,10 @@ def fold_tally(
     count = 0
     if not is_ordered(kind):
         present = tally[NONZERO] != 0
-        if kind == COUNT:
+        if kind in (COUNT, DISTINCT):
             present = tally[TOTAL] != 0
-        elif kind == DISTINCT:
-            present = tally[TOTAL] > 0
+        if kind == DISTINCT and tally[TOTAL] < 0:
+            return said, NEGATIVE_DIFF
         if not present:
             return said, count
         return add_row(said, count, _single(kind, group, tally[TOTAL], tally[TOTAL], exact), 1), count + 1

@@ -144,15 +144,20 @@ class BuiltIn:
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
-            raise negative_count(self._key, fault)
+            raise negative_count(self._key, fault, self._value if self.by_value else None)
         chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
         return chunks, cast(Pending, tuple(put_off))
 
 
-def negative_count(key: Encoder, fault: Codes) -> DataError:
-    """Return the error for a key that has a record a negative number of times."""
-    fields = tuple(column.tolist()[0] for column in key.decode(fault[:1], 1))
+def negative_count(key: Encoder, fault: Codes, value: Encoder | None = None) -> DataError:
+    """Return the error for a record (all that is known of it: its key, maybe its value) that occurs too seldom."""
+    fields = [column.tolist()[0] for column in key.decode(fault[:1], 1)]
+    named, what = 1, "a record with key"
+    if value is not None:
+        fields += [column.tolist()[0] for column in value.decode(fault[1:2], 1)]
+        named, what = 2, "the record"
+    shown = repr(fields[0]) if len(fields) == 1 else f"({', '.join(map(repr, fields))})"
+    time = tuple(fault[named:].tolist())
     return DataError(
-        f"the record with key {fields if len(fields) != 1 else fields[0]!r} occurs a negative number of times at time "
-        f"{tuple(fault[1:].tolist())}: something was removed that was not there"
+        f"{what} {shown} occurs a negative number of times: something was removed that was not there", time
     )

@@ -1,7 +1,7 @@
 """Programs over collections of pairs of small integers, and what they mean.
 
-A program is a tree of tuples, `(name, *arguments)`. `meaning` evaluates it from scratch on multisets, by the definition of
-each operator and by repeating loops until they settle; `build` makes the dataflow of it.
+A program is a tree of tuples, `(name, *arguments)`. `meaning` evaluates it from scratch on multisets, by the definition
+of each operator and by repeating loops until they settle; `build` makes the dataflow of it.
 """
 
 from __future__ import annotations

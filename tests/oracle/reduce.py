@@ -116,7 +116,9 @@ def extreme(values: Multiset, descending: bool) -> Multiset:
 
 
 def distinct(values: Multiset) -> Multiset:
-    return {val: 1 for val, diff in values.items() if diff > 0}
+    if any(diff < 0 for diff in values.values()):
+        raise NegativeDiff
+    return dict.fromkeys(values, 1)
 
 
 REDUCTIONS: dict[str, Callable[[int], Reduction]] = {

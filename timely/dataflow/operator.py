@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from timely.dataflow.ports import InputPort, OutputPort, Push
-from timely.errors import OperatorError, PeerFailed
+from timely.errors import DataError, OperatorError, PeerFailed
 from timely.order import Time
 from timely.origin import Origin, raised_at
 
@@ -83,6 +83,8 @@ def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Excepti
     """Return an error naming the operator, the time, the worker and the user's line."""
     if isinstance(error, OperatorError):
         return error
+    if isinstance(error, DataError) and error.time is not None:
+        time = error.time
     line = raised_at(error.__traceback__)
     at = "" if time is None else f" at time {time}"
     where = f"{line}" if line is not None else f"built at {origin}"

@@ -86,7 +86,7 @@ def test_the_first_places_count_a_value_as_often_as_it_occurs() -> None:
 def test_distinct_says_each_value_of_a_key_and_looks_at_those_touched_only() -> None:
     past: list[Update] = [(1, value, (0,), 1) for value in range(5)]
     said: list[Update] = [(1, value, (0,), 1) for value in range(5)]
-    new: list[Update] = [(1, 2, (1,), -1), (1, 3, (1,), 4), (1, 8, (1,), 2), (1, 9, (1,), -2)]
+    new: list[Update] = [(1, 2, (1,), -1), (1, 3, (1,), 4), (1, 8, (1,), 2)]
     assert call(kinds.DISTINCT, new, past=past, said=said)[0] == [(1, 2, (1,), -1), (1, 8, (1,), 1)]
 
 
@@ -94,6 +94,12 @@ def test_distinct_says_each_value_of_a_key_and_looks_at_those_touched_only() -> 
 def test_a_negative_diff_is_a_fault_at_its_key_and_time(times: list[Time]) -> None:
     new: list[Update] = [(4, 1, (2,), 1), (5, 7, (2,), -1)] + [(5, 8, time, 1) for time in times]
     assert call(kinds.MIN, new)[2] == [5, 2]
+
+
+def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> None:
+    new: list[Update] = [(4, 1, (2,), 1), (5, 7, (2,), -1), (5, 8, (2,), 1)]
+    assert call(kinds.DISTINCT, new)[2] == [5, 7, 2]
+    assert call(kinds.DISTINCT, [*new, (5, 7, (3,), 2)])[2] == [5, 7, 2]
 
 
 def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:

@@ -1,0 +1,202 @@
+"""What the user sees when a program fails on real workers: one message that says what, where and when; never a hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time as clock
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.launcher.launching import Run
+
+PROMPT = 5.0
+"""Seconds in which a failure anywhere must have ended everything."""
+
+RAISES = """
+import numpy as np
+from differential import new_input
+from timely import execute
+
+def refuse(number):
+    if (number == 13).any():
+        raise ValueError("thirteen")
+    return number
+
+def program(worker):
+    with worker.dataflow() as scope:
+        session, numbers = new_input(scope)
+        answer = numbers.consolidate().map(refuse).count().output()
+    for epoch in range(100):
+        if worker.index == 0:
+            session.insert(epoch)
+        session.advance_to(epoch + 1)
+        worker.step_while(lambda: answer.less_than(epoch + 1))
+
+execute(program)
+"""
+
+DIFFERS = """
+from timely import execute
+
+def program(worker):
+    with worker.dataflow("questions") as scope:
+        stream = scope.to_stream(range(10)).exchange()
+        if worker.index == 0:
+            stream = stream.exchange(name="again")
+        stream.probe()
+
+execute(program)
+"""
+
+BUILDS_MORE = """
+from timely import execute
+
+def program(worker):
+    for _ in range(1 + worker.index):
+        with worker.dataflow() as scope:
+            scope.to_stream(range(10)).exchange().probe()
+
+execute(program)
+"""
+
+GOES_ON = """
+import os
+from differential import new_input
+from timely import execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        session, numbers = new_input(scope)
+        answer = numbers.count().output()
+    print("pid", os.getpid())
+    while True:
+        session.insert(session.epoch)
+        session.advance_to(session.epoch + 1)
+        worker.step_while(lambda: answer.less_than(session.time))
+
+execute(program)
+"""
+
+REMOVES_TOO_MUCH = """
+from differential import new_input
+from timely import execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        session, pairs = new_input(scope)
+        answer = pairs.distinct().output()
+    session.insert("rope", 1)
+    session.advance_to(1)
+    session.remove("soap", 2)
+    session.close()
+    worker.step_while(lambda: not answer.done())
+
+execute(program)
+"""
+
+STALLS = """
+from differential import new_input
+from timely import execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        session, numbers = new_input(scope)
+        answer = numbers.count().output()
+    session.insert(3)
+    worker.step_while(lambda: answer.less_than(1))
+
+execute(program)
+"""
+
+SAYS_NOTHING_OF = "Traceback"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    runs: list[Run] = []
+
+    def begin(program: str, *options: str) -> Run:
+        script = tmp_path / "program.py"
+        script.write_text(program)
+        runs.append(Run("run", *options, script))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+def ends_promptly(run: Run, status: int) -> None:
+    begun = clock.monotonic()
+    assert run.end() == status, run.error
+    assert clock.monotonic() - begun < 3 * PROMPT, "starting and failing took too long"
+    assert SAYS_NOTHING_OF not in run.error
+
+
+@pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2"), ()])
+def test_an_operator_that_raises_names_itself_the_time_the_worker_and_the_line(
+    start: Callable[..., Run], options: tuple[str, ...]
+) -> None:
+    run = start(RAISES, *options)
+    ends_promptly(run, 1)
+    assert "operator 'map' failed at time (13,) on worker" in run.error
+    assert "program.py:8" in run.error
+    assert "ValueError: thirteen" in run.error
+    assert run.error.count("ValueError: thirteen") == 1
+
+
+@pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2")])
+def test_different_dataflows_name_the_operator_that_differs_on_each_worker(
+    start: Callable[..., Run], options: tuple[str, ...]
+) -> None:
+    run = start(DIFFERS, *options)
+    ends_promptly(run, 1)
+    assert "worker 0 and worker 1 built different dataflows (number 0): operator 'again' (exchange)" in run.error
+    assert "program.py:8 on worker 0, nothing more on worker 1" in run.error
+
+
+@pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2")])
+def test_a_worker_that_builds_more_dataflows_is_named(start: Callable[..., Run], options: tuple[str, ...]) -> None:
+    run = start(BUILDS_MORE, *options)
+    ends_promptly(run, 1)
+    assert "worker 0 ended after building 1 dataflows, but worker 1 built 2" in run.error
+
+
+def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]) -> None:
+    run = start(GOES_ON, "-n", "2")
+    pids = run.until_told(2)
+    clock.sleep(0.5)
+    begun = clock.monotonic()
+    pid_of_one = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
+    os.kill(pid_of_one, signal.SIGKILL)
+    assert run.end() == 128 + signal.SIGKILL
+    assert clock.monotonic() - begun < PROMPT
+    assert pid_of_one in pids
+    assert "process 1 was killed by SIGKILL" in run.error
+    assert SAYS_NOTHING_OF not in run.error
+
+
+def test_an_interrupt_ends_a_running_computation_without_a_word(start: Callable[..., Run]) -> None:
+    run = start(GOES_ON, "-n", "2")
+    run.until_told(2)
+    clock.sleep(0.5)
+    run.send(signal.SIGINT)
+    assert run.end() == 130
+    assert run.error == ""
+
+
+def test_a_record_that_occurs_a_negative_number_of_times_is_named(start: Callable[..., Run]) -> None:
+    run = start(REMOVES_TOO_MUCH)
+    ends_promptly(run, 1)
+    assert "operator 'distinct' failed at time (1,)" in run.error
+    assert "'soap'" in run.error
+
+
+def test_a_wait_that_cannot_end_says_who_holds_it_back(start: Callable[..., Run]) -> None:
+    run = start(STALLS)
+    ends_promptly(run, 1)
+    assert "a capability for (0,) on output 0 of operator 'input'" in run.error
+    assert "program.py:7" in run.error
