@@ -33,6 +33,8 @@ class Variable:
     ...         result = value.collection.map(lambda x: 2 * x).filter(lambda x: x < 40).concat(ones).distinct()
     ...         value.set(result)
     ...         return result.leave()
+    >>> example(powers)
+    [((1,), 1), ((2,), 1), ((4,), 1), ((8,), 1), ((16,), 1), ((32,), 1)]
     """
 
     def __init__(self, scope: Scope, source: Collection | None = None, *, keys: int = 1, step: int = 1) -> None:
