@@ -1,0 +1,163 @@
+"""`python -m benchmarks`: run the cases, print a table, and write JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time as clock
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import ROOT, WARM_UP, Case, CaseFailed, Figures, Reference, at_least, medians, run_all
+from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEDIAN
+
+WORKLOADS = ("degrees", "bfs", "wcc", "scc", "barrier", "exchange", "wordcount")
+RUNS = 3
+HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
+NOTE = """\
+Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
+word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
+by side. Ratios are to the better end of a range. Warm-up is loading and, the first time on a machine, compiling
+kernels; no other figure includes it. Peak bytes are resident memory above what was there after warming up."""
+
+
+def main() -> int:
+    """Run what the command line asks for; return the exit status: 1 if a case failed."""
+    options = _parser().parse_args()
+    cases = _cases(options.full, options.only)
+    if not cases:
+        print(f"no case is called like {options.only!r}", file=sys.stderr)
+        return 2
+    begun = clock.monotonic()
+    try:
+        results = run_all(cases, options.runs, _progress)
+    except CaseFailed as failure:
+        print(f"\n{failure}", file=sys.stderr)
+        return 1
+    rows = [row for case in cases for row in _rows(case, medians(results[case.name]), options.peers)]
+    print(_table([HEADINGS, *rows]))
+    print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
+    if options.json:
+        options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, check, and compare.")
+    parser.add_argument("--full", action="store_true", help="all sizes, not only those of under two minutes")
+    parser.add_argument("--only", default="", metavar="NAME", help="only cases whose name contains NAME")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case runs (default {RUNS})")
+    parser.add_argument("--peers", action="store_true", help="show what recomputing with SciPy costs beside each graph")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
+    return parser
+
+
+def _cases(full: bool, only: str) -> list[Case]:
+    cases: list[Case] = []
+    for workload in WORKLOADS:
+        cases += importlib.import_module(f"benchmarks.{workload}").CASES
+    return [case for case in cases if only in case.name and (full or case.quick)]
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
+    rows = []
+    for name, figure in figures.items():
+        if name == SCIPY and not peers:
+            continue
+        reference = case.references.get(name)
+        ratio = "" if reference is None else f"{figure / _better(name, reference):.2f}"
+        shown = "" if reference is None else str(reference)
+        rows.append(("", name, _shown(figure), shown, ratio, *_target(case, name, figure)))
+    if peers and SCIPY in figures:
+        rows.append(("", "SciPy is slower after", _break_even(figures), "", "", "", ""))
+    return [(case.name, *rows[0][1:]), *rows[1:]]
+
+
+def _better(name: str, reference: Reference) -> float:
+    return reference.high if at_least(name) else reference.low
+
+
+def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
+    """Return what the figure should be, and whether it is."""
+    limit = case.limits.get(name)
+    reference = case.references.get(name)
+    if limit is None and reference is not None and reference.target is not None:
+        limit = reference.target * _better(name, reference)
+    if limit is None or name == WARM_UP:
+        return "", ""
+    met = figure >= limit if at_least(name) else figure <= limit
+    return f"{'>=' if at_least(name) else '<='} {_shown(limit)}", "" if met else "missed"
+
+
+def _break_even(figures: Figures) -> str:
+    """Return after how many one-edge changes SciPy, run anew after each, would have taken longer."""
+    saved = figures[SCIPY] - 1e-6 * figures.get(SINGLE_MEDIAN, 0.0)
+    if saved <= 0:
+        return "never"
+    return f"{max(0.0, figures[INITIAL] - figures[SCIPY]) / saved:,.0f} changes"
+
+
+def _shown(figure: float) -> str:
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
+        cells += [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:-1])]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return "\n".join(lines)
+
+
+def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:
+    """Return everything measured, and where."""
+    return {
+        "commit": _commit(),
+        "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
+        "versions": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in ("numpy", "numba", "scipy", "pyzmq")},
+        "cases": [
+            {
+                "name": case.name,
+                "parameters": dict(case.parameters),
+                "processes": case.processes,
+                "workers": case.workers,
+                "references": {name: [each.low, each.high] for name, each in case.references.items()},
+                "median": medians(results[case.name]),
+                "runs": results[case.name],
+            }
+            for case in cases
+        ],
+    }
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""A barrier: an empty loop of notifications.
+
+Each worker may go on to the next time only when no worker can come back to this one. Nothing is sent but progress. The
+figure is the time from one notification to the next.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Case, Figures, Reference
+from timely import Capability, InputPort, OutputPort, Pipeline, Worker, execute
+
+MEDIAN, P95, P99 = "median us", "p95 us", "p99 us"
+WARM_UP_ROUNDS = 200
+
+
+def _case(name: str, processes: int, workers: int, rounds: int, reference: float, limit: float) -> Case:
+    references = {MEDIAN: Reference.of(reference)}
+    return Case(
+        f"barrier {name}",
+        "barrier",
+        {"rounds": rounds},
+        processes,
+        workers,
+        references=references,
+        limits={MEDIAN: limit},
+    )
+
+
+CASES = [
+    _case("1 worker", 1, 1, 20_000, 2.5, 25),
+    _case("2 threads", 1, 2, 5_000, 7.4, 150),
+    _case("2 processes", 2, 1, 5_000, 40, 150),
+]
+
+
+def measure(rounds: int) -> Figures:
+    """Return the figures of so many rounds, of the first worker of this process."""
+    marks, *_ = execute(lambda worker: _program(worker, rounds + WARM_UP_ROUNDS))
+    assert len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications"
+    microseconds = np.diff(marks)[WARM_UP_ROUNDS:] / 1000
+    median, p95, p99 = map(float, np.percentile(microseconds, (50, 95, 99)))
+    return {MEDIAN: median, P95: p95, P99: p99}
+
+
+def _program(worker: Worker, rounds: int) -> list[int]:
+    """Return when each notification came."""
+    marks: list[int] = []
+
+    def barrier(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+        def logic(input: InputPort, _: Any) -> None:
+            if len(marks) < rounds and not input.frontier.less_equal(capability.time):
+                marks.append(clock.perf_counter_ns())
+                if len(marks) < rounds:
+                    capability.downgrade((len(marks),))
+                else:
+                    capability.drop()
+
+        return logic
+
+    with worker.dataflow("barrier") as scope:
+        handle, again = scope.feedback()
+        again.unary_frontier(Pipeline(), barrier, name="barrier").connect_loop(handle)
+    while worker.step_or_park():
+        pass
+    return marks

@@ -1,0 +1,61 @@
+"""Distances from node 0, by iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.graphs import Ints, RandomGraph
+from benchmarks.harness import PEAK, Case, Figures, Reference
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
+from benchmarks.incremental import measure as measure_changes
+from differential import Collection
+from differential.graphs import bfs
+
+CASES = [
+    Case(
+        "bfs 100k/1M",
+        "bfs",
+        {"nodes": 100_000, "edges": 1_000_000},
+        references={
+            INITIAL: Reference(0.9, 1.3, 0.3),
+            SINGLE_MEDIAN: Reference(140, 240, 3),
+            SINGLE_P99: Reference(490, 860),
+            BATCH: Reference(24, 47, 1),
+            PEAK: Reference.of(70),
+        },
+    ),
+    Case(
+        "bfs 1M/10M",
+        "bfs",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        quick=False,
+        references={
+            INITIAL: Reference.of(15.1, 0.25),
+            SINGLE_MEDIAN: Reference.of(250, 3),
+            SINGLE_P99: Reference.of(1000),
+            BATCH: Reference(53, 60, 0.5),
+            PEAK: Reference.of(43),
+        },
+    ),
+]
+
+
+def definition(edges: Collection) -> Collection:
+    """Return (node, distance) for every node that can be reached from node 0."""
+    return bfs(edges, Collection.of(edges.scope, 0))
+
+
+def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return the same, from SciPy."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import dijkstra
+
+    graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
+    distances = dijkstra(graph, indices=0, unweighted=True)
+    reached = np.flatnonzero(np.isfinite(distances))
+    return reached, distances[reached].astype(np.int64)
+
+
+def measure(nodes: int, edges: int, singles: int = 200, batches: int = 10) -> Figures:
+    """Return the figures on a random graph."""
+    return measure_changes(definition, from_scratch, RandomGraph(nodes, edges), singles, batches)

@@ -1,0 +1,89 @@
+"""Exchange of 64-bit integers: each round every worker sends `batch` of them, and all wait until all have arrived."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graphs import Ints, splitmix
+from benchmarks.harness import Case, Figures, Reference
+from timely import Columns, Worker, execute
+
+ROUND, RATE = "median us a round", "M records/s"
+WARM_UP_ROUNDS = 10
+MODULUS = 1 << 62
+
+
+def _case(name: str, processes: int, batch: int, rounds: int, references: dict[str, Reference]) -> Case:
+    return Case(f"exchange {name}", "exchange", {"batch": batch, "rounds": rounds}, processes, references=references)
+
+
+CASES = [
+    _case("1 worker, batch 1", 1, 1, 2000, {ROUND: Reference.of(4.7, 60 / 4.7)}),
+    _case("1 worker, batch 1000", 1, 1000, 2000, {RATE: Reference.of(93)}),
+    _case("1 worker, batch 1M", 1, 1_000_000, 20, {RATE: Reference.of(150, 1)}),
+    _case("2 processes, batch 1", 2, 1, 2000, {ROUND: Reference.of(236, 2)}),
+    _case("2 processes, batch 1000", 2, 1000, 2000, {RATE: Reference.of(5.2, 1)}),
+    _case("2 processes, batch 1M", 2, 1_000_000, 20, {RATE: Reference.of(63, 1.5)}),
+]
+
+
+def measure(batch: int, rounds: int) -> Figures:
+    """Return the figures of the first worker of this process; all workers' records count."""
+    return execute(lambda worker: _program(worker, batch, rounds))[0]
+
+
+def _program(worker: Worker, batch: int, rounds: int) -> Figures:
+    numbers = splitmix(np.arange(batch) + batch * worker.index).view(np.int64)
+    received = _Received()
+    with worker.dataflow("exchange") as scope:
+        session, stream = scope.new_input()
+        # Records stay whole on one worker, where they are only counted: the figure is that of moving them.
+        probe = stream.exchange().inspect_batch(received.take).probe()
+        everything, sums = scope.new_input("sums")
+        totals: list[Any] = []
+        sums.broadcast().inspect(totals.append)
+
+    def finish_round() -> None:
+        session.send_batch(Columns((numbers,)))
+        session.advance_to(session.epoch + 1)
+        worker.step_while(lambda: probe.less_than(session.time))
+
+    for _ in range(WARM_UP_ROUNDS):
+        finish_round()
+    seconds = []
+    for _ in range(rounds):
+        begun = clock.perf_counter()
+        finish_round()
+        seconds.append(clock.perf_counter() - begun)
+    everything.send(received.count, received.sum)
+    session.close()
+    everything.close()
+    while worker.step_or_park():
+        pass
+    _check(totals, batch, rounds + WARM_UP_ROUNDS, worker.peers)
+    median = float(np.median(seconds))
+    return {ROUND: 1e6 * median, RATE: 1e-6 * batch * worker.peers / median}
+
+
+class _Received:
+    """How many records arrived at this worker, and their sum modulo `MODULUS`."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sum = 0
+
+    def take(self, _: object, batch: Any) -> None:
+        column: Ints = batch.columns[0]
+        self.count += len(column)
+        self.sum = (self.sum + int(column.sum())) % MODULUS
+
+
+def _check(totals: list[tuple[int, int]], batch: int, rounds: int, peers: int) -> None:
+    """Compare what all workers received with what all sent."""
+    sent = rounds * int(splitmix(np.arange(batch * peers)).view(np.int64).sum())
+    assert len(totals) == peers, f"{len(totals)} workers told what they received"
+    assert sum(count for count, _ in totals) == batch * rounds * peers, f"{totals}, sent {batch * rounds * peers}"
+    assert (sum(total for _, total in totals) - sent) % MODULUS == 0, "not what was sent"

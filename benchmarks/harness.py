@@ -1,0 +1,106 @@
+"""Run cases in fresh processes, and compare what they measure with reference figures.
+
+A run of a case is `timely run -n N -w W -m benchmarks.child`, which warms up, measures, checks the answer against an
+independent computation, and writes its figures as JSON. The first worker's figures count. Cases are interleaved: each runs once before any runs again. A figure is the median of its runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, float]
+
+ROOT = Path(__file__).parents[1]
+RUN_SECONDS = 900.0
+"""How long one run of a case may take."""
+
+WARM_UP = "warm-up s"
+PEAK = "peak bytes/edge"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A figure measured elsewhere, from `low` to `high` where measurements differed, and what ours should be of it.
+
+    `target` is a ratio to the reference; a figure named `.../s` should be at least that, any other at most.
+    """
+
+    low: float
+    high: float
+    target: float | None = None
+
+    @classmethod
+    def of(cls, figure: float, target: float | None = None) -> Reference:
+        return cls(figure, figure, target)
+
+    def __str__(self) -> str:
+        return f"{self.low:g}" if self.low == self.high else f"{self.low:g}-{self.high:g}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A workload at a size, on a number of processes and workers (threads) in each."""
+
+    name: str
+    workload: str
+    parameters: Mapping[str, Any]
+    processes: int = 1
+    workers: int = 1
+    quick: bool = True
+    references: Mapping[str, Reference] = field(default_factory=dict)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    """Targets that are no ratio: the most a figure should be (or the least, for one named `.../s`)."""
+
+
+class CaseFailed(Exception):
+    """A run of a case ended without figures; the message is what it printed."""
+
+
+def run_case(case: Case) -> Figures:
+    """Run a case once, in processes of its own; return what it measured."""
+    with tempfile.TemporaryDirectory() as directory:
+        into = Path(directory) / "figures.json"
+        given = json.dumps({"workload": case.workload, "parameters": dict(case.parameters), "into": str(into)})
+        command = [sys.executable, "-m", "timely", "run", "-n", str(case.processes), "-w", str(case.workers)]
+        command += ["-m", "benchmarks.child", given]
+        environ = os.environ | {"PYTHONPATH": str(ROOT)}
+        try:
+            ended = subprocess.run(
+                command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise CaseFailed(f"{case.name}: not done after {RUN_SECONDS:g} s") from None
+        if ended.returncode or not into.exists():
+            raise CaseFailed(f"{case.name}: ended with status {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        figures: Figures = json.loads(into.read_text())
+        return figures
+
+
+def run_all(cases: Sequence[Case], runs: int, report: Callable[[str], None]) -> dict[str, list[Figures]]:
+    """Run all cases in turn, `runs` times over; return the figures of each run by case."""
+    results: dict[str, list[Figures]] = {case.name: [] for case in cases}
+    for number in range(runs):
+        for case in cases:
+            report(f"run {number + 1} of {runs}: {case.name}")
+            results[case.name].append(run_case(case))
+    report("")
+    return results
+
+
+def medians(runs: Sequence[Figures]) -> Figures:
+    """Return the median of every figure."""
+    return {name: statistics.median(figures[name] for figures in runs) for name in runs[0]}
+
+
+def at_least(name: str) -> bool:
+    """Return whether more is better: rates."""
+    return name.endswith("/s")

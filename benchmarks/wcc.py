@@ -1,0 +1,61 @@
+"""Weakly connected components, by label propagation with priority. Nodes without edges have no label."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
+from benchmarks.harness import PEAK, Case, Figures, Reference
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
+from benchmarks.incremental import measure as measure_changes
+from differential.graphs import connected_components
+
+CASES = [
+    Case("wcc 10k/100k", "wcc", {"nodes": 10_000, "edges": 100_000}, quick=False),
+    Case(
+        "wcc 100k/1M",
+        "wcc",
+        {"nodes": 100_000, "edges": 1_000_000},
+        references={
+            INITIAL: Reference.of(2.6, 0.4),
+            SINGLE_MEDIAN: Reference.of(404, 2),
+            SINGLE_P99: Reference.of(870),
+            BATCH: Reference.of(82, 1),
+            PEAK: Reference.of(105),
+        },
+    ),
+    Case(
+        "wcc 1M/10M",
+        "wcc",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        quick=False,
+        references={
+            INITIAL: Reference.of(19.7, 0.4),
+            SINGLE_MEDIAN: Reference.of(260, 3),
+            SINGLE_P99: Reference.of(780),
+            BATCH: Reference.of(61, 1),
+            PEAK: Reference.of(91.2, 1),
+        },
+    ),
+    Case("wcc Debian 59k/279k", "wcc", {}, limits={INITIAL: 0.7, SINGLE_MEDIAN: 1000}),
+]
+
+
+def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return (node, smallest node of its component) for every node that has an edge, from SciPy."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components as scipy_components
+
+    graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
+    _, components = scipy_components(graph, connection="weak")
+    _, smallest = np.unique(components, return_index=True)
+    present = np.zeros(nodes, bool)
+    present[source] = present[target] = True
+    found = np.flatnonzero(present)
+    return found, smallest[components[found]]
+
+
+def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10) -> Figures:
+    """Return the figures on a random graph, or without a size on the Debian graph."""
+    graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()
+    return measure_changes(connected_components, from_scratch, graph, singles, batches)
