@@ -1,0 +1,117 @@
+"""Tests of `feedback`: loops of in-line operators, of scheduled ones, and nested."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.dataflow.running import collect, collected, on_workers
+from timely import Scope, Stream
+from timely.errors import BuildError, CycleError
+
+
+def test_a_loop_of_in_line_operators_ends_and_leaves_at_its_times() -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as inner:
+            handle, again = inner.feedback()
+            doubled = scope.to_stream(range(1, 4)).enter(inner).concat(again).map(lambda x: 2 * x)
+            doubled.filter(lambda x: x < 100).connect_loop(handle)
+            return doubled.filter(lambda x: x >= 100)
+
+    assert collect(program) == [[((0, 5), 128), ((0, 5), 192), ((0, 6), 128)]]
+
+
+def test_a_long_loop_of_in_line_operators_needs_no_deep_stack() -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as inner:
+            handle, again = inner.feedback()
+            counted = scope.to_stream(range(1)).enter(inner).concat(again).map(lambda x: x + 1)
+            counted.filter(lambda x: x < 5000).connect_loop(handle)
+            return counted.filter(lambda x: x == 5000).leave()
+
+    assert collected(program) == [5000]
+
+
+@on_workers
+def test_a_loop_through_an_exchange_ends(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as inner:
+            handle, again = inner.feedback()
+            counted = scope.to_stream(range(10)).enter(inner).concat(again).map(lambda x: x + 7).exchange()
+            counted.filter(lambda x: x < 50).connect_loop(handle)
+            return counted.filter(lambda x: x >= 50).leave()
+
+    def through(x: int) -> int:
+        while x < 50:
+            x += 7
+        return x
+
+    assert collected(program, workers) == sorted([through(x) for x in range(10)] * workers)
+
+
+def test_a_step_of_more_than_one_advances_the_counter_by_it() -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as inner:
+            handle, again = inner.feedback(3)
+            counted = scope.to_stream(range(1)).enter(inner).concat(again).map(lambda x: x + 1)
+            counted.filter(lambda x: x < 3).connect_loop(handle)
+            return counted
+
+    assert collect(program) == [[((0, 0), 1), ((0, 3), 2), ((0, 6), 3)]]
+
+
+@on_workers
+def test_loops_nest_and_the_inner_counter_starts_anew(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative("outer") as outer:
+            outer_handle, outer_again = outer.feedback()
+            start = scope.to_stream(range(1)).enter(outer).concat(outer_again)
+            with outer.iterative("inner") as inner:
+                inner_handle, inner_again = inner.feedback()
+                counted = start.enter(inner).concat(inner_again).map(lambda x: x + 1).exchange()
+                counted.filter(lambda x: x % 10 != 0).connect_loop(inner_handle)
+                tens = counted.filter(lambda x: x % 10 == 0)
+            left = tens.leave()
+            left.filter(lambda x: x < 30).connect_loop(outer_handle)
+            return left
+
+    found = sorted(record for share in collect(program, workers) for record in share)
+    assert found == sorted([((0, 0), 10), ((0, 1), 20), ((0, 2), 30)] * workers)
+
+
+def test_a_loop_in_the_outermost_scope_advances_the_epoch() -> None:
+    def program(scope: Scope) -> Stream:
+        handle, again = scope.feedback()
+        counted = scope.to_stream(range(1)).concat(again).map(lambda x: x + 1)
+        counted.filter(lambda x: x < 3).connect_loop(handle)
+        return counted
+
+    assert collect(program) == [[((0,), 1), ((1,), 2), ((2,), 3)]]
+
+
+def test_a_feedback_that_does_not_advance_is_refused() -> None:
+    with pytest.raises(BuildError, match="must advance time: step is 0"):
+        collect(lambda scope: scope.feedback(0)[1])
+
+
+def test_a_loop_is_closed_once() -> None:
+    def program(scope: Scope) -> Stream:
+        handle, again = scope.feedback()
+        again.connect_loop(handle)
+        again.connect_loop(handle)
+        return again
+
+    with pytest.raises(BuildError, match="this loop is closed already"):
+        collect(program)
+
+
+def test_leaving_with_a_time_and_feeding_it_back_inside_is_refused_with_the_operators_named() -> None:
+    def program(scope: Scope) -> Stream:
+        handle, again = scope.feedback()
+        with scope.iterative() as inner:
+            inside, inner_again = inner.feedback()
+            inner_again.leave().enter(inner).connect_loop(inside)
+        again.connect_loop(handle)
+        return again
+
+    with pytest.raises(CycleError, match="'feedback'"):
+        collect(program)

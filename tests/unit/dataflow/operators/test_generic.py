@@ -1,0 +1,154 @@
+"""Tests of `source`, `sink`, `unary`, `binary` and their forms with frontiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.dataflow.running import collect, collected, on_workers
+from timely import (
+    Capability,
+    Exchange,
+    InputPort,
+    OutputPort,
+    Pipeline,
+    Scope,
+    Stream,
+    Time,
+    Worker,
+    execute_directly,
+    source,
+)
+from timely.errors import BuildError, TimelyError
+
+
+def counted(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+    """Send the number of records of each time, when the time is complete."""
+    capability.drop()
+    held: dict[Time, list] = {}
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            if right.time not in held:
+                held[right.time] = [right.retain(), 0]
+            held[right.time][1] += len(batch)
+        for time in sorted(held):
+            if not input.frontier.less_equal(time):
+                permitted, number = held.pop(time)
+                with permitted:
+                    output.give(permitted, [number])
+
+    return logic
+
+
+@on_workers
+def test_a_frontier_says_when_all_workers_are_done(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        everything = Exchange(lambda x: x * 0)
+        return scope.to_stream(range(100)).unary_frontier(everything, counted)
+
+    assert collected(program, workers) == [100 * workers]
+
+
+def test_logic_sees_each_iteration_complete() -> None:
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as inner:
+            handle, again = inner.feedback()
+            numbers = scope.to_stream(range(5)).enter(inner).concat(again)
+            numbers.filter(lambda x: x > 0).map(lambda x: x - 1).connect_loop(handle)
+            return numbers.unary_frontier(Pipeline(), counted)
+
+    assert collect(program) == [[((0, 0), 5), ((0, 1), 4), ((0, 2), 3), ((0, 3), 2), ((0, 4), 1)]]
+
+
+def test_two_inputs_keep_their_own_frontiers() -> None:
+    seen = []
+
+    def program(scope: Scope) -> Stream:
+        late, stream = scope.new_input()
+        scope.dataflow.when_built(lambda: late.advance_to(4))
+
+        def build(capability: Capability) -> Callable[[InputPort, InputPort, OutputPort], None]:
+            capability.drop()
+
+            def logic(left: InputPort, right: InputPort, output: OutputPort) -> None:
+                for side in (left, right):
+                    for permitted, batch in side:
+                        output.give(permitted, batch)
+                seen.append((left.frontier.elements, right.frontier.elements))
+
+            return logic
+
+        return scope.to_stream(range(3)).binary_frontier(stream, Pipeline(), Pipeline(), build)
+
+    with pytest.raises(TimelyError, match="nothing is left to do"):
+        _collect_stalled(program)
+    assert seen[-1] == ((), ((4,),))
+
+
+def _collect_stalled(program: Callable[[Scope], Stream]) -> None:
+    def run(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = program(scope).probe()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(run)
+
+
+def test_binary_takes_from_both_inputs() -> None:
+    def program(scope: Scope) -> Stream:
+        def logic(left: InputPort, right: InputPort, output: OutputPort) -> None:
+            for side, factor in ((left, 1), (right, 100)):
+                for permitted, batch in side:
+                    output.give(permitted, [factor * record for record in batch])
+
+        return scope.to_stream([1, 2]).binary(scope.to_stream([3]), Pipeline(), Pipeline(), logic)
+
+    assert collected(program) == [1, 2, 300]
+
+
+def test_a_source_runs_again_only_when_it_asks_to() -> None:
+    runs = []
+
+    def constructor(capability: Capability, activate: Callable[[], None]) -> Callable[[OutputPort], None]:
+        def logic(output: OutputPort) -> None:
+            runs.append(capability.time)
+            output.give(capability, [len(runs)])
+            if len(runs) < 3:
+                capability.downgrade((len(runs),))
+                activate()
+            else:
+                capability.drop()
+
+        return logic
+
+    assert collect(lambda scope: source(scope, constructor)) == [[((0,), 1), ((1,), 2), ((2,), 3)]]
+    assert runs == [(0,), (1,), (2,)]
+
+
+def test_a_sink_is_activated_by_the_end_of_its_stream() -> None:
+    seen = []
+
+    def program(scope: Scope) -> Stream:
+        stream = scope.to_stream(range(3))
+
+        def logic(input: InputPort) -> None:
+            seen.extend(len(batch) for _, batch in input)
+            if not input.frontier:
+                seen.append("end")
+
+        stream.sink(Pipeline(), logic)
+        return stream
+
+    collected(program)
+    assert seen == [3, "end"]
+
+
+def test_a_frontier_that_was_not_asked_for_cannot_be_read() -> None:
+    def logic(input: InputPort, output: OutputPort) -> None:
+        assert input.frontier
+
+    with pytest.raises(TimelyError, match="built without interest in its frontier") as caught:
+        collected(lambda scope: scope.to_stream(range(1)).unary(Pipeline(), logic))
+    assert isinstance(caught.value.__cause__, BuildError)

@@ -1,0 +1,105 @@
+"""Tests of `new_input`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from timely import Columns, Input, Time, Worker, execute_directly
+from timely.container import records
+from timely.errors import CapabilityError, DataError
+
+
+def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[Any]]]:
+    """Return time and records of each batch that comes out when `use` is done with an input."""
+    found: list[tuple[Time, list[Any]]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=outer) as scope:
+            handle, stream = scope.new_input()
+            stream.inspect_batch(lambda time, batch: found.append((time, list(records(batch)))))
+        use(handle)
+
+    execute_directly(program)
+    return found
+
+
+def test_scalars_are_gathered_to_a_batch_until_the_time_moves_on() -> None:
+    def use(numbers: Input) -> None:
+        numbers.send(1)
+        numbers.send(2)
+        numbers.advance_to(5)
+        assert numbers.epoch == 5
+        numbers.send(3)
+
+    assert sent(use) == [((0,), [1, 2]), ((5,), [3])]
+
+
+def test_columns_go_at_once_after_what_was_gathered() -> None:
+    def use(pairs: Input) -> None:
+        pairs.send(1, "a")
+        pairs.send(np.array([2, 3]), np.array(["b", "c"]))
+
+    assert sent(use) == [((0,), [(1, "a")]), ((0,), [(2, "b"), (3, "c")])]
+
+
+def test_lists_of_anything_can_be_sent() -> None:
+    assert sent(lambda handle: handle.send_batch([None, {1}])) == [((0,), [None, {1}])]
+
+
+def test_an_empty_batch_is_not_sent() -> None:
+    assert sent(lambda handle: handle.send_batch(Columns((np.empty(0, np.int64),)))) == []
+
+
+def test_times_may_have_several_coordinates_and_advance_in_one() -> None:
+    def use(numbers: Input) -> None:
+        numbers.advance_to((0, 3))
+        numbers.send(1)
+        numbers.advance_to((2, 3))
+        numbers.send(2)
+
+    assert sent(use, outer=2) == [((0, 3), [1]), ((2, 3), [2])]
+
+
+def test_time_does_not_go_back() -> None:
+    def use(numbers: Input) -> None:
+        numbers.advance_to(5)
+        with pytest.raises(CapabilityError, match=r"a capability for \(5,\) cannot go back to \(4,\)"):
+            numbers.advance_to(4)
+
+    assert sent(use) == []
+
+
+def test_a_closed_input_takes_nothing() -> None:
+    def use(numbers: Input) -> None:
+        with numbers:
+            numbers.send(1)
+        numbers.close()
+        with pytest.raises(CapabilityError, match=r"'input'.*was closed and takes no more data"):
+            numbers.send(2)
+
+    assert sent(use) == [((0,), [1])]
+
+
+def test_nothing_can_be_sent_before_the_dataflow_is_complete() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = scope.new_input()
+            with pytest.raises(CapabilityError, match="leave its with block first"):
+                numbers.send(np.arange(3))
+
+    execute_directly(program)
+
+
+def test_records_of_different_widths_are_refused_where_they_are_sent() -> None:
+    def use(pairs: Input) -> None:
+        pairs.send(1, 2)
+        with pytest.raises(DataError, match="a record of 1 fields was sent after one of 2"):
+            pairs.send(3)
+        with pytest.raises(DataError, match="at least one value"):
+            pairs.send()
+
+    assert sent(use) == [((0,), [(1, 2)])]
