@@ -37,7 +37,8 @@ class Probe:
     @property
     def frontier(self) -> Antichain:
         """The least times that may still appear."""
-        return self._dataflow.tracker.frontier(self.location)
+        location = self.location
+        return self._dataflow.tracker.frontier(location)
 
     def less_than(self, time: int | Sequence[int]) -> bool:
         """Return whether times before `time` may still appear."""
