@@ -1,7 +1,8 @@
 """Run cases in fresh processes, and compare what they measure with reference figures.
 
 A run of a case is `timely run -n N -w W -m benchmarks.child`, which warms up, measures, checks the answer against an
-independent computation, and writes its figures as JSON. The first worker's figures count. Cases are interleaved: each runs once before any runs again. A figure is the median of its runs.
+independent computation, and writes its figures as JSON. The first worker's figures count. Cases are interleaved: each
+runs once before any runs again. A figure is the median of its runs.
 """
 
 from __future__ import annotations
