@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.dataflow.running import collected
-from timely import Time, TimelyError
+from timely import TimelyError
 
 
 def test_records_are_shown_as_python_values_and_go_on() -> None:

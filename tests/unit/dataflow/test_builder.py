@@ -1,0 +1,201 @@
+"""Operators with several inputs and outputs, and summaries between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from timely import (
+    Antichain,
+    Capability,
+    Exchange,
+    Input,
+    OperatorBuilder,
+    PathSummary,
+    Pipeline,
+    Probe,
+    Scope,
+    Worker,
+    execute_directly,
+)
+from timely.errors import BuildError, CapabilityError, CycleError, OperatorError
+
+
+def test_messages_go_where_they_are_given() -> None:
+    evens: list[int] = []
+    odds: list[int] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "sort out")
+            inputs = [builder.add_input(scope.to_stream(range(start, 4)), Pipeline()) for start in (0, 2)]
+            (even, even_stream), (odd, odd_stream) = builder.add_output(), builder.add_output()
+
+            def logic() -> None:
+                for input in inputs:
+                    for right, batch in input:
+                        numbers = batch.columns[0]  # type: ignore[union-attr]
+                        even.give(right, numbers[numbers % 2 == 0].tolist())
+                        odd.give(right, numbers[numbers % 2 == 1].tolist())
+
+            builder.build(lambda _: logic)
+            even_stream.inspect(evens.append)
+            odd_stream.inspect(odds.append)
+
+    execute_directly(program)
+    assert (sorted(evens), sorted(odds)) == ([0, 2, 2], [1, 3, 3])
+
+
+class Delays:
+    """Two inputs, two outputs: from input 0 to output 0 it takes 5 epochs; input 1 reaches output 1 alone."""
+
+    def __init__(self, scope: Scope, *, cheat: bool = False) -> None:
+        self.inputs: list[Input] = []
+        streams = []
+        for _ in range(2):
+            handle, stream = scope.new_input()
+            self.inputs.append(handle)
+            streams.append(stream)
+        builder = OperatorBuilder(scope, "delays")
+        first, second = (builder.add_input(stream, Exchange()) for stream in streams)
+        (slow, slow_stream), (other, other_stream) = builder.add_output(), builder.add_output()
+        later = PathSummary(1, (5,), ())
+        builder.connect(first, slow, later)
+        builder.connect(second, slow, None)
+        builder.connect(first, other, None)
+
+        def logic() -> None:
+            for right, batch in first:
+                slow.give(right, batch)
+            for right, batch in second:
+                (slow if cheat else other).give(right, batch)
+
+        builder.build(lambda _: logic)
+        self.times: list[tuple[int, ...]] = []
+        slow_stream = slow_stream.inspect_batch(lambda time, _: self.times.append(time))
+        self.probes: list[Probe] = [slow_stream.probe(), other_stream.probe()]
+
+
+def test_frontiers_follow_the_summaries() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            delays = Delays(scope)
+        first, second = delays.inputs
+        assert [probe.frontier for probe in delays.probes] == [Antichain([(5,)]), Antichain([(0,)])]
+        first.advance_to(2)
+        worker.step()
+        assert [probe.frontier for probe in delays.probes] == [Antichain([(7,)]), Antichain([(0,)])]
+        second.advance_to(9)
+        worker.step()
+        assert [probe.frontier for probe in delays.probes] == [Antichain([(7,)]), Antichain([(9,)])]
+        first.send(1)
+        first.advance_to(4)
+        worker.step_while(lambda: delays.probes[0].less_than(9))
+        assert delays.times == [(7,)]
+        first.close()
+        worker.step()
+        assert delays.probes[0].done()
+        assert not delays.probes[1].done()
+
+    execute_directly(program)
+
+
+def test_an_input_gives_no_right_to_an_output_it_does_not_reach() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            delays = Delays(scope, cheat=True)
+        delays.inputs[1].send(1)
+        delays.inputs[1].flush()
+        worker.step()
+
+    with pytest.raises(OperatorError, match=r"input 1 of .*'delays'.* was built without a path to output 0") as caught:
+        execute_directly(program)
+    assert isinstance(caught.value.__cause__, CapabilityError)
+
+
+def test_a_retained_right_is_for_the_time_at_that_output() -> None:
+    held: list[Capability] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            builder = OperatorBuilder(scope, "keeper")
+            input = builder.add_input(stream, Pipeline())
+            _, here = builder.add_output()
+            there_port, there = builder.add_output()
+            builder.connect(input, there_port, PathSummary(1, (3,), ()))
+
+            def logic() -> None:
+                for right, _ in input:
+                    held.extend(right.retain(output) for output in (0, 1))
+
+            builder.build(lambda _: logic)
+            probes = here.probe(), there.probe()
+        handle.advance_to(1)
+        handle.send(1)
+        handle.close()
+        worker.step()
+        assert [capability.time for capability in held] == [(1,), (4,)]
+        assert [probe.frontier.elements for probe in probes] == [((1,),), ((4,),)]
+        for capability in held:
+            capability.drop()
+        worker.step_while(lambda: not all(probe.done() for probe in probes))
+
+    execute_directly(program)
+
+
+def test_logic_runs_once_at_the_start_and_then_only_when_there_is_something_to_do() -> None:
+    runs = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            builder = OperatorBuilder(scope, "counter")
+            input = builder.add_input(stream, Pipeline())
+
+            def logic() -> None:
+                runs.append([len(batch) for _, batch in input])
+
+            builder.build(lambda _: logic)
+        for _ in range(3):
+            worker.step()
+        handle.send(1)
+        handle.advance_to(1)
+        for _ in range(3):
+            worker.step()
+        handle.advance_to(2)
+        worker.step()
+
+    execute_directly(program)
+    assert runs == [[], [1]]
+
+
+def test_a_cycle_that_does_not_advance_is_refused_and_the_operators_are_named() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, again = scope.feedback()
+            del handle
+            first = OperatorBuilder(scope, "hen")
+            _, stream = first.add_output()
+            second = OperatorBuilder(scope, "egg")
+            second.add_input(stream, Pipeline())
+            _, back = second.add_output()
+            second.build(lambda _: lambda: None)
+            first.add_input(back.concat(again), Pipeline())
+            first.build(lambda _: lambda: None)
+
+    with pytest.raises(CycleError, match=r"hen.*egg|egg.*hen"):
+        execute_directly(program)
+
+
+def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("finished") as scope:
+            stream = scope.to_stream(range(3))
+        add: list[Callable[[], object]] = [lambda: stream.map(abs), lambda: scope.to_stream([1]), stream.probe]
+        for attempt in add:
+            with pytest.raises(BuildError, match=r"dataflow 0 \('finished'\) is complete: nothing can be added"):
+                attempt()
+
+    execute_directly(program)

@@ -1,0 +1,172 @@
+"""Capabilities: what they permit, and what is said when they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.unit.dataflow.running import collected
+from timely import (
+    Antichain,
+    Capability,
+    CapabilitySet,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Pipeline,
+    Worker,
+    execute_directly,
+)
+from timely.errors import CapabilityError, TimelyError
+
+Held = tuple[Capability, OutputPort, Worker]
+
+
+def with_capability(use: Callable[[Capability, OutputPort, Worker], None], outer: int = 2) -> None:
+    """Call `use` with the initial capability of an operator, whose times have two coordinates, and its output."""
+
+    def program(worker: Worker) -> None:
+        held: list[Capability] = []
+        with worker.dataflow(outer=outer) as scope:
+            builder = OperatorBuilder(scope, "holder")
+            output, stream = builder.add_output(initial=True)
+
+            def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+                held.extend(capabilities)
+                return lambda: None
+
+            builder.build(constructor)
+            stream.probe()
+        with held[0] as capability:
+            use(capability, output, worker)
+
+    execute_directly(program)
+
+
+def test_a_downgrade_to_an_incomparable_time_is_refused_and_names_both_times() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        capability.downgrade((1, 0))
+        with pytest.raises(CapabilityError, match=r"a capability for \(1, 0\) cannot go back to \(0, 1\)"):
+            capability.downgrade((0, 1))
+        assert capability.time == (1, 0)
+
+    with_capability(use)
+
+
+def test_delaying_backwards_is_refused_and_names_both_times() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        capability.downgrade((2, 2))
+        with pytest.raises(CapabilityError, match=r"a capability for \(2, 2\) cannot go back to \(2, 1\)"):
+            capability.delayed((2, 1))
+
+    with_capability(use)
+
+
+def test_a_time_of_another_scope_is_refused() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        with pytest.raises(
+            CapabilityError, match=r"\(3,\) is not a time of this scope, whose times look like \(0, 0\)"
+        ):
+            capability.delayed((3,))
+
+    with_capability(use)
+
+
+def test_a_delayed_capability_leaves_the_first_as_it_was() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        with capability.delayed((0, 5)) as later, later.clone() as again:
+            assert (capability.time, later.time, again.time) == ((0, 0), (0, 5), (0, 5))
+
+    with_capability(use)
+
+
+@pytest.mark.parametrize("method", ["clone", "delayed", "downgrade"])
+def test_use_after_a_drop_is_refused(method: str) -> None:
+    def use(capability: Capability, *_: object) -> None:
+        capability.drop()
+        capability.drop()
+        arguments = [] if method == "clone" else [(1, 1)]
+        with pytest.raises(CapabilityError, match=r"the capability for \(0, 0\) was dropped"):
+            getattr(capability, method)(*arguments)
+
+    with_capability(use)
+
+
+def test_sending_after_a_drop_is_refused() -> None:
+    def use(capability: Capability, output: OutputPort, _: Worker) -> None:
+        capability.drop()
+        with pytest.raises(CapabilityError, match=r"\(0, 0\), dropped, .* does not permit sending on output 0"):
+            output.give(capability, [1])
+
+    with_capability(use)
+
+
+def test_a_capability_knows_the_line_that_made_it() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        later = capability.delayed((1, 1))
+        with later:
+            assert later.origin.file == __file__
+            assert later.origin.line == use.__code__.co_firstlineno + 1
+            assert f"made at {later.origin}" in repr(later)
+
+    with_capability(use)
+
+
+def test_a_capability_of_one_output_does_not_permit_sending_on_another() -> None:
+    def program(worker: Worker) -> None:
+        held: list[Capability] = []
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "two outputs")
+            first, _ = builder.add_output(initial=True)
+            second, _ = builder.add_output()
+            builder.build(lambda capabilities: held.extend(capabilities) or (lambda: None))  # type: ignore[func-returns-value]
+        with held[0] as capability:
+            first.give(capability, [1])
+            with pytest.raises(CapabilityError, match=r"does not permit sending on output 1 of operator 'two outputs'"):
+                second.give(capability, [1])
+
+    execute_directly(program)
+
+
+def test_a_message_gives_no_right_to_send_before_its_time() -> None:
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            output.give(right.delayed((7,)).delayed((9,)), batch)
+            right.delayed((7,)).delayed((6,))
+
+    with pytest.raises(TimelyError, match=r"a message at \(7,\) gives no right to send at \(6,\)"):
+        collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
+
+
+def test_a_set_holds_the_least_times_alone() -> None:
+    def use(capability: Capability, output: OutputPort, _: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert((2, 2))
+        held.insert((3, 3))
+        assert held.times == [(2, 2)]
+        held.insert((1, 4))
+        held.insert((0, 2))
+        assert held.times == [(0, 2)]
+        held.downgrade([(4, 2), (0, 3)])
+        assert held.times == [(0, 3), (4, 2)]
+        assert held.covering((5, 3)).time in ((0, 3), (4, 2))
+        with pytest.raises(CapabilityError, match=r"\[\(0, 3\), \(4, 2\)\]\) permits sending at \(3, 2\)"):
+            held.covering((3, 2))
+        held.drop()
+        assert len(held) == 0
+        assert output.live == {capability}
+
+    with_capability(use)
+
+
+def test_a_set_cannot_be_downgraded_to_what_it_does_not_permit_and_stays_as_it_was() -> None:
+    def use(_: Capability, output: OutputPort, worker: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert((2, 2))
+        with pytest.raises(CapabilityError, match=r"permits sending at \(0, 0\)"):
+            held.downgrade(Antichain([(0, 0)]))
+        assert held.times == [(2, 2)]
+        held.drop()
+
+    with_capability(use)

@@ -1,0 +1,138 @@
+"""Who holds a frontier back: `explain` names operator, port, time, and the capability's line or the queued messages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from timely import Capability, Config, InputPort, OutputPort, Pipeline, Worker, execute, execute_directly
+from timely.errors import StalledError
+
+
+def test_an_input_left_open_is_named_with_its_time_and_the_users_line() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probe = stream.probe()
+        numbers.advance_to(3)
+        worker.step()
+        assert probe.explain(2) == "nothing holds this frontier back"
+        return probe.explain(3)
+
+    line = program.__code__.co_firstlineno + 2
+    assert execute_directly(program) == (
+        "held back at (3,) by:\n"
+        f"  a capability for (3,) on output 0 of operator 'numbers' (built at {__file__}:{line}), "
+        f"made at {__file__}:{line}, worker 0"
+    )
+
+
+def leaky(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+    """Retain a capability and forget it."""
+    capability.drop()
+    kept = []
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, _ in input:
+            kept.append(right.retain())
+
+    return logic
+
+
+RETAINED = leaky.__code__.co_firstlineno + 7
+
+
+def test_a_leaked_capability_is_named_with_the_line_that_made_it() -> None:
+    def program(worker: Worker) -> tuple[str, str]:
+        with worker.dataflow() as scope:
+            probe = scope.to_stream(range(1)).unary_frontier(Pipeline(), leaky, name="leaky").probe()
+        for _ in range(3):
+            worker.step()
+        texts = probe.explain(), worker.explain()
+        worker.drop_dataflow(0)
+        return texts
+
+    for text in execute_directly(program):
+        assert "a capability for (0,) on output 0 of operator 'leaky'" in text
+        assert f"made at {__file__}:{RETAINED}, worker 0" in text
+        assert text.count("a capability") == 1
+
+
+def test_a_wait_that_nothing_can_end_says_who_holds_it_back_and_since_which_line() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.to_stream(range(1)).unary_frontier(Pipeline(), leaky, name="leaky").probe()
+        worker.step_while(lambda: not probe.done())
+
+    with pytest.raises(StalledError) as caught:
+        execute_directly(program)
+    assert "nothing is left to do" in str(caught.value)
+    assert f"made at {__file__}:{RETAINED}" in str(caught.value)
+
+
+def test_queued_messages_are_counted() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.unary_frontier(Pipeline(), leaky, name="late").probe()
+        worker.step()
+        for _ in range(2):
+            numbers.send(1)
+            numbers.flush()
+        numbers.close()
+        worker.dataflows[0]._flush()
+        text = probe.explain()
+        worker.drop_dataflow(0)
+        return text
+
+    assert "2 queued message(s) at (0,) on input 0 of operator 'late'" in execute_directly(program)
+
+
+def test_what_other_workers_hold_is_counted_apart() -> None:
+    texts: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probe = stream.exchange().probe()
+        if worker.index == 0:
+            numbers.close()
+            for _ in range(100):
+                worker.step_or_park(0.01)
+            texts.append(probe.explain())
+        else:
+            while not texts:
+                worker.step_or_park(0.01)
+            numbers.close()
+
+    execute(program, Config(workers=2))
+    assert "1 capability(ies) or message(s) at (0,) on other workers, output 0 of operator 'numbers'" in texts[0]
+    assert "a capability for" not in texts[0]
+
+
+def test_a_complete_worker_says_so() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope:
+            scope.to_stream(range(1)).probe()
+        while worker.step_or_park():
+            pass
+        return worker.explain()
+
+    assert execute_directly(program) == "all dataflows are complete"
+
+
+def test_an_explanation_survives_a_loop() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope, scope.iterative("loop") as inner:
+            _, stream = scope.new_input("numbers")
+            handle, again = inner.feedback()
+            rest: Any = stream.enter(inner).concat(again)
+            rest.filter(lambda x: x < 0).connect_loop(handle)
+            probe = rest.leave().probe()
+        worker.step()
+        return probe.explain(sys.maxsize)
+
+    assert "a capability for (0,) on output 0 of operator 'numbers'" in execute_directly(program)
