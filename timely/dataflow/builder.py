@@ -106,6 +106,7 @@ class OperatorBuilder:
                 Capability.initial(output, self.scope.minimum) for output in operator.outputs if output.initial
             ]
             operator.logic = constructor(capabilities)
-            dataflow.activate(operator)
+            if operator.inline is None:
+                dataflow.activate(operator)
 
         dataflow.when_built(construct)
