@@ -66,6 +66,8 @@ class Operator:
         self.active = False
         if self.logic is None:
             return
+        for port in self.inputs:
+            port.time = None
         try:
             self.logic()
         except (OperatorError, PeerFailed):

@@ -95,6 +95,8 @@ class InputPort:
 
     An operator that `drains`, takes all that is queued before it asks for the frontier. If its messages come straight
     from one output of the same worker, the frontier there tells it the same, and the input needs no place of its own.
+
+    `time` is that of the message taken last in the current activation, None if there was none.
     """
 
     __slots__ = (

@@ -199,3 +199,45 @@ def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
                 attempt()
 
     execute_directly(program)
+
+
+def test_an_error_between_messages_does_not_claim_the_time_of_an_earlier_one() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, stream = scope.new_input()
+            builder = OperatorBuilder(scope, "patient")
+            input = builder.add_input(stream, Pipeline(), frontier=True)
+
+            def logic() -> None:
+                for _ in input:
+                    pass
+                if not input.frontier:
+                    raise ValueError("over")
+
+            builder.build(lambda _: logic)
+        handle.advance_to(9)
+        handle.send(1)
+        handle.advance_to(10)
+        worker.step()
+        handle.close()
+        worker.step()
+
+    with pytest.raises(OperatorError, match="operator 'patient' failed on worker 0 of 1"):
+        execute_directly(program)
+
+
+def test_a_loop_with_an_in_line_feedback_activates_every_operator_once_at_the_start() -> None:
+    runs: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handle, again = scope.feedback()
+            moved = again.exchange()
+            moved.connect_loop(handle)
+            builder = OperatorBuilder(scope, "last")
+            builder.add_input(moved, Pipeline())
+            builder.build(lambda _: lambda: runs.append("last"))
+        worker.step()
+
+    execute_directly(program)
+    assert runs == ["last"]
