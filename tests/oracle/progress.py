@@ -36,9 +36,9 @@ def results(graph: Graph, location: int, time: Time) -> list[set[Time]]:
     """For each location the least times at which a message at (location, time) could result in something.
 
     Takes every edge from every (location, time) reached, pruning only coordinates that no shortest way of getting
-    anywhere needs: more than the start's plus all increments of the graph, each edge taken once.
+    anywhere needs: more than the start's plus all that the edges of the graph add and append, each edge taken once.
     """
-    bound = max(time) + sum(sum(edge.summary.increments) for edge in graph.edges)
+    bound = max(time) + sum(sum(edge.summary.increments) + sum(edge.summary.suffix) for edge in graph.edges)
     reached = {(location, time)}
     pending = [(location, time)]
     while pending:

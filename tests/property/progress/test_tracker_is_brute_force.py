@@ -13,8 +13,9 @@ from tests.oracle.progress import Frontiers, Graph, advances, at_or_before, simp
 from tests.strategies_progress import graphs, pointstamps, times, updates
 from timely.errors import CycleError
 from timely.progress.cycles import check_cycles, positions
-from timely.progress.graph import contract
+from timely.progress.graph import Edge, contract
 from timely.progress.reachability import Tracker
+from timely.progress.summary import PathSummary
 
 thorough = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -116,3 +117,10 @@ def test_contraction_keeps_could_result_in_between_what_remains(data: st.DataObj
         assert [whole.results(place, time)[other] for other in keep] == [
             rest.results(place, time)[other] for other in keep
         ]
+
+
+def test_a_contracted_path_may_append_more_than_any_edge_adds() -> None:
+    into, on = PathSummary.enter(1), PathSummary.feedback(2, 2)
+    graph = Graph([1, 2, 2], [Edge(0, 1, into), Edge(1, 2, on)])
+    rest = Frontiers(Graph(graph.lengths, contract(graph.edges, {0, 2})))
+    assert rest.results(0, (0,))[2] == Frontiers(graph).results(0, (0,))[2] == {(0, 2)}

@@ -1,0 +1,187 @@
+"""Real workers on a simulated network, in one thread: an arbitrary order of events, and the truth after each.
+
+An event is: a message of one worker reaches another, a worker takes a step, builds the dataflow, or its user sends a
+record, moves the input on, or closes it. Workers build at different moments, and messages overtake those of others.
+
+The truth is every capability that some worker holds, every message in some queue or on its way, and the capabilities
+that workers will start with once they build. No worker's frontier may be ahead of it:
+
+    for each such (location, time) and each worker: the worker's frontier at the location has an element at or before it
+
+and no message may reach an input whose frontier has passed its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from tests.simulation.dataflow.programs import FUEL, NUMBERS, as_columns, build
+from timely import Config, Input, Time, Worker
+from timely.communication.message import Data
+from timely.communication.simulated import SimulatedNetwork
+from timely.container import records
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.ports import InputPort
+
+EPOCHS = 3
+Found = list[tuple[Time, tuple[int, int]]]
+Task = tuple[int, int, int]
+
+
+class Site:
+    """One worker, its user, and what came out there."""
+
+    def __init__(self, network: SimulatedNetwork, index: int, mode: str, program: int, tasks: list[Task]) -> None:
+        self.worker = Worker(network.allocators[index], Config(progress=mode))
+        self.dataflow: Dataflow | None = None
+        self.found: Found = []
+        self.input: Input | None = None
+        self._program = program
+        self._tasks = tasks
+
+    def build(self) -> None:
+        with self.worker.dataflow() as scope:
+            self.input, stream = scope.new_input()
+            result = build(scope, stream, Random(self._program))
+            result.inspect_batch(lambda time, batch: self.found.extend((time, each) for each in records(batch)))
+            result.probe()
+        self.dataflow = scope.dataflow
+
+    @property
+    def is_open(self) -> bool:
+        return self.input is None or not self.input_closed
+
+    @property
+    def input_closed(self) -> bool:
+        assert self.input is not None
+        capability = self.input._capability
+        return capability is None or capability.output is None
+
+    def act(self) -> None:
+        """Do the user's next thing: build, send, move on, or close."""
+        if self.input is None:
+            self.build()
+        elif not self._tasks:
+            self.input.close()
+        elif self._tasks[0][0] > self.input.epoch:
+            self.input.advance_to(self.input.epoch + 1)
+        else:
+            _, number, fuel = self._tasks.pop(0)
+            self.input.send_batch(as_columns([(number, fuel)]))
+
+
+class Cluster:
+    """Some workers that run the random program of a seed on records of the same seed."""
+
+    def __init__(self, peers: int, mode: str, program: int, schedule: int) -> None:
+        self.network = SimulatedNetwork(peers, schedule)
+        rng = Random(program)
+        tasks: list[list[Task]] = [[] for _ in range(peers)]
+        rows = [(rng.randrange(EPOCHS), rng.randrange(NUMBERS), rng.randint(0, FUEL)) for _ in range(rng.randint(1, 8))]
+        deal = Random(schedule)
+        for row in sorted(rows):
+            deal.choice(tasks).append(row)
+        self.sites = [Site(self.network, index, mode, program, tasks[index]) for index in range(peers)]
+        self.events = 0
+        self.checks = 0
+
+    def live(self) -> Iterator[tuple[int, Time]]:
+        """Every pointstamp there is in truth."""
+        built = [site.dataflow for site in self.sites if site.dataflow is not None]
+        for site in self.sites:
+            for operator in (site.dataflow or built[0]).operators:
+                if operator.inline is not None:
+                    continue
+                for output in operator.outputs:
+                    if site.dataflow is None:
+                        if output.initial:
+                            yield output.location, operator.scope.minimum
+                    else:
+                        for capability in output.live:
+                            yield output.location, capability.time
+                if site.dataflow is not None:
+                    for port in operator.inputs:
+                        for time, _ in port.queue:
+                            yield port.location, time
+        for _, channel, time in self.flying():
+            yield built[0].channels[channel].location, time
+
+    def flying(self) -> Iterator[tuple[int, int, Time]]:
+        """Every message on its way or not yet taken by its worker: receiver, channel, time."""
+        waiting = [(receiver, message) for (_, receiver), each in self.network._flying.items() for message in each]
+        for receiver, site in enumerate(self.sites):
+            waiting += [(receiver, message) for _, message in self.network.allocators[receiver].arrived]
+            waiting += [(receiver, message) for each in site.worker._early.values() for message in each]
+        for receiver, message in waiting:
+            if isinstance(message, Data):
+                yield receiver, message.channel, message.time
+
+    def check(self) -> None:
+        """Compare every frontier of every worker with the truth."""
+        views = [(index, site.dataflow) for index, site in enumerate(self.sites) if site.dataflow is not None]
+        if not views:
+            return
+        for location, time in set(self.live()):
+            for index, view in views:
+                self.checks += 1
+                frontier = view.tracker.frontier(location)
+                assert frontier.less_equal(time), (
+                    f"worker {index} is ahead at {view.describe(location)}: {frontier}, {time} is alive"
+                )
+        for receiver, channel, time in self.flying():
+            here = self.sites[receiver].dataflow
+            if here is not None and here.channels[channel].interest:
+                self._not_passed(receiver, here.channels[channel], time)
+
+    def _not_passed(self, receiver: int, port: InputPort, time: Time) -> None:
+        assert port.frontier.less_equal(time), (
+            f"{time} is on its way to worker {receiver}, where {port} is at {port.frontier}"
+        )
+
+    def run(self, rng: Random) -> None:
+        """Let events happen in an order of the generator's until nothing can, then check that all is over."""
+        haste = rng.choice([0.1, 0.5, 0.9])  # of the network against the workers
+        while self._busy():
+            self.events += 1
+            assert self.events < 20_000, "the run does not end\n" + self.explain()
+            choices = [site for site in self.sites if site.is_open]
+            if choices and rng.random() < 0.2:
+                rng.choice(choices).act()
+            elif self.network.pending and rng.random() < haste:
+                self.network.deliver_one()
+            else:
+                rng.choice(self.sites).worker.step()
+            self.check()
+        for site in self.sites:
+            assert site.dataflow is not None
+            assert site.dataflow.is_complete, f"not all is over\n{self.explain()}"
+            assert not site.worker.dataflows
+            assert not list(site.dataflow.tracker.pointstamps())
+            site.dataflow.tracker.validate()
+        assert not list(self.live())
+
+    def _busy(self) -> bool:
+        """Return whether anything can still happen. Where only workers can act, they all do, until none has to."""
+        if self.network.pending or any(site.is_open for site in self.sites):
+            return True
+        if any(allocator.arrived for allocator in self.network.allocators):
+            return True
+        return any(not site.worker.is_stalled for site in self.sites)
+
+    def explain(self) -> str:
+        return "\n".join(f"worker {index}: {site.worker.explain()}" for index, site in enumerate(self.sites))
+
+    @property
+    def found(self) -> Found:
+        return sorted(each for site in self.sites for each in site.found)
+
+
+def simulate(peers: int, mode: str, program: int, schedule: int) -> Cluster:
+    """Run a random program under a random schedule to its end; every failure names both seeds."""
+    cluster = Cluster(peers, mode, program, schedule)
+    try:
+        cluster.run(Random(schedule))
+    except AssertionError as failure:
+        raise AssertionError(f"program {program}, schedule {schedule}, {peers} workers, {mode}: {failure}") from failure
+    return cluster

@@ -1,0 +1,122 @@
+"""Random dataflows with nested loops and operators that wait for frontiers.
+
+Records are (number, fuel). A loop feeds back what has fuel left, with one unit less, so that every run ends; loops
+inside loops share the fuel. What comes out is a function of what goes in, whatever the number of workers and the order
+of events: records of a number meet at one worker, and are only added up when their time is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import numpy as np
+
+from timely import Capability, Columns, Exchange, InputPort, OutputPort, Pipeline, Scope, Stream, Time
+from timely.container import records
+
+NUMBERS = 7
+FUEL = 3
+
+
+def build(scope: Scope, stream: Stream, rng: Random) -> Stream:
+    """Return what a random program makes of a stream. Equal generators build equal programs."""
+    loops = rng.randint(1, 2)
+    return _body(scope, stream, rng, loops, rng.randint(1, 3))
+
+
+def _body(scope: Scope, stream: Stream, rng: Random, loops: int, length: int) -> Stream:
+    position = rng.randrange(length)
+    for place in range(length):
+        stream = rng.choice(_STEPS)(stream)
+        if loops and place == position:
+            stream = _loop(scope, stream, rng, loops - 1)
+    return stream
+
+
+def _loop(scope: Scope, stream: Stream, rng: Random, loops: int) -> Stream:
+    with scope.iterative() as inner:
+        handle, again = inner.feedback(rng.choice([1, 1, 2]))
+        around = _body(inner, stream.enter(inner).concat(again), rng, loops, rng.randint(1, 2))
+        if rng.random() < 0.5:
+            around = around.exchange(lambda number, fuel: number)
+        around.filter(lambda number, fuel: fuel > 0).map(lambda number, fuel: (number, fuel - 1)).connect_loop(handle)
+        return around.leave()
+
+
+def _shift(stream: Stream) -> Stream:
+    return stream.map(lambda number, fuel: ((3 * number + 1) % NUMBERS, fuel))
+
+
+def _thin(stream: Stream) -> Stream:
+    return stream.filter(lambda number, fuel: number % 3 != 0)
+
+
+def _double(stream: Stream) -> Stream:
+    return stream.concat(_shift(stream))
+
+
+def _exchange(stream: Stream) -> Stream:
+    return stream.exchange(lambda number, fuel: number % 3)
+
+
+def _add_up(stream: Stream) -> Stream:
+    return stream.unary_frontier(Exchange(lambda number, fuel: number), adding_up, name="add up")
+
+
+def _wait(stream: Stream) -> Stream:
+    return stream.unary_frontier(Pipeline(), waiting, name="wait")
+
+
+_STEPS: list[Callable[[Stream], Stream]] = [_shift, _thin, _double, _exchange, _add_up, _add_up, _wait]
+
+
+def adding_up(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+    """Send one record for each number of a time, when the time is complete: how often it came, its largest fuel."""
+    capability.drop()
+    sums: dict[Time, dict[int, list[int]]] = {}
+    held: dict[Time, Capability] = {}
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            if right.time not in held:
+                held[right.time] = right.retain()
+            numbers = sums.setdefault(right.time, {})
+            for number, fuel in records(batch):
+                so_far = numbers.setdefault(number, [0, 0])
+                so_far[0] += 1
+                so_far[1] = max(so_far[1], fuel)
+        for time in sorted(held):
+            if not input.frontier.less_equal(time):
+                found = sums.pop(time)
+                with held.pop(time) as permitted:
+                    output.give(permitted, as_columns([(count % NUMBERS, fuel) for count, fuel in found.values()]))
+
+    return logic
+
+
+def waiting(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+    """Pass each batch on when its time is complete, an epoch later; one capability is kept and moved forward."""
+    capability.drop()
+    kept: dict[Time, tuple[Capability, list[Columns]]] = {}
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            if right.time not in kept:
+                kept[right.time] = right.retain(), []
+            kept[right.time][1].append(batch)  # type: ignore[arg-type]
+        for time in sorted(kept):
+            if not input.frontier.less_equal(time):
+                permitted, batches = kept.pop(time)
+                permitted.downgrade((time[0] + 1, *time[1:]))
+                with permitted:
+                    for batch in batches:
+                        output.give(permitted, batch)
+
+    return logic
+
+
+def as_columns(rows: list[tuple[int, int]]) -> Columns:
+    """Return records (number, fuel) as a batch."""
+    table = np.array(rows, np.int64).reshape(-1, 2)
+    return Columns((table[:, 0].copy(), table[:, 1].copy()))

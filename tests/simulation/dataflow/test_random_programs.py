@@ -1,0 +1,49 @@
+"""Whole workers under random schedules: never ahead of the truth, over when it is over, and the same answer always."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.dataflow.model import simulate
+from timely.progress.protocol import Protocol
+from timely.progress.reachability import Tracker
+
+PROGRAMS = 40
+
+
+def simulate_many(peers: int, mode: str) -> None:
+    for program in range(20):
+        simulate(peers, mode, program, 0)
+
+
+@pytest.mark.parametrize("mode", ["demand", "eager"])
+@pytest.mark.parametrize("peers", [2, 3, 4])
+def test_no_worker_is_ahead_every_run_drains_and_the_answer_is_that_of_one_worker(peers: int, mode: str) -> None:
+    checks = records = 0
+    for program in range(1000 * peers, 1000 * peers + PROGRAMS):
+        alone = simulate(1, mode, program, 0)
+        for schedule in range(2):
+            cluster = simulate(peers, mode, program, schedule)
+            assert cluster.found == alone.found, f"program {program}, schedule {schedule}"
+            checks += cluster.checks
+            records += len(cluster.found)
+    assert checks > 20_000
+    assert records > 10 * PROGRAMS
+
+
+def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = Protocol.flush
+
+    def hasty(self: Protocol) -> object:
+        batch = flush(self)
+        return batch and tuple(change for change in batch if change[2] < 0)
+
+    monkeypatch.setattr(Protocol, "flush", hasty)
+    with pytest.raises(AssertionError, match="is ahead at"):
+        simulate_many(3, "eager")
+
+
+def test_a_worker_that_never_tells_of_an_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tracker, "is_sole_holder", lambda *_: False)
+    with pytest.raises(AssertionError, match="not all is over"):
+        simulate_many(2, "demand")
