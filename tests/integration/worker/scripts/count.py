@@ -1,0 +1,53 @@
+"""Every worker sends numbers; equal ones meet, and are counted and told by their worker when an epoch is complete."""
+
+import sys
+
+import numpy as np
+
+from timely import Exchange, execute
+
+epochs, size = int(sys.argv[1]), int(sys.argv[2])
+
+
+def counting(capability):
+    capability.drop()
+    epochs = {}
+
+    def logic(input, output):
+        for right, batch in input:
+            if right.time not in epochs:
+                epochs[right.time] = right.retain(), []
+            epochs[right.time][1].append(batch.columns[0])
+        for time in sorted(epochs):
+            if not input.frontier.less_equal(time):
+                held, parts = epochs.pop(time)
+                numbers = np.concatenate(parts)
+                with held:
+                    output.give(held, [(len(numbers), int(numbers.sum()))])
+
+    return logic
+
+
+def program(worker):
+    told = []
+    with worker.dataflow("count") as scope:
+        session, stream = scope.new_input()
+        counts = stream.unary_frontier(Exchange(), counting).inspect_batch(
+            lambda time, batch: told.append((time, *batch))
+        )
+        probe = counts.probe()
+    for epoch in range(epochs):
+        session.send(np.arange(size) * worker.peers + worker.index)
+        session.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(session.epoch))
+    session.close()
+    while worker.step_or_park():
+        pass
+    return told
+
+
+if __name__ == "__main__":
+    for told in execute(program):
+        assert [time for time, _ in told] == [(epoch,) for epoch in range(epochs)]
+        for _, (number, total) in told:
+            sys.stdout.write(f"counted {number} {total}\n")

@@ -1,0 +1,83 @@
+"""Dataflows on real processes, started as a user would."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time as clock
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.launcher.launching import Run
+
+SCRIPTS = Path(__file__).parent / "scripts"
+COUNT, LOOP = SCRIPTS / "count.py", SCRIPTS / "loop.py"
+PROMPT = 5.0
+"""Seconds in which a failure anywhere must have ended everything."""
+
+Start = Callable[..., Run]
+clusters = pytest.mark.parametrize(("processes", "workers"), [(1, 1), (2, 1), (2, 2)])
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    runs: list[Run] = []
+
+    def begin(*arguments: str | Path, mode: str = "demand") -> Run:
+        runs.append(Run("run", *arguments, environ={"TIMELY_PROGRESS": mode}))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+@pytest.mark.parametrize("mode", ["demand", "eager"])
+@clusters
+def test_what_all_workers_send_is_counted_once(start: Start, processes: int, workers: int, mode: str) -> None:
+    epochs, size, peers = 5, 10_000, processes * workers
+    run = start("-n", str(processes), "-w", str(workers), COUNT, str(epochs), str(size), mode=mode)
+    assert run.end(30) == 0, run.error
+    counted = [(int(number), int(total)) for number, total in re.findall(r"counted (\d+) (\d+)", run.output)]
+    assert len(counted) == epochs * peers
+    sent = size * peers
+    assert sum(number for number, _ in counted) == epochs * sent
+    assert sum(total for _, total in counted) == epochs * sent * (sent - 1) // 2
+    assert run.error == ""
+
+
+@clusters
+def test_a_loop_over_processes_ends(start: Start, processes: int, workers: int) -> None:
+    run = start("-n", str(processes), "-w", str(workers), LOOP)
+    assert run.end(30) == 0, run.error
+    halved = [int(number) for number in re.findall(r"halved (\d+)", run.output)]
+    assert len(halved) == processes * workers
+    assert sum(halved) == 1000
+    assert run.error == ""
+
+
+def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start: Start) -> None:
+    run = start("-n", "2", LOOP, "forever")
+    run.until_told(2)
+    clock.sleep(0.5)
+    killed = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
+    begun = clock.monotonic()
+    os.kill(killed, signal.SIGKILL)
+    assert run.end() == 128 + signal.SIGKILL
+    assert clock.monotonic() - begun < PROMPT
+    assert run.error == "timely: process 1 was killed by SIGKILL\n"
+
+
+@pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "-w", "2"), ()])
+def test_an_interrupt_ends_a_loop_at_once_and_without_a_word(start: Start, options: tuple[str, ...]) -> None:
+    run = start(*options, LOOP, "forever")
+    run.until_told({(): 1, ("-n", "2"): 2}.get(options, 4))
+    clock.sleep(0.3)
+    begun = clock.monotonic()
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end() == 130
+    assert clock.monotonic() - begun < PROMPT
+    assert run.error == ""
