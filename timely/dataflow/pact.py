@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from timely.container import Batch, Columns, as_columns, take
-from timely.dataflow.routing import Hashes, destinations, hash_columns, hash_record
+from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.errors import DataError
 
 
@@ -84,16 +83,15 @@ class Gather:
         return None if peers == 1 else iter([(self._worker % peers, batch)])
 
 
-def scatter(batch: Batch, workers: NDArray[np.int64]) -> Iterator[tuple[int, Batch]]:
+def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:
     """Yield (worker, its rows in their order) for every worker that a row of the batch goes to."""
-    if not len(workers):
-        return
-    first = int(workers[0])
-    if (workers == first).all():
-        yield first, batch
+    counts = np.bincount(workers).tolist()
+    if counts.count(0) == len(counts) - 1:
+        yield len(counts) - 1, batch
         return
     order = np.argsort(workers, kind="stable")
-    ordered = workers[order]
-    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for rows in np.split(order, cuts):
-        yield int(workers[rows[0]]), take(batch, rows)
+    start = 0
+    for worker, count in enumerate(counts):
+        if count:
+            yield worker, take(batch, order[start : start + count])
+            start += count

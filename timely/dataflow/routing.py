@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Hashes = NDArray[np.uint64]
+Destinations = NDArray[np.uint16]
+"""Numbers of workers: words so short that NumPy sorts them by radix."""
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
@@ -59,9 +61,11 @@ def hash_record(record: Any) -> int:
     return int(hash_columns(tuple(np.asarray([value]) for value in values))[0])
 
 
-def destinations(hashes: Hashes, peers: int) -> NDArray[np.int64]:
+def destinations(hashes: Hashes, peers: int) -> Destinations:
     """Return the worker each hash belongs to."""
-    return (hashes % np.uint64(peers)).astype(np.int64)
+    # Of a power of two the remainder is a mask, which costs a tenth.
+    remainders = hashes % np.uint64(peers) if peers & (peers - 1) else hashes & np.uint64(peers - 1)
+    return remainders.astype(np.uint16)
 
 
 def _hash_contents(contents: list[bytes]) -> Hashes:

@@ -1,0 +1,72 @@
+"""How batches are spread over workers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from timely import Broadcast, Columns, Exchange, Gather, Pipeline
+from timely.container import Batch, records
+from timely.dataflow.pact import Pact, scatter
+from timely.dataflow.routing import destinations, hash_columns, hash_record
+
+NUMBERS = Columns((np.arange(500),))
+
+
+def parts(pact: Pact, batch: Batch, peers: int) -> dict[int, list]:
+    return {worker: list(records(part)) for worker, part in pact.split(batch, peers) or ()}
+
+
+@pytest.mark.parametrize("peers", [2, 3, 4, 7, 300])
+def test_an_exchange_gives_each_row_to_the_worker_of_its_hash_in_order(peers: int) -> None:
+    expected: dict[int, list[int]] = {}
+    for number in range(500):
+        expected.setdefault(hash_record(number) % peers, []).append(number)
+    assert parts(Exchange(), NUMBERS, peers) == expected
+    assert parts(Exchange(), list(range(500)), peers) == expected
+
+
+def test_rows_of_several_columns_stay_together() -> None:
+    batch = Columns((np.arange(100), np.arange(100) * 10, np.array([f"w{number}" for number in range(100)])))
+    found = parts(Exchange(lambda number, *_: number % 5), batch, 3)
+    assert sorted(row for rows in found.values() for row in rows) == list(batch.rows())
+    for rows in found.values():
+        assert len(rows) == 20 * len({number % 5 for number, _, _ in rows})
+
+
+def test_a_batch_that_goes_to_one_worker_is_handed_on_as_it_is() -> None:
+    (found,) = scatter(NUMBERS, np.full(500, 6, np.uint16))
+    assert found == (6, NUMBERS)
+    assert found[1] is NUMBERS
+
+
+def test_no_rows_go_nowhere() -> None:
+    assert list(scatter(Columns((np.arange(0),)), np.empty(0, np.uint16))) == []
+
+
+def test_a_single_worker_keeps_everything() -> None:
+    for pact in (Exchange(), Broadcast(), Gather(), Pipeline()):
+        assert pact.split(NUMBERS, 1) is None
+
+
+def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:
+    assert parts(Broadcast(), [1], 3) == {0: [1], 1: [1], 2: [1]}
+    assert parts(Gather(2), [1], 3) == {2: [1]}
+    assert parts(Gather(5), [1], 3) == {2: [1]}
+
+
+def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
+    def hashed(*values: object) -> int:
+        return int(hash_columns(tuple(np.asarray([value]) for value in values))[0])
+
+    assert hashed(np.int32(7)) == hashed(np.uint8(7)) == hashed(7)
+    assert hashed(0.0) == hashed(-0.0)
+    assert hashed("word") == hash_record("word")
+    assert hashed(1, "a") == hash_record((1, "a"))
+    assert hashed(1, "a") != hashed(2, "a")
+
+
+def test_the_way_a_hash_goes_does_not_depend_on_how_many_travel_with_it() -> None:
+    hashes = hash_columns((np.arange(100),))
+    for peers in (2, 3, 5, 8):
+        assert destinations(hashes, peers).tolist() == [int(each) % peers for each in hashes]
