@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ def main() -> int:
     cases = _cases(options.full, options.only)
     if not cases:
         print(f"no case is called like {options.only!r}", file=sys.stderr)
+        return 2
+    if find_spec("scipy") is None:
+        print("the answers are checked by SciPy: pip install '.[check]'", file=sys.stderr)
         return 2
     begun = clock.monotonic()
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Case, Figures, Reference
+from benchmarks.harness import Case, Figures, Reference, check
 from timely import Capability, InputPort, OutputPort, Pipeline, Worker, execute
 
 MEDIAN, P95, P99 = "median us", "p95 us", "p99 us"
@@ -42,7 +42,7 @@ CASES = [
 def measure(rounds: int) -> Figures:
     """Return the figures of so many rounds, of the first worker of this process."""
     marks, *_ = execute(lambda worker: _program(worker, rounds + WARM_UP_ROUNDS))
-    assert len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications"
+    check(len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications")
     microseconds = np.diff(marks)[WARM_UP_ROUNDS:] / 1000
     median, p95, p99 = map(float, np.percentile(microseconds, (50, 95, 99)))
     return {MEDIAN: median, P95: p95, P99: p99}

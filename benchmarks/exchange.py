@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.graphs import Ints, splitmix
-from benchmarks.harness import Case, Figures, Reference
+from benchmarks.harness import Case, Figures, Reference, check
 from timely import Columns, Worker, execute
 
 ROUND, RATE = "median us a round", "M records/s"
@@ -84,6 +84,6 @@ class _Received:
 def _check(totals: list[tuple[int, int]], batch: int, rounds: int, peers: int) -> None:
     """Compare what all workers received with what all sent."""
     sent = rounds * int(splitmix(np.arange(batch * peers)).view(np.int64).sum())
-    assert len(totals) == peers, f"{len(totals)} workers told what they received"
-    assert sum(count for count, _ in totals) == batch * rounds * peers, f"{totals}, sent {batch * rounds * peers}"
-    assert (sum(total for _, total in totals) - sent) % MODULUS == 0, "not what was sent"
+    check(len(totals) == peers, f"{len(totals)} workers told what they received")
+    check(sum(count for count, _ in totals) == batch * rounds * peers, f"{totals}, sent {batch * rounds * peers}")
+    check((sum(total for _, total in totals) - sent) % MODULUS == 0, "not what was sent")

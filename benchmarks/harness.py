@@ -66,6 +66,16 @@ class CaseFailed(Exception):
     """A run of a case ended without figures; the message is what it printed."""
 
 
+class WrongAnswer(Exception):
+    """What was computed is not what an independent computation gives: no time is reported."""
+
+
+def check(right: bool, complaint: str) -> None:
+    """Raise `WrongAnswer` unless something is right."""
+    if not right:
+        raise WrongAnswer(complaint)
+
+
 def run_case(case: Case) -> Figures:
     """Run a case once, in processes of its own; return what it measured."""
     with tempfile.TemporaryDirectory() as directory:

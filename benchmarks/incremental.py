@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
-from benchmarks.harness import PEAK, WARM_UP, Figures
+from benchmarks.harness import PEAK, WARM_UP, Figures, check
 from differential import Collection, Updates, new_input
 from timely import Worker, execute_directly
 
@@ -100,7 +100,7 @@ class Session:
 def measure(
     definition: Definition, from_scratch: FromScratch, graph: ChangingGraph, singles: int, batches: int
 ) -> Figures:
-    """Return the figures of an algorithm on a graph. Raises `AssertionError` where an answer is wrong."""
+    """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong."""
     return execute_directly(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))
 
 
@@ -149,8 +149,8 @@ def _compare(fingerprint: str, from_scratch: FromScratch, graph: ChangingGraph, 
     seconds = clock.perf_counter() - begun
     expected = Fingerprint()
     expected.add(columns, np.ones(len(columns[0]), np.int64))
-    assert fingerprint == str(expected), f"wrong after {changes} changes: {fingerprint}, from scratch {expected}"
-    assert expected.records, "the answer is empty: nothing was checked"
+    check(fingerprint == str(expected), f"wrong after {changes} changes: {fingerprint}, from scratch {expected}")
+    check(expected.records > 0, "the answer is empty: nothing was checked")
     return seconds
 
 

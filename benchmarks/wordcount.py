@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.graphs import Ints, splitmix
-from benchmarks.harness import Case, Figures, Reference
+from benchmarks.harness import Case, Figures, Reference, check
 from timely import Columns, Exchange, InputPort, OutputPort, Worker, execute
 from timely.container import records
 
@@ -98,6 +98,6 @@ def _program(worker: Worker, path: Path, words: int, epochs: int, expected: Ints
     ended.close()
     while worker.step_or_park():
         pass
-    assert all(expected[int(word[1:])] == number for word, number in totals.items()), "a word was counted wrongly"
-    assert sum(different for different, _ in found) == np.count_nonzero(expected), "words are missing, or in two places"
+    check(all(expected[int(word[1:])] == number for word, number in totals.items()), "a word was counted wrongly")
+    check(sum(different for different, _ in found) == np.count_nonzero(expected), "words are missing, or in two places")
     return {RATE: 1e-6 * words / sum(seconds), EPOCH: 1e3 * float(np.median(seconds))}

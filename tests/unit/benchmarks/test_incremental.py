@@ -1,0 +1,113 @@
+"""The benchmarks' own machinery: the graphs are the stated ones, and a wrong answer is never timed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import barrier, bfs, degrees, exchange, scc, wcc, wordcount
+from benchmarks.graphs import Ints, RandomGraph, splitmix
+from benchmarks.harness import WrongAnswer, medians
+from benchmarks.incremental import Definition, FromScratch, Session, measure
+from differential.graphs import bfs as all_distances
+from differential.graphs import connected_components, cyclic_edges
+from timely import Worker, execute_directly
+
+ALGORITHMS: list[tuple[Definition, FromScratch]] = [
+    (degrees.distribution, degrees.from_scratch),
+    (bfs.definition, bfs.from_scratch),
+    (connected_components, wcc.from_scratch),
+    (cyclic_edges, scc.from_scratch),
+]
+
+
+def test_the_random_graph_is_the_stated_one() -> None:
+    outputs = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC]
+    assert splitmix(np.arange(4)).tolist() == outputs
+    source, target = RandomGraph(1000, 2).initial
+    assert [*zip(source.tolist(), target.tolist())] == [
+        (outputs[0] % 1000, outputs[1] % 1000),
+        (outputs[2] % 1000, outputs[3] % 1000),
+    ]
+
+
+def test_changes_lead_from_one_graph_to_the_next() -> None:
+    graph = RandomGraph(50, 100)
+    source, target, diff = graph.changes(0, 30)
+    pairs = {}
+    for side, sign in ((graph.initial, 1), (graph.after(30), -1)):
+        for edge in zip(*(column.tolist() for column in side)):
+            pairs[edge] = pairs.get(edge, 0) + sign
+    for *edge, count in zip(source.tolist(), target.tolist(), diff.tolist()):
+        pairs[tuple(edge)] = pairs.get(tuple(edge), 0) + count
+    assert not any(pairs.values())
+
+
+@pytest.mark.parametrize(("definition", "from_scratch"), ALGORITHMS)
+def test_a_right_answer_gives_figures(definition: Definition, from_scratch: FromScratch) -> None:
+    figures = measure(definition, from_scratch, RandomGraph(100, 150), 5, 1)
+    assert len(figures) == 7
+    assert all(figure > 0 for name, figure in figures.items() if not name.startswith("peak"))
+
+
+@pytest.mark.parametrize(("definition", "from_scratch"), ALGORITHMS)
+def test_a_wrong_answer_gives_none(definition: Definition, from_scratch: FromScratch) -> None:
+    def without_an_edge(source: Ints, target: Ints, nodes: int) -> tuple[Ints, ...]:
+        first, *others = from_scratch(source, target, nodes)
+        return first + (np.arange(len(first)) == 0), *others
+
+    with pytest.raises(WrongAnswer, match="wrong after 0 changes"):
+        measure(definition, without_an_edge, RandomGraph(100, 150), 0, 0)
+
+
+def test_a_change_that_gets_lost_is_found_at_the_end() -> None:
+    class Forgetful(RandomGraph):
+        def changes(self, first: int, count: int) -> tuple[Ints, Ints, Ints]:
+            return super().changes(first + 1, count)
+
+    with pytest.raises(WrongAnswer, match="wrong after 3 changes"):
+        measure(connected_components, wcc.from_scratch, Forgetful(100, 60), 3, 0)
+
+
+def test_a_session_waits_until_its_answer_has_followed() -> None:
+    def program(worker: Worker) -> None:
+        session = Session(worker, lambda edges: all_distances(edges, edges.map(lambda *_: 0).distinct()), PATH)
+        assert session.load() > 0
+        assert session.fingerprint.records == 3
+        session.change(1)
+        assert session.fingerprint.records == 2
+        session.close()
+
+    execute_directly(program)
+
+
+class Path:
+    """0 -> 1 -> 2, of which the second edge is removed."""
+
+    nodes = 3
+    initial = np.array([0, 1]), np.array([1, 2])
+
+    def changes(self, first: int, count: int) -> tuple[Ints, Ints, Ints]:
+        return np.array([1]), np.array([2]), np.array([-1])
+
+    def after(self, changes: int) -> tuple[Ints, Ints]:
+        return np.array([0]), np.array([1])
+
+
+PATH = Path()
+
+
+def test_the_other_workloads_run_and_check_themselves() -> None:
+    assert barrier.measure(50)["median us"] > 0
+    assert exchange.measure(100, 5)["M records/s"] > 0
+    assert wordcount.measure(2000, 100, 4)["M words/s"] > 0
+
+
+def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:
+    cases = [case for each in (barrier, bfs, degrees, exchange, scc, wcc, wordcount) for case in each.CASES]
+    assert len({case.name for case in cases}) == len(cases)
+    assert all(case.name.startswith(case.workload) for case in cases)
+
+
+def test_medians_are_taken_figure_by_figure() -> None:
+    assert medians([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 8.0}, {"a": 2.0, "b": 7.0}]) == {"a": 2.0, "b": 8.0}
