@@ -148,11 +148,12 @@ class Worker:
             # What was sent has to leave before more is produced; receiving goes on, so that peers are never stuck.
             return busy
         for dataflow in tuple(self._dataflows.values()):
+            if dataflow.index not in self._dataflows:
+                continue  # dropped by what ran in another one
             if dataflow.step():
                 busy = True
             if dataflow.is_complete:
-                del self._dataflows[dataflow.index]
-                dataflow.close()
+                self.drop_dataflow(dataflow)
                 busy = True
         return busy
 

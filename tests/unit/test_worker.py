@@ -317,3 +317,17 @@ def test_the_same_operators_in_another_wiring_differ() -> None:
 
     with pytest.raises(ShapeError, match="the same operators, connected in another way"):
         execute(program, Config(workers=2))
+
+
+def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
+    def program(worker: Worker) -> list[int]:
+        seen: list[int] = []
+        with worker.dataflow() as scope:
+            scope.to_stream(range(1)).inspect(lambda _: [worker.drop_dataflow(0), worker.drop_dataflow(1)]).probe()
+        with worker.dataflow() as scope:
+            scope.to_stream(range(1)).inspect(seen.append).probe()
+        while worker.step_or_park():
+            pass
+        return seen
+
+    assert execute_directly(program) == []
