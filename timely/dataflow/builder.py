@@ -100,6 +100,7 @@ class OperatorBuilder:
                     output.summaries[input] = None
                     dataflow.add_edge(input.location, output.location, identity)
         operator.inline = inline
+        dataflow.finish_operator(operator)
 
         def construct() -> None:
             capabilities = [

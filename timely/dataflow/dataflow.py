@@ -51,6 +51,7 @@ class Dataflow:
         self.index = index
         self.name = name
         self.operators: list[Operator] = []
+        self._unfinished: set[Operator] = set()
         self.channels: list[InputPort] = []
         self.built = False
         self._places: list[Place] = []
@@ -83,7 +84,12 @@ class Dataflow:
         return tee
 
     def add_operator(self, operator: Operator) -> None:
+        """Add an operator that is being described; `finish_operator` says when it has been."""
         self.operators.append(operator)
+        self._unfinished.add(operator)
+
+    def finish_operator(self, operator: Operator) -> None:
+        self._unfinished.discard(operator)
 
     def observe(self, location: int) -> None:
         """Keep track of the frontier at a location though no operator asks for it (a probe)."""
@@ -107,6 +113,9 @@ class Dataflow:
 
     def finish(self) -> None:
         """Turn what was described into something that runs."""
+        for operator in self.operators:
+            if operator in self._unfinished:
+                raise BuildError(f"{operator} is not finished: close the loop with connect_loop(), or call build()")
         order = positions(len(self._places), self._edges, lambda place: self._places[place].name())
         self._keep_loops_finite()
         kept, edges = self._merge_ports()

@@ -174,15 +174,13 @@ def test_logic_runs_once_at_the_start_and_then_only_when_there_is_something_to_d
 def test_a_cycle_that_does_not_advance_is_refused_and_the_operators_are_named() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            handle, again = scope.feedback()
-            del handle
             first = OperatorBuilder(scope, "hen")
             _, stream = first.add_output()
             second = OperatorBuilder(scope, "egg")
             second.add_input(stream, Pipeline())
             _, back = second.add_output()
             second.build(lambda _: lambda: None)
-            first.add_input(back.concat(again), Pipeline())
+            first.add_input(back, Pipeline())
             first.build(lambda _: lambda: None)
 
     with pytest.raises(CycleError, match=r"hen.*egg|egg.*hen"):
@@ -241,3 +239,23 @@ def test_a_loop_with_an_in_line_feedback_activates_every_operator_once_at_the_st
 
     execute_directly(program)
     assert runs == ["last"]
+
+
+def test_a_loop_left_open_is_refused_where_the_dataflow_ends() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope, scope.iterative() as inner:
+            _, again = inner.feedback(name="around")
+            scope.to_stream(range(3)).enter(inner).concat(again).leave().probe()
+
+    line = program.__code__.co_firstlineno + 2
+    with pytest.raises(BuildError, match=rf"'around' \(built at {__file__}:{line}\) .* connect_loop"):
+        execute_directly(program)
+
+
+def test_an_operator_without_logic_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            OperatorBuilder(scope, "idle").add_output()
+
+    with pytest.raises(BuildError, match=r"operator 'idle' .* is not finished"):
+        execute_directly(program)
