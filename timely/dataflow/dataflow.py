@@ -115,7 +115,7 @@ class Dataflow:
         """Turn what was described into something that runs."""
         for operator in self.operators:
             if operator in self._unfinished:
-                raise BuildError(f"{operator} is not finished: close the loop with connect_loop(), or call build()")
+                raise BuildError(f"{operator} is not finished: its loop was left open, or build() was not called")
         order = positions(len(self._places), self._edges, lambda place: self._places[place].name())
         self._keep_loops_finite()
         kept, edges = self._merge_ports()
