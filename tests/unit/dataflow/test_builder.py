@@ -248,7 +248,8 @@ def test_a_loop_left_open_is_refused_where_the_dataflow_ends() -> None:
             scope.to_stream(range(3)).enter(inner).concat(again).leave().probe()
 
     line = program.__code__.co_firstlineno + 2
-    with pytest.raises(BuildError, match=rf"'around' \(built at {__file__}:{line}\) is not finished: its loop was left open"):
+    left_open = rf"'around' \(built at {__file__}:{line}\) is not finished: its loop was left open"
+    with pytest.raises(BuildError, match=left_open):
         execute_directly(program)
 
 
