@@ -10,23 +10,30 @@ import numpy as np
 from differential.collection import Collection
 from differential.updates import NOTHING, Updates
 from timely.container import as_columns
-from timely.errors import DataError
-from timely.order import Time
+from timely.errors import CapabilityError, DataError
+from timely.order import Time, less_equal
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
+
+
+Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
+"""A record or columns of records, and by how much they occur more: a number, or one for each row."""
 
 
 class InputSession:
     """Changes a collection, epoch by epoch. Use from the worker's thread.
 
     `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are
-    handed over by `flush`, `advance_to` and `close`; each happens at the session's time when it was made.
+    handed over by `flush`, `advance_to` and `close`; each happens at the session's time when it was made, or at the
+    later time that `update_at` names.
     """
 
     def __init__(self, scope: Scope, name: str) -> None:
         self._input, self.stream = scope.new_input(name)
-        self._changes: list[tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]] = []
+        self._name = name
+        self._changes: list[Change] = []
+        self._later: list[tuple[Change, Time]] = []
         scope.dataflow.when_program_ends(self.close)
 
     @property
@@ -49,20 +56,52 @@ class InputSession:
 
     def update(self, *record: Any, diff: int | np.ndarray[Any, Any]) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row)."""
+        if self._changes:
+            _check_width(record, self._changes[-1][0])
+        elif not record:
+            raise DataError("a record needs at least one field")
+        self._changes.append((record, diff))
+
+    def update_at(self, *record: Any, time: int | Sequence[int], diff: int | np.ndarray[Any, Any] = 1) -> None:
+        """Let a record, or each row of the given columns, occur `diff` times more from `time` on.
+
+        `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
+        placed anywhere in the grid: the session can only move along a chain of times.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         bookings, rooms = new_input(scope)
+        ...         taken = rooms.output()
+        ...     bookings.update_at("blue", time=3)
+        ...     bookings.update_at("blue", time=5, diff=-1)
+        ...     bookings.close()
+        ...     worker.step_while(lambda: not taken.done())
+        ...     return taken.changes()
+        >>> execute_directly(program)
+        [(('blue',), (3,), 1), (('blue',), (5,), -1)]
+        """
         if not record:
             raise DataError("a record needs at least one field")
-        if self._changes and len(self._changes[-1][0]) != len(record):
-            raise DataError(
-                f"a record of {len(record)} field(s) after one of {len(self._changes[-1][0])}: "
-                "all records of a collection have the same number"
+        now, then = self._input.time, (time,) if isinstance(time, int) else tuple(map(int, time))
+        if len(then) != len(now):
+            raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
+        if not less_equal(now, then):
+            raise CapabilityError(
+                f"input {self._name!r} is at time {now} and cannot change the collection at {then}, which is not at or "
+                "after it: what the collection is there is final"
             )
-        self._changes.append((record, diff))
+        if self._later:
+            _check_width(record, self._later[-1][0][0])
+        self._later.append(((record, diff), then))
 
     def flush(self) -> None:
         """Hand over the changes made so far."""
         if self._changes:
             changes, self._changes = self._changes, []
             self._input.send_batch(_gathered(changes, self._input.time))
+        if self._later:
+            later, self._later = self._later, []
+            self._input.send_batch(_gathered_at(later))
 
     def advance_to(self, time: int | Sequence[int]) -> None:
         """Move on to a later time; what the collection is before it is final."""
@@ -71,7 +110,7 @@ class InputSession:
 
     def close(self) -> None:
         """Change nothing any more."""
-        if self._changes:
+        if self._changes or self._later:
             self.flush()
         self._input.close()
 
@@ -113,7 +152,25 @@ def constant(scope: Scope, columns: tuple[Any, ...], keys: int) -> Collection:
     return Collection(scope.to_stream(iter(updates), name="constant"), keys)
 
 
-def _gathered(changes: list[tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]], time: Time) -> Updates:
+def _check_width(record: tuple[Any, ...], before: tuple[Any, ...]) -> None:
+    if len(record) != len(before):
+        raise DataError(
+            f"a record of {len(record)} field(s) after one of {len(before)}: "
+            "all records of a collection have the same number"
+        )
+
+
+def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
+    """Return changes at times of their own as one batch of updates."""
+    number: dict[Time, int] = {}
+    which = [number.setdefault(time, len(number)) for _, time in later]
+    lengths = [len(as_columns(record)[0]) for (record, _), _ in later]
+    updates = _gathered([change for change, _ in later], later[0][1])
+    index = np.repeat(np.array(which, np.int64), lengths) if len(number) > 1 else NOTHING
+    return Updates(updates.columns, np.array(list(number), np.int64), index, updates.diffs)
+
+
+def _gathered(changes: list[Change], time: Time) -> Updates:
     """Return many changes as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]
