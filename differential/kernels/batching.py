@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, kernel
-from differential.kernels.memory import at
+from differential.kernels.memory import at, empty
 from differential.kernels.times import sorted_distinct
 
 
@@ -25,7 +25,7 @@ def by_time(
         count = runs[time, 1]
         runs[time, 0] = runs[time, 1] = start
         start += count
-    new_keys, new_vals, new_diffs = np.empty_like(keys), np.empty_like(vals), np.empty_like(diffs)
+    new_keys, new_vals, new_diffs = empty(len(keys)), empty(len(vals)), empty(len(diffs))
     for row in range(len(keys)):
         time = place[at(time_index, row, 0)]
         target = runs[time, 1]
@@ -44,10 +44,10 @@ def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -
     rows = 0
     for time in range(len(runs)):
         rows += runs[time, 1] - runs[time, 0]
-    new_keys = np.empty(rows, np.int64)
-    new_vals = np.empty(rows if len(vals) != 0 else 0, np.int64)
-    new_index = np.empty(rows if len(times) > 1 else 0, np.int64)
-    new_diffs = np.empty(rows if len(diffs) != 0 else 0, np.int64)
+    new_keys = empty(rows)
+    new_vals = empty(rows if len(vals) != 0 else 0)
+    new_index = empty(rows if len(times) > 1 else 0)
+    new_diffs = empty(rows if len(diffs) != 0 else 0)
     target = 0
     for time in range(len(runs)):
         for row in range(runs[time, 0], runs[time, 1]):

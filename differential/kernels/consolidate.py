@@ -32,6 +32,7 @@ from differential.kernels.memory import (
     VALS,
     at,
     column,
+    empty,
     times_of,
 )
 from differential.kernels.times import copy_advanced, only_used, sorted_distinct
@@ -109,7 +110,7 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
     The first pass sums and finds how long and which the resulting columns are; the second writes them.
     """
     rows = len(keys)
-    sums = np.empty(rows, np.int64)
+    sums = empty(rows)
     kept, are_ones, are_zeros = 0, True, True
     first = 0
     while first < rows:
@@ -127,10 +128,10 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
             are_ones &= total == 1
             are_zeros &= at(vals, row, 0) == 0
         first = after
-    new_keys = np.empty(kept, np.int64)
-    new_vals = np.empty(0 if are_zeros else kept, np.int64)
-    new_index = np.empty(kept if len(time_index) != 0 else 0, np.int64)
-    new_diffs = np.empty(0 if are_ones else kept, np.int64)
+    new_keys = empty(kept)
+    new_vals = empty(0 if are_zeros else kept)
+    new_index = empty(kept if len(time_index) != 0 else 0)
+    new_diffs = empty(0 if are_ones else kept)
     kept = 0
     for place in range(rows):
         if sums[place] == 0:
@@ -192,6 +193,17 @@ def arrange_fields(layout: Table) -> int:
 
 
 @inner
+def key_words(keys: Ints, layout: Table) -> Ints:
+    """Return words that hold the keys' field, and nothing else."""
+    low, shift = layout[KEY, LOW], layout[KEY, SHIFT]
+    words = empty(len(keys))
+    for row in range(len(keys)):
+        # A field without bits may be placed where a shift would have no meaning.
+        words[row] = (keys[row] - low) << shift if layout[KEY, BITS] != 0 else 0
+    return words
+
+
+@inner
 def insert_field(words: Ints, items: Ints, layout: Table, which: int) -> None:
     """Add a column's field to every word."""
     low, shift = layout[which, LOW], layout[which, SHIFT]
@@ -207,17 +219,19 @@ def mask_of(bits: int) -> int:
 
 
 @inner
-def radix_sort(words: Ints, others: Ints, low: int, high: int) -> tuple[Ints, Ints]:
+def radix_sort(
+    words: Ints, others: Ints, spares: tuple[Ints, Ints], low: int, high: int
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the words, and with them the others unless absent, sorted stably by their bits from `low` to `high`.
 
-    The arrays given are used as scratch.
+    The arrays given, spares of the same lengths included, change places; the spares are returned last.
     """
+    spare, other_spare = spares
     bits, most = high - low, _SMALL_DIGIT if len(words) < _SMALL_DIGIT_ROWS else _DIGIT
     if bits == 0:
-        return words, others
+        return words, others, spare, other_spare
     digits = (bits + most - 1) // most
     width = (bits + digits - 1) // digits
-    spare, other_spare = np.empty_like(words), np.empty_like(others)
     ends = np.empty((1 << width) + 1, np.int64)
     for digit in range(digits):
         shift = low + digit * width
@@ -239,39 +253,46 @@ def radix_sort(words: Ints, others: Ints, low: int, high: int) -> tuple[Ints, In
                 ends[value] += 1
         words, spare = spare, words
         others, other_spare = other_spare, others
-    return words, others
+    return words, others, spare, other_spare
 
 
 @inner
-def sort_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints]:
-    """Return the words sorted by time, value and key, the last counting most."""
+def sort_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints, Ints]:
+    """Return the words sorted by time, value and key, the last counting most; and an array to spare."""
+    spare, other_spare = empty(len(first)), empty(len(second))
     for which in (TIME, VAL, KEY):
         low = layout[which, SHIFT]
         high = low + layout[which, BITS]
         if len(second) == 0:
             if which == KEY:
-                first, second = radix_sort(first, second, layout[TIME, SHIFT], high)
+                low = layout[TIME, SHIFT]
+                first, second, spare, other_spare = radix_sort(first, second, (spare, other_spare), low, high)
         elif layout[which, IN_SECOND] != 0:
-            second, first = radix_sort(second, first, low, high)
+            second, first, other_spare, spare = radix_sort(second, first, (other_spare, spare), low, high)
         else:
-            first, second = radix_sort(first, second, low, high)
-    return first, second
+            first, second, spare, other_spare = radix_sort(first, second, (spare, other_spare), low, high)
+    return first, second, spare
 
 
 @inner
-def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: int) -> Ints:
-    """Return a column of the first `rows` words; absent when it is nothing but 0."""
+def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: int, room: Ints) -> Ints:
+    """Return a column of the first `rows` words; absent when it is nothing but 0.
+
+    It is written to `room`, which may be the words themselves, unless that would keep far more memory than it takes.
+    """
     bits, low, shift = layout[which, BITS], layout[which, LOW], layout[which, SHIFT]
     if bits == 0 and low == 0:
         return np.empty(0, np.int64)
     words = second if layout[which, IN_SECOND] != 0 else first
     mask, any_bit = mask_of(bits), 0
-    items = np.full(rows, low)
+    items = room[:rows] if rows <= len(room) <= rows + rows // 4 else empty(rows)
     if bits == 0:
+        items[:] = low
         return items
     for row in range(rows):
-        items[row] = ((words[row] >> shift) & mask) + low
-        any_bit |= items[row]
+        item = ((words[row] >> shift) & mask) + low
+        items[row] = item
+        any_bit |= item
     return items if any_bit != 0 else items[:0].copy()
 
 
@@ -285,8 +306,8 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
     is_tail_first = len(second) == 0 or layout[DIFF, IN_SECOND] == 0
     first_mask = ~tail_mask if is_tail_first else -1
     second_mask = -1 if is_tail_first else ~tail_mask
-    rows, kept, are_ones, row = len(first), 0, True, 0
-    sums = np.empty(rows, np.int64)
+    rows, kept, row = len(first), 0, 0
+    sums = np.empty(0, np.int64)
     while row < rows:
         head, head_second, total = first[row], at(second, row, 0), 0
         while (
@@ -298,12 +319,16 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
             total += diffs[field] if is_by_row else field + low
             row += 1
         if total != 0:
-            sums[kept], first[kept] = total, head
+            if len(sums) == 0 and total != 1:
+                sums = empty(kept + 1 + rows - row)
+                sums[:kept] = 1
+            if len(sums) != 0:
+                sums[kept] = total
+            first[kept] = head
             if len(second) != 0:
                 second[kept] = head_second
-            are_ones &= total == 1
             kept += 1
-    return kept, sums[:0].copy() if are_ones else sums[:kept].copy()
+    return kept, sums[:kept].copy() if len(sums) != 0 else sums
 
 
 @inner
@@ -312,8 +337,7 @@ def consolidate_words(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the columns consolidated, by sorting words laid out as `layout` says."""
     rows = len(keys)
-    first, second = np.zeros(rows, np.int64), np.zeros(rows if words == TWO_WORDS else 0, np.int64)
-    insert_field(first, keys, layout, KEY)
+    first, second = key_words(keys, layout), np.zeros(rows if words == TWO_WORDS else 0, np.int64)
     insert_field(second if layout[VAL, IN_SECOND] != 0 else first, vals, layout, VAL)
     insert_field(second if layout[TIME, IN_SECOND] != 0 else first, index, layout, TIME)
     tails = second if layout[DIFF, IN_SECOND] != 0 else first
@@ -322,15 +346,17 @@ def consolidate_words(
             tails[row] |= row
     else:
         insert_field(tails, diffs, layout, DIFF)
-    first, second = sort_words(first, second, layout)
+    first, second, spare = sort_words(first, second, layout)
     kept, sums = fold_words(first, second, diffs, layout, is_by_row)
-    new_keys = extract_field(first, second, kept, layout, KEY)
+    new_keys = extract_field(first, second, kept, layout, KEY, spare)
     if len(new_keys) == 0:
         new_keys = np.zeros(kept, np.int64)
-    new_index = extract_field(first, second, kept, layout, TIME)
+    new_index = extract_field(first, second, kept, layout, TIME, np.empty(0, np.int64))
     if len(index) != 0 and len(new_index) == 0:
         new_index = np.zeros(kept, np.int64)
-    return new_keys, extract_field(first, second, kept, layout, VAL), new_index, sums
+    # Each word is read before its place is written, and no field is read after the values.
+    room = second if layout[VAL, IN_SECOND] != 0 else first
+    return new_keys, extract_field(first, second, kept, layout, VAL, room), new_index, sums
 
 
 @inner
@@ -360,7 +386,7 @@ def consolidate_columns(keys: Ints, vals: Ints, index: Ints, diffs: Ints) -> tup
                 words, is_by_row, layout = words_by_row, True, by_row
         if words != UNFIT:
             return consolidate_words(keys, vals, index, diffs, layout, is_by_row, words)
-    order, scratch = np.arange(rows), np.empty(rows, np.int64)
+    order, scratch = np.arange(rows), empty(rows)
     sort_rows(order, scratch, 0, rows, keys, vals, index)
     return fold(order, keys, vals, index, diffs)
 
@@ -375,7 +401,7 @@ def consolidate(
     index, table = time_index, times
     if len(time_index) != 0:
         table, place = sorted_distinct(times)
-        index = np.empty_like(time_index)
+        index = empty(len(time_index))
         for row in range(len(time_index)):
             index[row] = place[time_index[row]]
     new_keys, new_vals, new_index, new_diffs = consolidate_columns(keys, vals, index, diffs)

@@ -22,7 +22,19 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner, kernel
-from differential.kernels.memory import COORDINATES, DIFFS, KEYS, ROWS, TIME_INDEX, VALS, at, column, times_of, view
+from differential.kernels.memory import (
+    COORDINATES,
+    DIFFS,
+    KEYS,
+    ROWS,
+    TIME_INDEX,
+    VALS,
+    at,
+    column,
+    empty,
+    times_of,
+    view,
+)
 from differential.kernels.seek import after, seek
 from differential.kernels.times import is_at_or_before
 
@@ -288,9 +300,9 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
         has_past |= past[layer, VALS] != 0
         has_diffs |= new[batch, DIFFS] != 0 or past[layer, DIFFS] != 0
         has_times |= new[batch, TIME_INDEX] != 0 or past[layer, TIME_INDEX] != 0
-    keys = np.empty(pairs, np.int64)
-    new_vals, past_vals = np.empty(pairs if has_new else 0, np.int64), np.empty(pairs if has_past else 0, np.int64)
-    diffs, index = np.empty(pairs if has_diffs else 0, np.int64), np.empty(pairs if has_times else 0, np.int64)
+    keys = empty(pairs)
+    new_vals, past_vals = empty(pairs if has_new else 0), empty(pairs if has_past else 0)
+    diffs, index = empty(pairs if has_diffs else 0), empty(pairs if has_times else 0)
     depth = new[groups[0, BATCH], COORDINATES] if count > 0 else 0
     times, slots, distinct = np.empty((4 if count > 0 else 0, depth), np.int64), np.full(8, -1, np.int64), 0
     target = low = 0

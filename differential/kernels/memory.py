@@ -4,6 +4,9 @@ A trace is handed to a kernel as one int64 table, a row per batch, oldest first,
 however many there are. A row is the batch's `address`: [n, &keys, &vals, &time_index, &diffs, &times, T, D], where &
 is an address and 0 stands for an absent column. Whoever calls keeps the batches alive during the call.
 
+Arrays of megabytes are taken with `empty`, which asks the operating system for large pages: touching fresh memory a
+small page at a time costs more than sorting what is put there.
+
 The columns of a row, as `column` makes them, cost nothing to speak of and own nothing. An absent column (no values:
 all are 0; no time index: all rows have time 0 of the table; no diffs: all are 1) has length 0, both here and in
 arrays given to kernels directly; `at(column, row, absent)` reads it.
@@ -12,6 +15,7 @@ arrays given to kernels directly; `at(column, row, absent)` reads it.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +25,11 @@ from differential.kernels.compile import Ints, Table, inner, kernel, primitive
 
 ROWS, KEYS, VALS, TIME_INDEX, DIFFS, TIMES, TIME_ROWS, COORDINATES = range(8)
 """The columns of a table of batches."""
+
+_MANY = 1 << 19
+_SMALL_PAGE = 4096
+_USE_LARGE_PAGES = 14
+"""`MADV_HUGEPAGE` of Linux."""
 
 
 @primitive
@@ -49,6 +58,33 @@ def view2() -> Callable[[int, int, int], Table]:
         return carray(pointer(address), (rows, columns), np.int64)  # type: ignore[no-any-return]
 
     return view2  # type: ignore[no-any-return]
+
+
+@primitive
+def empty() -> Callable[[int], Ints]:
+    """Return `n` int64 of whatever memory holds, in large pages where there are many: `empty(n)`."""
+    numba: Any = importlib.import_module("numba")
+    if not sys.platform.startswith("linux"):
+
+        @numba.njit  # type: ignore[untyped-decorator]
+        def plain(n: int) -> Ints:
+            return np.empty(n, np.int64)
+
+        return plain  # type: ignore[no-any-return]
+    types: Any = importlib.import_module("numba.core.types")
+    advise = types.ExternalFunction("madvise", types.int32(types.voidptr, types.int64, types.int32))
+    pointer = _pointer()
+
+    @numba.njit  # type: ignore[untyped-decorator]
+    def large(n: int) -> Ints:
+        array = np.empty(n, np.int64)
+        if n >= _MANY:
+            # The advice is about whole pages. Whether it is taken makes no difference but in time.
+            first = (array.ctypes.data + _SMALL_PAGE - 1) & -_SMALL_PAGE
+            advise(pointer(first), (array.ctypes.data + 8 * n - first) & -_SMALL_PAGE, _USE_LARGE_PAGES)
+        return array
+
+    return large  # type: ignore[no-any-return]
 
 
 def _pointer() -> Callable[[int], object]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.memory import empty
 
 Rows: TypeAlias = Table
 """The columns ROW_VAL, ROW_TIME, ROW_DIFF, and as many again to sort into."""
@@ -28,7 +29,8 @@ def roomy(columns: Table, room: int) -> Table:
     width, held = columns.shape
     if room <= held:
         return columns
-    larger = np.empty((width, max(room, 2 * held, 16)), np.int64)
+    room = max(room, 2 * held, 16)
+    larger = empty(width * room).reshape((width, room))
     for column in range(width):
         for item in range(held):
             larger[column, item] = columns[column, item]
@@ -44,7 +46,7 @@ def no_rows() -> Rows:
 @inner
 def copied(column: Ints, n: int) -> Ints:
     """Return a copy of the first `n` items."""
-    result = np.empty(n, np.int64)
+    result = empty(n)
     for item in range(n):
         result[item] = column[item]
     return result
