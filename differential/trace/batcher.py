@@ -16,7 +16,8 @@ import numpy as np
 
 from differential.kernels.batching import by_time, take_times
 from differential.kernels.compile import NOTHING, Ints, Table
-from differential.kernels.consolidate import consolidate
+from differential.kernels.consolidate import consolidate, consolidate_parts
+from differential.kernels.memory import address_of
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from timely.order import Time
@@ -26,6 +27,7 @@ Rows = tuple[Ints, Ints, Ints, Ints, Table]
 """Keys, values, time index, diffs and the table of times."""
 
 _PILE = 32
+_AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
 
 class Batcher:
@@ -75,8 +77,7 @@ class Batcher:
             self._pile = len(kept) + _PILE
         if not due:
             return Batch.empty(lower, upper, self._origin, self.depth)
-        rows = due[0] if len(due) == 1 else concatenate(due)
-        return Batch(*consolidate(*rows), lower, upper, self._origin)
+        return Batch(*consolidated(due), lower, upper, self._origin)
 
     def frontier(self) -> Antichain:
         """Return the least times of the updates held."""
@@ -92,7 +93,7 @@ class Batcher:
         while first > 0 and len(chunks[first - 1]) <= 2 * rows:
             first -= 1
             rows += len(chunks[first])
-        together = consolidate(*concatenate([chunk.rows() for chunk in chunks[first:]]))
+        together = consolidated([chunk.rows() for chunk in chunks[first:]])
         del chunks[first:]
         if len(together[0]):
             chunks.append(_Chunk(*together))
@@ -170,27 +171,11 @@ class _Chunk:
         return _Chunk(keys, vals, NOTHING, diffs, times, np.column_stack((after - (runs[:, 1] - runs[:, 0]), after)))
 
 
-def concatenate(parts: list[Rows]) -> Rows:
-    """Return the rows of all parts; columns are absent when they are in all parts."""
-    lengths = [len(part[0]) for part in parts]
-    times = np.concatenate([part[4] for part in parts])
-    keys = np.concatenate([part[0] for part in parts])
-    vals = _spelled_out([part[1] for part in parts], lengths, 0)
-    diffs = _spelled_out([part[3] for part in parts], lengths, 1)
-    if len(times) == len(parts) and (times == times[0]).all():
-        return keys, vals, NOTHING, diffs, times[:1]
-    index, base = np.empty(len(keys), np.int64), 0
-    start = 0
-    for length, part in zip(lengths, parts):
-        index[start : start + length] = part[2] + base if len(part[2]) else base
-        start += length
-        base += len(part[4])
-    return keys, vals, index, diffs, times
-
-
-def _spelled_out(columns: list[Ints], lengths: list[int], absent: int) -> Ints:
-    if not any(map(len, columns)):
-        return NOTHING
-    return np.concatenate(
-        [column if len(column) else np.full(length, absent, np.int64) for column, length in zip(columns, lengths)]
-    )
+def consolidated(parts: list[Rows]) -> Rows:
+    """Return the rows of all parts, consolidated."""
+    if len(parts) == 1:
+        return consolidate(*parts[0])
+    table = np.empty((len(parts), 8), np.int64)
+    for place, part in enumerate(parts):
+        table[place] = address_of(*part)
+    return consolidate_parts(table, _AS_THEY_ARE)

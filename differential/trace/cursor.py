@@ -12,9 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
-from differential.kernels.consolidate import consolidate
 from differential.trace.batch import Batch
-from differential.trace.batcher import concatenate
+from differential.trace.batcher import consolidated
 from timely.order import Time
 
 
@@ -41,6 +40,6 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
         parts.append((batch.keys[rows], vals, NOTHING, diffs, np.zeros((1, 1), np.int64)))
     if not parts:
         return NOTHING, NOTHING, NOTHING
-    keys, vals, _, diffs, _ = consolidate(*concatenate(parts))
+    keys, vals, _, diffs, _ = consolidated(parts)
     vals = vals if len(vals) else np.zeros(len(keys), np.int64)
     return keys, vals, diffs if len(diffs) else np.ones(len(keys), np.int64)

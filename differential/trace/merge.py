@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
-from differential.kernels.consolidate import merge_few
+from differential.kernels.consolidate import consolidate_parts
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
 from timely.progress.antichain import Antichain
@@ -150,5 +150,5 @@ class _Settling:
 
 def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:
     """Return adjacent batches of few rows, not none, merged into one, with times advanced to `since`."""
-    rows = merge_few(table_of(batches), frontier_table(since, batches[0].depth))
+    rows = consolidate_parts(table_of(batches), frontier_table(since, batches[0].depth))
     return Batch(*rows, batches[0].lower, batches[-1].upper, since)

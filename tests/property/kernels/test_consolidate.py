@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import SMALL, consolidate
 from differential.trace.batch import Batch
+from differential.trace.batcher import consolidated as consolidated_parts
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import Columns, rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
@@ -41,6 +42,20 @@ def test_many_rows_are_sorted_and_summed(data: Any) -> None:
     copies = SMALL // max(1, len(keys)) + 2
     spread = [np.concatenate([one, one[::-1]] * copies) for one in (keys, vals, index, diffs)]
     _check((*spread, table))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_rows_in_several_parts_are_as_those_in_one(data: Any) -> None:
+    depth = data.draw(DEPTHS)
+    parts = [data.draw(updates(depth)) for _ in range(data.draw(st.integers(2, 4)))]
+    if data.draw(st.booleans()):
+        # Too many for merge sort, in parts that come turned round.
+        keys, vals, index, diffs, table = parts[0]
+        parts += [(keys[::-1].copy(), vals[::-1].copy(), index[::-1].copy(), diffs[::-1].copy(), table)] * SMALL
+    batch = Batch(*consolidated_parts(parts), Antichain([(0,) * depth]), Antichain(), Antichain())
+    batch.validate()
+    assert rows_of_batch(batch) == consolidated([row for part in parts for row in rows_of(part)])
 
 
 @pytest.mark.parametrize("key_scale", [1, 2**30, 2**61])
