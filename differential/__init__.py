@@ -3,6 +3,7 @@
 from differential.arrangement import Arrangement
 from differential.collection import Collection, innermost
 from differential.example import example
+from differential.operators.cogroup import CoGroups
 from differential.operators.groups import Groups
 from differential.operators.input import InputSession, new_input
 from differential.operators.iterate import Variable
@@ -11,6 +12,7 @@ from differential.updates import Updates
 
 __all__ = [
     "Arrangement",
+    "CoGroups",
     "Collection",
     "Groups",
     "InputSession",

@@ -7,6 +7,7 @@ serves any number of joins and reductions, and inner scopes see it through `ente
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from differential.codes import Encoder
@@ -18,6 +19,7 @@ from timely.errors import BuildError
 
 if TYPE_CHECKING:
     from differential.collection import Collection
+    from differential.operators.groups import Groups
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
 
@@ -83,6 +85,37 @@ class Arrangement:
             return Updates(columns, sealed.times, sealed.time_index, sealed.diffs)
 
         return inline(self.stream, transform, name="as_collection")
+
+    # By key, from what is indexed already
+
+    def join(self, other: Collection | Arrangement, *, name: str = "join") -> Collection:
+        """Return (key, value, other value) for all pairs with equal keys; see `Collection.join`.
+
+        >>> def program(scope):
+        ...     ages = Collection.of(scope, np.array(["ann", "bob"]), np.array([30, 40])).arrange_by_key()
+        ...     return ages.join(Collection.of(scope, np.array(["ann"]), np.array(["Rome"])))
+        >>> example(program)
+        [(('ann', 30, 'Rome'), 1)]
+        """
+        return self.as_collection().join(other, name=name)
+
+    def join_map(
+        self, other: Collection | Arrangement, function: Callable[..., Any], *, keys: int = 1, name: str = "join_map"
+    ) -> Collection:
+        """Return `function(*key, *value, *other value)` for all pairs; see `Collection.join_map`."""
+        return self.as_collection().join_map(other, function, keys=keys, name=name)
+
+    def reduce(self, function: Callable[[Groups], Any], *, name: str = "reduce") -> Collection:
+        """Return (key, value) for the values that `function` makes of each key's values; see `Collection.reduce`."""
+        return self.as_collection().reduce(function, name=name)
+
+    def count(self, *, name: str = "count") -> Collection:
+        """Return (key, number of records with that key); see `Collection.count`."""
+        return self.as_collection().count(name=name)
+
+    def distinct(self, *, name: str = "distinct") -> Collection:
+        """Return every record once that occurs at all; see `Collection.distinct`."""
+        return self.as_collection().distinct(name=name)
 
 
 def _entered(batch: Batch, more: int) -> Batch:

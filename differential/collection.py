@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from differential.arrangement import Arrangement
 from differential.operators import aggregates as _aggregates
+from differential.operators import argmin as _argmin
 from differential.operators import arrange as _arrange
+from differential.operators import assert_empty as _assert_empty
+from differential.operators import cogroup as _cogroup
 from differential.operators import concat as _concat
 from differential.operators import consolidate as _consolidate
+from differential.operators import delay as _delay
 from differential.operators import distinct as _distinct
 from differential.operators import enter as _enter
 from differential.operators import enter_at as _enter_at
+from differential.operators import explode as _explode
 from differential.operators import filter as _filter
 from differential.operators import flat_map as _flat_map
 from differential.operators import groups as _groups
+from differential.operators import identifiers as _identifiers
 from differential.operators import inspect as _inspect
 from differential.operators import iterate as _iterate
 from differential.operators import join as _join
@@ -30,6 +36,10 @@ from differential.operators import leave as _leave
 from differential.operators import map as _map
 from differential.operators import negate as _negate
 from differential.operators import output as _output
+from differential.operators import prefix_sum as _prefix_sum
+from differential.operators import reduce_each as _reduce_each
+from differential.operators import sets as _sets
+from differential.operators import totals as _totals
 from timely.errors import BuildError
 
 if TYPE_CHECKING:
@@ -111,6 +121,17 @@ class Collection:
                 self._arrangement = _arrange.arrange(self, self.keys)
         return self._arrangement
 
+    def arrange_by_self(self) -> Arrangement:
+        """Return this collection indexed by whole records: all columns are the key, and there is no value.
+
+        >>> def program(scope):
+        ...     records = Collection.of(scope, np.array([1, 1]), np.array(["a", "a"])).arrange_by_self()
+        ...     return records.count()
+        >>> example(program)
+        [((1, 'a', 2), 1)]
+        """
+        return _arrange.arrange(self, _arrange.EVERY, name="arrange_by_self")
+
     def probe(self) -> Probe:
         """Return a probe of this collection: which times may still change it."""
         return self.stream.probe() if self._arrangement is None else self._arrangement.stream.probe()
@@ -119,6 +140,8 @@ class Collection:
     map = _map.map
     flat_map = _flat_map.flat_map
     filter = _filter.filter
+    explode = _explode.explode
+    delay = _delay.delay
     inspect = _inspect.inspect
     inspect_batch = _inspect.inspect_batch
 
@@ -128,18 +151,31 @@ class Collection:
     consolidate = _consolidate.consolidate
     distinct = _distinct.distinct
     threshold = _distinct.threshold
+    union = _sets.union
+    intersect = _sets.intersect
+    except_ = _sets.except_
+    symmetric_difference = _sets.symmetric_difference
+    identifiers = _identifiers.identifiers
+    assert_empty = _assert_empty.assert_empty
+    assert_eq = _assert_empty.assert_eq
 
     # By key
     join = _join.join
     join_map = _join.join_map
     semijoin = _join.semijoin
     antijoin = _join.antijoin
+    cogroup = _cogroup.cogroup
     reduce = _groups.reduce
+    reduce_each = _reduce_each.reduce_each
     count = _aggregates.count
     sum = _aggregates.sum
     min = _aggregates.min
     max = _aggregates.max
+    argmin = _argmin.argmin
+    argmax = _argmin.argmax
     top_k = _aggregates.top_k
+    totals = _totals.totals
+    prefix_sum = _prefix_sum.prefix_sum
 
     # Loops
     enter = _enter.enter

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 CLOSED = Antichain()
 
+ALL_BUT_LAST = -1
+"""As a number of key columns: all but the last column are the key."""
+
+EVERY = 1 << 30
+"""As a number of key columns: all columns are the key."""
+
 
 class ByKey:
     """A pact: each update goes to the worker that its key's hash names."""
@@ -76,7 +82,7 @@ class Arranger:
             updates = cast(Updates, batch)
             held.insert(time)
             columns = updates.columns
-            if len(columns) < keys:
+            if len(columns) < keys < EVERY:
                 raise DataError(f"a record has {len(columns)} column(s), but its key has {keys}")
             self._batcher.push(
                 self._key.encode(columns[:keys]),

@@ -78,13 +78,17 @@ def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: s
 
 
 class InPython:
-    """A reduction by a function of `CodeGroups`, called once for each round of interesting times."""
+    """A reduction by a function of `CodeGroups`, called once for each round of interesting times.
+
+    Unless it is `signed`, a negative count is an error.
+    """
 
     by_value = False
 
-    def __init__(self, key: Encoder, function: Callable[[CodeGroups], CodeRows]) -> None:
+    def __init__(self, key: Encoder, function: Callable[[CodeGroups], CodeRows], *, signed: bool = False) -> None:
         self._key = key
         self._function = function
+        self._signed = signed
 
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
@@ -93,7 +97,7 @@ class InPython:
         chunks: list[Chunk] = []
         for number in range(rounds.rounds(state)):
             active, offsets, vals, counts, fault = rounds.accumulate(state, number)
-            if len(fault):
+            if len(fault) and not self._signed:
                 raise negative_count(self._key, fault)
             rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
             chunk = rounds.settle(state, number, *rows)
@@ -120,7 +124,7 @@ def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> 
     """Return the `k` largest or smallest values of each group, for values whose codes are not in their order."""
     columns = value.decode(groups.vals, len(groups.counts))
     index = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
-    order = np.lexsort((*(_ranks(column) for column in reversed(columns)), index))
+    order = np.lexsort((*(ranks(column) for column in reversed(columns)), index))
     if not smallest:
         order = order[::-1]
         order = order[np.argsort(index[order], kind="stable")]
@@ -134,7 +138,8 @@ def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> 
     return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, taken[kept])
 
 
-def _ranks(column: Any) -> Codes:
+def ranks(column: Any) -> Codes:
+    """Return, for each row, the place of its value among the distinct values of the column, in their order."""
     return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
@@ -147,6 +152,9 @@ def _call(
     if not isinstance(result, tuple) or not result:
         raise DataError("a reduction must return (index, value column, ...)")
     index, *columns = as_columns(result)
+    if not len(index):
+        # Empty columns may be of any kind.
+        return CodeRows(np.zeros(number + 1, np.int64), NOTHING, NOTHING)
     if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
         raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
     order = np.argsort(index, kind="stable")

@@ -1,0 +1,63 @@
+"""Reduce the values of every key on two sides together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from differential.operators.groups import Groups, reduce
+from differential.operators.parts import as_part
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+class CoGroups(NamedTuple):
+    """The groups a reduction of two collections is called with.
+
+    `left` and `right` are `Groups` with the same keys, one of which may be empty for a key, but not both.
+    """
+
+    left: Groups
+    right: Groups
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """The key columns, one row for each group."""
+        return self.left.keys
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+def cogroup(
+    left: Collection, right: Collection, function: Callable[[CoGroups], Any], *, name: str = "cogroup"
+) -> Collection:
+    """Return (key, value) for the values that `function` makes of each key's values on the left and on the right.
+
+    `function` receives `CoGroups` and returns `(index, *value columns)`, as that of `reduce` does. The values on both
+    sides must be of the same kinds of columns; where they are not, `map` one to have those of the other, too.
+
+    >>> def missing(groups):
+    ...     held, needed = (np.bincount(side.index, side.counts, len(groups)) for side in groups)
+    ...     return np.arange(len(groups)), (needed - held).astype(np.int64)
+    >>> def program(scope):
+    ...     held = Collection.of(scope, np.array(["nut", "nut"]), np.array([1, 2]))
+    ...     return held.cogroup(Collection.of(scope, np.array(["nut", "bolt"]), np.array([9, 9])), missing)
+    >>> example(program)
+    [(('bolt', 1), 1), (('nut', -1), 1)]
+    """
+
+    def both(groups: Groups) -> Any:
+        return function(CoGroups(_side(groups, 0), _side(groups, 1)))
+
+    return reduce(as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name), both, name=name)
+
+
+def _side(groups: Groups, part: int) -> Groups:
+    mine = groups.values[-1] == part
+    lengths = np.bincount(groups.index[mine], minlength=len(groups))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Groups(groups.keys, offsets, tuple(column[mine] for column in groups.values[:-1]), groups.counts[mine])

@@ -1,0 +1,55 @@
+"""Let every record occur as often as a function of it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from differential.operators.linear import linear
+from differential.updates import Array, Ints, Updates
+from timely.container import as_columns
+from timely.errors import DataError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def explode(
+    collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "explode"
+) -> Collection:
+    """Return other records, each as many times as often as `function` says.
+
+    `function` receives whole columns and returns `(record, times)`: a column or a tuple of columns, and a column of
+    integers (or one for all), which may be 0 or negative. So a quantity becomes a number of occurrences, and adding it
+    up is counting: nothing is kept for each value.
+
+    >>> def sales(scope):
+    ...     sold = Collection.of(scope, np.array(["tea", "tea", "rice"]), np.array([2, 3, 4]))
+    ...     return sold.explode(lambda what, pieces: (what, pieces)).count()
+    >>> example(sales)
+    [(('rice', 4), 1), (('tea', 5), 1)]
+    """
+
+    def transform(updates: Updates) -> Updates:
+        result = function(*updates.columns)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise DataError(
+                "the function of explode must return (record, times); several columns of a record in a tuple"
+            )
+        diffs = updates.each_diff() * occurrences(result[1], len(updates))
+        exploded = Updates(as_columns(result[0], len(updates)), updates.times, updates.time_index, diffs)
+        return exploded if diffs.all() else exploded.take(diffs != 0)
+
+    return linear(collection, transform, keys=keys, name=name)
+
+
+def occurrences(given: Any, length: int) -> Ints:
+    """Return what a function said of how often its rows occur, as one integer for each."""
+    times: Array = np.asarray(given)
+    if times.dtype.kind not in "iub" or times.shape not in ((), (length,)):
+        raise DataError(
+            f"how often records occur must be one integer for each of the {length} rows, not {times.dtype}{times.shape}"
+        )
+    return np.broadcast_to(times.astype(np.int64), length)

@@ -1,0 +1,67 @@
+"""Several sums in one pass: diffs that are vectors.
+
+A diff of W parts is kept as up to W rows that differ in a last column, the number of the part. A row whose part is 0
+is not there. So vectors add up and cancel as diffs do, in the arrangements and kernels that there are, and what is
+kept of a key is one row for each part, however many values were added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from differential.operators.groups import CodeGroups, CodeRows, InPython
+from differential.operators.linear import linear
+from differential.operators.reduce import reduce_arrangement
+from differential.updates import Ints, Updates
+
+if TYPE_CHECKING:
+    from differential.arrangement import Arrangement
+    from differential.codes import Encoder
+    from differential.collection import Collection
+
+
+def as_part(collection: Collection, part: int, *, name: str) -> Collection:
+    """Return the collection with `part` as another, last column."""
+
+    def transform(updates: Updates) -> Updates:
+        return updates.with_columns((*updates.columns, np.full(len(updates), part, np.int64)))
+
+    return linear(collection, transform, name=name)
+
+
+def reduce_parts(
+    source: Arrangement,
+    parts: int,
+    function: Callable[[Ints], tuple[tuple[Ints, ...], Ints]],
+    *,
+    signed: bool,
+    name: str,
+) -> Arrangement:
+    """Return (key, value) for the value columns that `function` makes of each key's vector, and how often it occurs.
+
+    The values of `source` are the parts' numbers. `function` receives int64[groups, parts], no row of which is all 0.
+    Without `signed` a negative part is an error.
+    """
+
+    def make(key: Encoder, _: Encoder, said: Encoder) -> InPython:
+        def apply(groups: CodeGroups) -> CodeRows:
+            columns, counts = function(vectors(groups, parts))
+            kept = counts != 0
+            offsets = np.concatenate([[0], np.cumsum(kept)])
+            return CodeRows(offsets, said.encode(tuple(column[kept] for column in columns)), counts[kept])
+
+        return InPython(key, apply, signed=signed)
+
+    return reduce_arrangement(source, make, None, name=name)
+
+
+def vectors(groups: CodeGroups, parts: int) -> Ints:
+    """Return the vector of each group, int64[groups, parts]."""
+    number = len(groups.offsets) - 1
+    table = np.zeros((number, parts), np.int64)
+    index = np.repeat(np.arange(number), np.diff(groups.offsets))
+    table[index, groups.vals if len(groups.vals) else 0] = groups.counts
+    return table

@@ -1,0 +1,73 @@
+"""Collections compared record by record: how often each occurs in one and in the other decides how often it is said.
+
+Records are arranged by all of their columns, both collections' in one arrangement, so a change looks at one record. A
+record that occurs a negative number of times in either is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from differential.operators import arrange as _arrange
+from differential.operators.parts import as_part, reduce_parts
+from differential.updates import Ints
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def union(left: Collection, right: Collection, *, name: str = "union") -> Collection:
+    """Return the collection in which each record occurs as often as in the one where it occurs more often.
+
+    >>> def program(scope):
+    ...     return Collection.of(scope, np.array([1, 1, 2])).union(Collection.of(scope, np.array([1, 3])))
+    >>> example(program)
+    [((1,), 2), ((2,), 1), ((3,), 1)]
+    """
+    return _by_both(left, right, np.maximum, name)
+
+
+def intersect(left: Collection, right: Collection, *, name: str = "intersect") -> Collection:
+    """Return the collection in which each record occurs as often as in the one where it occurs less often.
+
+    >>> def program(scope):
+    ...     return Collection.of(scope, np.array([1, 1, 2])).intersect(Collection.of(scope, np.array([1, 3])))
+    >>> example(program)
+    [((1,), 1)]
+    """
+    return _by_both(left, right, np.minimum, name)
+
+
+def except_(left: Collection, right: Collection, *, name: str = "except") -> Collection:
+    """Return the collection in which each record occurs as many times more as it does on the left, never less than 0.
+
+    >>> def program(scope):
+    ...     return Collection.of(scope, np.array([1, 1, 2])).except_(Collection.of(scope, np.array([1, 3])))
+    >>> example(program)
+    [((1,), 1), ((2,), 1)]
+    """
+    return _by_both(left, right, lambda ours, theirs: np.maximum(ours - theirs, 0), name)
+
+
+def symmetric_difference(left: Collection, right: Collection, *, name: str = "symmetric_difference") -> Collection:
+    """Return the collection in which each record occurs as often as its two counts differ by.
+
+    >>> def program(scope):
+    ...     left, right = Collection.of(scope, np.array([1, 1, 2])), Collection.of(scope, np.array([1, 3]))
+    ...     return left.symmetric_difference(right)
+    >>> example(program)
+    [((1,), 1), ((2,), 1), ((3,), 1)]
+    """
+    return _by_both(left, right, lambda ours, theirs: np.abs(ours - theirs), name)
+
+
+def _by_both(left: Collection, right: Collection, function: Callable[[Ints, Ints], Ints], name: str) -> Collection:
+    from differential.collection import Collection
+
+    both = as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name)
+    source = _arrange.arrange(both, _arrange.ALL_BUT_LAST, name=name)
+    result = reduce_parts(source, 2, lambda table: ((), function(table[:, 0], table[:, 1])), signed=False, name=name)
+    return Collection(result.as_updates(), left.keys)

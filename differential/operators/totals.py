@@ -1,0 +1,56 @@
+"""Several sums over the records of each key, in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from differential.operators.explode import occurrences
+from differential.operators.linear import linear
+from differential.operators.parts import reduce_parts
+from differential.updates import Ints, Updates
+from timely.errors import BuildError
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def totals(collection: Collection, *functions: Callable[..., Any], name: str = "totals") -> Collection:
+    """Return (key, total, ...) with the sum of each function over the key's records, while any of them is not 0.
+
+    A function receives whole columns and returns a column of integers, or one for all records. One row is kept for each
+    key and function, and none for values, so a change costs the same however many records a key has.
+
+    >>> def moments(scope):
+    ...     numbers = Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5]))
+    ...     return numbers.totals(lambda key, x: 1, lambda key, x: x, lambda key, x: x * x)
+    >>> example(moments)
+    [((1, 2, 30, 500), 1), ((2, 1, 5, 25), 1)]
+    """
+    if not functions:
+        raise BuildError(f"{name}: what is to be added up? give one function, or several")
+    keys, parts = collection.keys, len(functions)
+
+    def transform(updates: Updates) -> Updates:
+        length = len(updates)
+        given = [occurrences(function(*updates.columns), length) for function in functions]
+        rows = np.tile(np.arange(length), parts)
+        diffs = np.concatenate(given) * updates.each_diff()[rows]
+        number = np.repeat(np.arange(parts), length)
+        kept = diffs != 0
+        chosen = updates.take(rows[kept])
+        columns = (*chosen.columns[:keys], number[kept])
+        return Updates(columns, chosen.times, chosen.time_index, diffs[kept])
+
+    return summed(linear(collection, transform, name=name), parts, name=name)
+
+
+def summed(collection: Collection, parts: int, *, name: str) -> Collection:
+    """Return (key, total of each part) for records of a key and the number of a part."""
+
+    def columns(table: Ints) -> tuple[tuple[Ints, ...], Ints]:
+        return tuple(np.ascontiguousarray(column) for column in table.T), np.ones(len(table), np.int64)
+
+    return reduce_parts(collection.arrange_by_key(), parts, columns, signed=True, name=name).as_collection()

@@ -1,0 +1,61 @@
+"""What operators on collections refuse, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from differential import Collection, Groups, example
+from timely import Scope
+from timely.errors import BuildError, TimelyError
+
+
+def numbers(scope: Scope) -> Collection:
+    return Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5]))
+
+
+def words(scope: Scope) -> Collection:
+    return Collection.of(scope, np.array([1, 2]), np.array(["a", "b"]))
+
+
+REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
+    (lambda scope: numbers(scope).explode(lambda k, v: k), r"operator 'explode'.*\(record, times\)"),
+    (lambda scope: numbers(scope).explode(lambda k, v: (k, 0.5 * v)), "one integer for each of the 3 rows"),
+    (lambda scope: numbers(scope).totals(lambda k, v: 0.5 * v), "one integer for each of the 3 rows"),
+    (lambda scope: numbers(scope).delay(lambda time: time[0] - 1), r"from \(0,\) to \(-1,\): times may only"),
+    (lambda scope: numbers(scope).delay(lambda time: (0, 0)), r"from \(0,\) to \(0, 0\)"),
+    (lambda scope: numbers(scope).assert_empty(name="none"), r"'none'.*must be empty, but the count of \(1, 10\)"),
+    (lambda scope: numbers(scope).assert_eq(numbers(scope).distinct().negate()), "must be empty"),
+    (lambda scope: numbers(scope).map(lambda k, v: (k, -v, v)).prefix_sum(), "an integer from 0 to 1073741823"),
+    (lambda scope: numbers(scope).map(lambda k, v: (k, v, v)).prefix_sum(bits=4), "an integer from 0 to 15"),
+    (
+        lambda scope: numbers(scope).cogroup(words(scope), lambda groups: groups.left.index),
+        "held (text|integers) and now",
+    ),
+    (lambda scope: numbers(scope).negate().union(numbers(scope)), "occurs a negative number of times"),
+    (lambda scope: numbers(scope).reduce(lambda groups: (np.array([7]),)), "group numbers from 0 to 1 first"),
+    (lambda scope: numbers(scope).reduce_each(lambda key, values: [(1, 2), (3,)]), "'reduce_each'"),
+]
+
+
+@pytest.mark.parametrize(("program", "message"), REFUSED)
+def test_what_has_no_meaning_is_refused(program: Callable[[Scope], Collection], message: str) -> None:
+    with pytest.raises(TimelyError, match=message):
+        example(program)
+
+
+@pytest.mark.parametrize("program", [lambda one: one.totals(), lambda one: one.prefix_sum(bits=0)])
+def test_a_program_without_meaning_is_refused_when_it_is_built(program: Callable[[Collection], Collection]) -> None:
+    with pytest.raises(BuildError):
+        example(lambda scope: program(numbers(scope)))
+
+
+def test_a_reduction_may_say_nothing_whatever_kind_of_nothing_that_is() -> None:
+    def words_of_many(groups: Groups) -> tuple[object, object]:
+        many = np.flatnonzero(np.diff(groups.offsets) > 1)
+        return many.tolist(), ["many"] * len(many)
+
+    assert example(lambda scope: words(scope).reduce(words_of_many)) == []
+    assert example(lambda scope: numbers(scope).reduce(words_of_many)) == [((1, "many"), 1)]
