@@ -8,6 +8,7 @@ from differential.operators.groups import Groups
 from differential.operators.input import InputSession, new_input
 from differential.operators.iterate import Variable
 from differential.operators.output import Output
+from differential.operators.upsert import UpsertSession, new_upsert_input
 from differential.updates import Updates
 
 __all__ = [
@@ -18,8 +19,10 @@ __all__ = [
     "InputSession",
     "Output",
     "Updates",
+    "UpsertSession",
     "Variable",
     "example",
     "innermost",
     "new_input",
+    "new_upsert_input",
 ]

@@ -98,7 +98,7 @@ class InputSession:
         """Hand over the changes made so far."""
         if self._changes:
             changes, self._changes = self._changes, []
-            self._input.send_batch(_gathered(changes, self._input.time))
+            self._input.send_batch(gathered(changes, self._input.time))
         if self._later:
             later, self._later = self._later, []
             self._input.send_batch(_gathered_at(later))
@@ -165,12 +165,12 @@ def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
     number: dict[Time, int] = {}
     which = [number.setdefault(time, len(number)) for _, time in later]
     lengths = [len(as_columns(record)[0]) for (record, _), _ in later]
-    updates = _gathered([change for change, _ in later], later[0][1])
+    updates = gathered([change for change, _ in later], later[0][1])
     index = np.repeat(np.array(which, np.int64), lengths) if len(number) > 1 else NOTHING
     return Updates(updates.columns, np.array(list(number), np.int64), index, updates.diffs)
 
 
-def _gathered(changes: list[Change], time: Time) -> Updates:
+def gathered(changes: list[Change], time: Time) -> Updates:
     """Return many changes as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]

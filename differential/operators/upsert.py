@@ -1,0 +1,247 @@
+"""Collections said by what is the case: a key has this value from now on, or none.
+
+Statements `(key, value)` and `(key, nothing)` become updates by looking up what the key's value was. What it was is in
+the arrangement that is made of them, so nothing else is kept, and whoever needs the collection by key has it. A batch
+of statements costs one look at each key it is about.
+
+Statements go to the worker that their key's hash names, so every worker's session may speak of any key. Times must be
+totally ordered, or there would be no telling what was said last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from differential.arrangement import Arrangement
+from differential.codes import Encoder, interner_of
+from differential.collection import Collection
+from differential.kernels.consolidate import consolidate
+from differential.kernels.join import join
+from differential.operators.arrange import ByKey, Sealer
+from differential.operators.input import Change, gathered
+from differential.trace.batch import Batch, table_of
+from differential.trace.batcher import Batcher
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from differential.updates import NOTHING, Array, Ints, Updates
+from timely.container import as_columns
+from timely.dataflow.builder import OperatorBuilder
+from timely.errors import BuildError, DataError
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from timely.dataflow.ports import InputPort
+    from timely.dataflow.scope import Scope
+
+STATEMENTS = 1 << 40
+"""More than a session makes in an epoch."""
+
+
+class UpsertSession:
+    """Says, epoch by epoch, which value each key has. Use from the worker's thread.
+
+    Of what is said of a key in one epoch the last holds; where several workers' sessions speak of it, that of the last
+    worker. Statements are handed over by `flush`, `advance_to` and `close`.
+    """
+
+    def __init__(self, scope: Scope, keys: int, name: str) -> None:
+        self._input, self.stream = scope.new_input(name)
+        self._keys = keys
+        self._first = self._next = scope.index * STATEMENTS
+        self._sets: list[Change] = []
+        self._unsets: list[Change] = []
+        scope.dataflow.when_program_ends(self.close)
+
+    @property
+    def time(self) -> Time:
+        """The time from which on holds what is said now."""
+        return self._input.time
+
+    @property
+    def epoch(self) -> int:
+        """The first coordinate of `time`."""
+        return self._input.epoch
+
+    def set(self, *record: Any) -> None:
+        """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns."""
+        if len(record) < self._keys:
+            raise DataError(f"a record of {len(record)} field(s), but its key has {self._keys}")
+        self._sets.append(((*record, self._order(record)), 1))
+
+    def unset(self, *key: Any) -> None:
+        """Let a key have no value, whether it had one or not."""
+        if len(key) != self._keys:
+            raise DataError(f"a key of {len(key)} field(s), not {self._keys}: unset() is given keys without values")
+        self._unsets.append(((*key, self._order(key)), -1))
+
+    def flush(self) -> None:
+        """Hand over what was said so far."""
+        time = self._input.time
+        for statements in (self._sets, self._unsets):
+            if statements:
+                self._input.send_batch(gathered(statements, time))
+                statements.clear()
+
+    def advance_to(self, time: int | Sequence[int]) -> None:
+        """Move on to a later time; what the collection is before it is final."""
+        self.flush()
+        self._input.advance_to(time)
+        self._next = self._first
+
+    def close(self) -> None:
+        """Say nothing any more: what holds now holds for ever."""
+        if self._sets or self._unsets:
+            self.flush()
+        self._input.close()
+
+    def __enter__(self) -> UpsertSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _order(self, record: tuple[Any, ...]) -> int | Ints:
+        """Return the place of a statement among all of its epoch; one for each row of columns."""
+        start = self._next
+        if not any(getattr(field, "ndim", 0) for field in record):
+            self._next += 1
+            return start
+        length = len(as_columns(record)[0])
+        self._next += length
+        return np.arange(start, start + length)
+
+
+def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tuple[UpsertSession, Collection]:
+    """Return a session that says which value each key has, and the collection of (key, value). It is arranged by key.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         prices, collection = new_upsert_input(scope)
+    ...         output = collection.output()
+    ...     prices.set(np.array(["tea", "rice"]), np.array([3, 5]))
+    ...     prices.advance_to(1)
+    ...     prices.set("tea", 4)
+    ...     prices.unset("rice")
+    ...     prices.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return output.changes()
+    >>> for change in execute_directly(program):
+    ...     print(*change)
+    ('rice', 5) (0,) 1
+    ('tea', 3) (0,) 1
+    ('rice', 5) (1,) -1
+    ('tea', 3) (1,) -1
+    ('tea', 4) (1,) 1
+    """
+    if scope.width != 1:
+        raise BuildError(f"{name}: what holds is what was said last, so times must be totally ordered; see update_at()")
+    session = UpsertSession(scope, keys, name)
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(session.stream, ByKey(keys), frontier=True)
+    output, stream = builder.add_output()
+    interner = interner_of(scope.dataflow.worker)
+    key, value = Encoder(interner, "key"), Encoder(interner, "value")
+    spine = Spine(scope.width)
+    upserter = Upserter(input, Sealer(output, spine), TraceHandle(spine), key, value, keys)
+    builder.build(lambda _: upserter.run)
+    scope.dataflow.when_complete(upserter.drop)
+    return session, Collection.arranged(Arrangement(stream, TraceHandle(spine), key, value, keys))
+
+
+class Upserter:
+    """The operator.
+
+    Invariant: the trace holds every key at most once at every time before the frontier last sealed to. Statements wait
+    until their time is over, as they came.
+    """
+
+    def __init__(
+        self, input: InputPort, sealer: Sealer, held: TraceHandle, key: Encoder, value: Encoder, keys: int
+    ) -> None:
+        self._input = input
+        self._sealer = sealer
+        self._held = held
+        self._key = key
+        self._value = value
+        self._keys = keys
+        self._batcher = Batcher(held.depth)
+        self._waiting: list[tuple[Time, Updates]] = []
+
+    def run(self) -> None:
+        for time, batch in self._input.drain():
+            self._sealer.held.insert(time)
+            self._waiting.append((time, cast(Updates, batch)))
+        frontier = self._input.frontier
+        due = [updates for time, updates in self._waiting if not frontier.less_equal(time)]
+        if due:
+            self._waiting = [(time, updates) for time, updates in self._waiting if frontier.less_equal(time)]
+            self._say(*self._statements(due))
+        self._sealer.seal(self._batcher, frontier, Antichain(time for time, _ in self._waiting))
+        self._held.set_logical_compaction(frontier)
+        self._held.set_physical_compaction(frontier)
+        self._input.operator.waits = bool(self._sealer.held)
+
+    def drop(self) -> None:
+        """Stop reading."""
+        self._held.drop()
+
+    def _statements(self, due: list[Updates]) -> tuple[Ints, Ints, Ints, Array]:
+        """Return key, time, value (0 for none) and whether there is one, of the last statement on each key and time."""
+        parts = []
+        for updates in due:
+            *columns, order = updates.columns
+            keys = self._key.encode(tuple(columns[: self._keys]))
+            length = len(keys)
+            is_set = not len(updates.diffs) or int(updates.diffs[0]) > 0
+            vals = self._value.encode(tuple(columns[self._keys :])) if is_set else NOTHING
+            time = np.full(length, updates.times[0, 0])
+            present = np.full(length, is_set)
+            parts.append((keys, time, vals if len(vals) else np.zeros(length, np.int64), present, order))
+        keys, time, vals, present, order = (np.concatenate(column) for column in zip(*parts))
+        rows = np.lexsort((order, time, keys))
+        last = np.ones(len(rows), np.bool_)
+        last[:-1] = (np.diff(keys[rows]) != 0) | (np.diff(time[rows]) != 0)
+        rows = rows[last]
+        return keys[rows], time[rows], vals[rows], present[rows]
+
+    def _say(self, keys: Ints, time: Ints, vals: Ints, present: Array) -> None:
+        """Hand the batcher the difference to what was the case, statement by statement."""
+        was, had = np.empty_like(vals), np.empty_like(present)
+        was[1:], had[1:] = vals[:-1], present[:-1]
+        first = np.ones(len(keys), np.bool_)
+        first[1:] = np.diff(keys) != 0
+        was[first], had[first] = self._values(keys[first])
+        differs = (present != had) | (present & (vals != was))
+        new, old = np.flatnonzero(present & differs), np.flatnonzero(had & differs)
+        rows = np.concatenate([new, old])
+        if len(rows):
+            times, index = np.unique(time[rows], return_inverse=True)
+            said = np.concatenate([vals[new], was[old]])
+            diffs = np.concatenate([np.ones(len(new), np.int64), np.full(len(old), -1)])
+            self._batcher.push(
+                keys[rows], said, times.reshape(-1, 1), index.astype(np.int64) if len(times) > 1 else NOTHING, diffs
+            )
+
+    def _values(self, keys: Ints) -> tuple[Ints, Array]:
+        """Return the value of each of some keys, sorted and distinct, and whether it has one."""
+        vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        past = tuple(batch for batch in self._held.batches() if len(batch))
+        asked = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), *(Antichain(),) * 3)
+        position = 0
+        parts = []
+        while past and position >= 0:
+            found, _, found_vals, _, _, diffs, position = join(table_of([asked]), position, 1 << 20, table_of(past))
+            length = len(found)
+            found_vals = found_vals if len(found_vals) else np.zeros(length, np.int64)
+            parts.append((found, found_vals, diffs if len(diffs) else np.ones(length, np.int64)))
+        if parts:
+            columns = [np.concatenate(column) for column in zip(*parts)]
+            found, found_vals, *_ = consolidate(columns[0], columns[1], NOTHING, columns[2], np.zeros((1, 1), np.int64))
+            rows = np.searchsorted(keys, found)
+            present[rows] = True
+            vals[rows] = found_vals if len(found_vals) else 0
+        return vals, present

@@ -1,0 +1,82 @@
+"""Tests of upsert inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from differential import UpsertSession, new_upsert_input
+from timely import Worker, execute_directly
+from timely.errors import BuildError, DataError, TimelyError
+
+
+def said(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[object]:
+    """Return the changes of what is said in the first epoch and is the case from the second on."""
+
+    def program(worker: Worker) -> list[object]:
+        with worker.dataflow() as scope:
+            session, collection = new_upsert_input(scope, keys=keys)
+            output = collection.output()
+        session.advance_to(1)
+        statements(session)
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return [*output.changes()]
+
+    return execute_directly(program)
+
+
+def test_the_last_of_an_epoch_holds_within_columns_too() -> None:
+    def statements(session: UpsertSession) -> None:
+        session.set(1, 5)
+        session.set(np.array([1, 2, 1]), np.array([6, 7, 8]))
+        session.unset(2)
+
+    assert said(statements) == [((1, 8), (1,), 1)]
+
+
+def test_saying_the_same_again_changes_nothing() -> None:
+    def statements(session: UpsertSession) -> None:
+        for epoch in range(2, 6):
+            session.set("a", 0.5)
+            session.advance_to(epoch)
+
+    assert said(statements) == [(("a", 0.5), (1,), 1)]
+
+
+def test_a_key_may_have_no_value_and_yet_be_there() -> None:
+    def statements(session: UpsertSession) -> None:
+        session.set(1, 2)
+        session.set(3, 4)
+        session.advance_to(7)
+        session.unset(np.array([1, 5]), np.array([2, 5]))
+
+    assert said(statements, keys=2) == [((1, 2), (1,), 1), ((3, 4), (1,), 1), ((1, 2), (7,), -1)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (lambda session: session.unset(1, 2), "keys without values"),
+        (lambda session: session.set(), "0 field"),
+    ],
+)
+def test_a_statement_of_another_form_is_refused(statement: Callable[[UpsertSession], None], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        said(statement)
+
+
+def test_not_a_number_is_refused_when_its_epoch_is_over() -> None:
+    with pytest.raises(TimelyError, match=r"operator 'upsert' failed.*NaN"):
+        said(lambda session: session.set(1, float("nan")))
+
+
+def test_times_of_two_coordinates_are_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            new_upsert_input(scope)
+
+    with pytest.raises(BuildError, match="totally ordered"):
+        execute_directly(program)
