@@ -51,6 +51,7 @@ _KIND_OF = {
     "T": Kind.TEXT,
     "U": Kind.TEXT,
     "S": Kind.BYTES,
+    "O": Kind.BYTES,
 }
 _ORDERED = {Kind.INT, Kind.BOOL, Kind.FLOAT}
 
@@ -189,7 +190,7 @@ class Encoder:
         if kind is Kind.FLOAT:
             return code_floats(codes)
         items = self._interner.decode(codes)
-        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else None)
+        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
 
     def _combine(self, codes: list[Codes]) -> Codes:
         if len(codes) == 2:

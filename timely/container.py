@@ -133,19 +133,31 @@ _TEXT = np.dtypes.StringDType()
 
 
 def as_column(value: Any) -> Array:
-    """Return an array (zero-dimensional for a scalar) of a kind that columns can have."""
-    column: Array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    """Return an array (zero-dimensional for a scalar) of a kind that columns can have.
+
+    Text becomes NumPy's variable-width string type. Bytes become an array of objects, for NumPy's fixed-width types do
+    not tell b"a" from b"a\\0"; where the value is such an array already, NumPy has dropped the zeros at the end.
+    """
+    column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
     kind = column.dtype.kind
     if kind in "biufT":
         return column
     if kind == "U" or (kind == "O" and all(isinstance(item, str) for item in column.reshape(-1))):
         return column.astype(_TEXT)
-    if kind == "S":
-        return column
+    if kind == "S" or (kind == "O" and all(isinstance(item, bytes) for item in column.reshape(-1))):
+        return column.astype(np.object_)
     raise DataError(
         f"cannot make a column of {type(value).__name__} values (dtype {column.dtype}); a column holds integers, "
         "floats, booleans, text or bytes"
     )
+
+
+def _from_python(value: Any) -> Array:
+    """Return Python values as an array; text and bytes without a detour by types that drop zeros at their ends."""
+    first = value[0] if isinstance(value, (list, tuple)) and value else value
+    if isinstance(first, str):
+        return np.asarray(value, _TEXT)
+    return np.asarray(value, np.object_ if isinstance(first, bytes) else None)
 
 
 def of_columns(batch: Batch) -> tuple[Array, ...]:
@@ -232,15 +244,16 @@ _RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
 
 
 def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
-    """Return a dtype string per column and the raw buffers: one per column, two (lengths, UTF-8 bytes) for text."""
+    """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes."""
     dtypes: list[str] = []
     buffers: Buffers = []
     for column in columns:
-        if column.dtype.kind == "T":
-            texts = [text.encode() for text in column.tolist()]
-            dtypes.append("text")
-            buffers.append(np.fromiter(map(len, texts), np.int64, len(texts)))
-            buffers.append(np.frombuffer(b"".join(texts), np.uint8))
+        if column.dtype.kind in "TO":
+            is_text = column.dtype.kind == "T"
+            contents = [text.encode() for text in column.tolist()] if is_text else column.tolist()
+            dtypes.append("text" if is_text else "bytes")
+            buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
+            buffers.append(np.frombuffer(b"".join(contents), np.uint8))
         else:
             dtypes.append(column.dtype.newbyteorder("<").str)
             buffers.append(np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")))
@@ -261,17 +274,21 @@ def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Ar
 def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
     if not remaining:
         raise ValueError("fewer buffers than columns")
-    if dtype == "text":
+    if dtype == "text" or dtype == "bytes":
         lengths = np.frombuffer(remaining.pop(0), np.int64)
         if not remaining:
-            raise ValueError("a text column needs two buffers")
-        return _decode_text(lengths, remaining.pop(0))
+            raise ValueError("a column of text or bytes needs two buffers")
+        contents = _cut(lengths, remaining.pop(0))
+        if dtype == "bytes":
+            return np.array(contents, np.object_)
+        return np.array([content.decode() for content in contents], _TEXT)
     if not isinstance(dtype, str) or not _RAW_DTYPE.fullmatch(dtype):
         raise ValueError(f"unknown column type {dtype!r}")
     return np.frombuffer(remaining.pop(0), np.dtype(dtype))
 
 
-def _decode_text(lengths: Array, data: memoryview) -> Array:
+def _cut(lengths: Array, data: memoryview) -> list[bytes]:
+    """Return the pieces of `data` of the given lengths."""
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > len(data)):
         raise ValueError("text lengths out of range")
     ends = np.cumsum(lengths)
@@ -279,5 +296,4 @@ def _decode_text(lengths: Array, data: memoryview) -> Array:
         raise ValueError("text lengths do not add up")
     raw = bytes(data)
     starts = (ends - lengths).tolist()
-    texts = [raw[start:end].decode() for start, end in zip(starts, ends.tolist())]
-    return np.array(texts, dtype=_TEXT) if texts else np.empty(0, dtype=_TEXT)
+    return [raw[start:end] for start, end in zip(starts, ends.tolist())]

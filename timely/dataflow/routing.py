@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.container import as_column
+
 Hashes = NDArray[np.uint64]
 Destinations = NDArray[np.uint16]
 """Numbers of workers: words so short that NumPy sorts them by radix."""
@@ -42,7 +44,7 @@ def hash_column(column: NDArray[Any]) -> Hashes:
         return mix(column.astype(np.uint64))
     if kind == "f":
         return mix((column.astype(np.float64) + 0.0).view(np.uint64))
-    if kind == "S":
+    if kind in "SO":
         return _hash_contents(column.tolist())
     return _hash_contents([text.encode() for text in column.tolist()])
 
@@ -58,7 +60,7 @@ def hash_columns(columns: tuple[NDArray[Any], ...]) -> Hashes:
 def hash_record(record: Any) -> int:
     """Return the hash of one Python value: what `hash_columns` gives for the same value in columns."""
     values = record if isinstance(record, tuple) else (record,)
-    return int(hash_columns(tuple(np.asarray([value]) for value in values))[0])
+    return int(hash_columns(tuple(as_column([value]) for value in values))[0])
 
 
 def destinations(hashes: Hashes, peers: int) -> Destinations:
