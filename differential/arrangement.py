@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from differential.codes import Encoder
+from differential.codes import Encoder, watcher
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.updates import Updates
@@ -34,6 +34,7 @@ class Arrangement:
         self.keys = keys
         self._trace = trace
         self._entered: dict[Scope, Arrangement] = {}
+        trace.watch(watcher(key, value))
         # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
         stream.scope.dataflow.when_built(trace.drop)
 

@@ -4,8 +4,8 @@ Below the operators everything is int64: one code for a row's key and one for it
 
 - Integers and booleans are their own codes; a float's code is its bit pattern, bent so that codes order as the
   numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes).
-- Text and bytes are interned: a worker-wide table gives each distinct string a small number. Codes never leave their
-  worker.
+- Text and bytes are interned: a worker-wide table gives each distinct string a small number, and takes it back when
+  nothing has it any more (see `differential.interning`). Codes never leave their worker.
 - Two columns whose codes are small are packed into one word, which keeps their order; anything else that has several
   columns is interned, as a tuple of codes.
 - No columns at all (the value of a record that is only a key) is the absent column.
@@ -17,13 +17,14 @@ data.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.interning import Interner
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -61,57 +62,13 @@ INTERNED = 1 << 62
 """Codes of interned tuples start here, above every packed pair."""
 
 
-class Interner:
-    """One worker's table of distinct strings, byte strings, and tuples of codes."""
-
-    def __init__(self) -> None:
-        self._codes: dict[Any, int] = {}
-        self._items: list[Any] = []
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def encode(self, items: list[Any]) -> Codes:
-        """Return the code of each item, giving out new ones as needed."""
-        known = self._codes
-        codes = [known.get(item, -1) for item in items]
-        if -1 in codes:
-            for row, code in enumerate(codes):
-                if code < 0:
-                    codes[row] = self._add(items[row])
-        return np.array(codes, np.int64)
-
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the item of each code."""
-        items = self._items
-        return [items[code] for code in codes.tolist()]
-
-    def _add(self, item: Any) -> int:
-        code = self._codes.get(item)
-        if code is None:
-            code = self._codes[item] = len(self._items)
-            self._items.append(item)
-        return code
-
-
-_interners: WeakKeyDictionary[Any, Interner] = WeakKeyDictionary()
-
-
-def interner_of(worker: object) -> Interner:
-    """Return the table that all of a worker's arrangements share."""
-    interner = _interners.get(worker)
-    if interner is None:
-        interner = _interners[worker] = Interner()
-    return interner
-
-
 class Encoder:
     """Turns the columns of one part of one arrangement into codes and back."""
 
-    __slots__ = ("_interner", "kinds", "ordered", "part")
+    __slots__ = ("interner", "kinds", "ordered", "part")
 
     def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
-        self._interner = interner
+        self.interner = interner
         self.part = part
         self.kinds = kinds
         self.ordered = kinds is None or self._orders(kinds)
@@ -154,6 +111,29 @@ class Encoder:
         """Return whether equal codes mean equal values in both encoders."""
         return tuple(map(_comparable, self.kinds or ())) == tuple(map(_comparable, other.kinds or ()))
 
+    @property
+    def interns(self) -> bool:
+        """Whether a code may be, or contain, the number of an interned item."""
+        kinds = self.kinds
+        return kinds is not None and (len(kinds) > 1 or kinds in _ONE_STRING)
+
+    def mark(self, codes: Codes) -> None:
+        """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
+        interner = self.interner
+        kinds = self.kinds or ()
+        if len(kinds) == 1:
+            if self.interns:
+                interner.mark(codes)
+            return
+        texts = [position for position, kind in enumerate(kinds) if kind is Kind.TEXT or kind is Kind.BYTES]
+        interned = codes >= INTERNED
+        fresh = np.unique(interner.mark(codes[interned] - INTERNED))
+        for part in ([codes[~interned]] if len(kinds) == 2 else []) + [fresh + INTERNED]:
+            if texts and len(part):
+                columns = self._separate(part, len(kinds))
+                for position in texts:
+                    interner.mark(columns[position])
+
     def describe(self) -> str:
         """Return the kinds of the columns, for people."""
         return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
@@ -180,7 +160,7 @@ class Encoder:
             return column.astype(np.int64)
         if kind is Kind.FLOAT:
             return float_codes(column)
-        return self._interner.encode(column.tolist())
+        return self.interner.encode(column.tolist())
 
     def _decode(self, codes: Codes, kind: Kind) -> Array:
         if kind is Kind.INT:
@@ -189,7 +169,7 @@ class Encoder:
             return codes.astype(np.bool_)
         if kind is Kind.FLOAT:
             return code_floats(codes)
-        items = self._interner.decode(codes)
+        items = self.interner.decode(codes)
         return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
 
     def _combine(self, codes: list[Codes]) -> Codes:
@@ -206,7 +186,7 @@ class Encoder:
 
     def _intern_rows(self, codes: list[Codes]) -> Codes:
         self.ordered = False
-        return self._interner.encode(list(zip(*(column.tolist() for column in codes)))) + INTERNED
+        return self.interner.encode(list(zip(*(column.tolist() for column in codes)))) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED
@@ -214,15 +194,34 @@ class Encoder:
             high = codes >> 32
             low = (codes & 0xFFFFFFFF) - PACKED_LOW
             if interned.any():
-                rows = self._interner.decode(codes[interned] - INTERNED)
+                rows = self.interner.decode(codes[interned] - INTERNED)
                 high[interned] = [row[0] for row in rows]
                 low[interned] = [row[1] for row in rows]
             return [high, low]
-        rows = self._interner.decode(codes - INTERNED)
+        rows = self.interner.decode(codes - INTERNED)
         return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
 
 
 _ONE_INT = (Kind.INT,)
+_ONE_STRING = ((Kind.TEXT,), (Kind.BYTES,))
+
+
+def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
+    """Return what keeps the items in a batch's columns of keys and values for as long as the columns exist.
+
+    A batch made before anything was interned holds no interned item, and is passed over.
+    """
+    interner = key.interner
+
+    def watch(keys: Codes, vals: Codes) -> None:
+        if interner.capacity:
+            if key.interns:
+                interner.watch(key, keys)
+            if value.interns:
+                interner.watch(value, vals)
+
+    return watch
+
 
 
 def _comparable(kind: Kind) -> Kind:

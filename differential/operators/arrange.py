@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from differential.arrangement import Arrangement
-from differential.codes import Encoder, interner_of
+from differential.codes import Codes, Encoder
+from differential.interning import interner_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -75,8 +76,17 @@ class Arranger:
         self._keys = keys
         self._batcher = Batcher(spine.depth)
         self._sealer = Sealer(output, spine)
+        self._interner = key.interner
+        key.interner.hold(self.held_codes)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        """Yield the columns of codes held between runs, and what they mean."""
+        for keys, vals in self._batcher.columns():
+            yield self._key, keys
+            yield self._value, vals
 
     def run(self) -> None:
+        self._interner.collect()
         held, keys = self._sealer.held, self._keys
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)

@@ -9,13 +9,14 @@ round with all the groups that have an interesting time in it, and a round is ra
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
 import numpy as np
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Codes, Encoder, Kind, interner_of
+from differential.codes import NOTHING, Codes, Encoder, Kind
+from differential.interning import interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.times import minimal
 from differential.operators.arrange import CLOSED, Sealer
@@ -64,7 +65,7 @@ def reduce_arrangement(
     spine = Spine(scope.width)
     worker = scope.dataflow.worker
     value = Encoder(interner_of(worker), "value", value_kinds)
-    reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value))
+    reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value), value)
     builder.build(lambda _: reducer.run)
     scope.dataflow.when_complete(reducer.drop)
     return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
@@ -79,7 +80,13 @@ class Reducer:
     """
 
     def __init__(
-        self, input: InputPort, source: Arrangement, spine: Spine, sealer: Sealer, reduction: Reduction
+        self,
+        input: InputPort,
+        source: Arrangement,
+        spine: Spine,
+        sealer: Sealer,
+        reduction: Reduction,
+        value: Encoder,
     ) -> None:
         self._input = input
         self._source = source.reader()
@@ -89,6 +96,17 @@ class Reducer:
         self._reduction = reduction
         self._new: list[Batch] = []
         self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
+        self._meanings = source.key, source.value, value
+        value.interner.hold(self.held_codes)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        """Yield the columns of codes held between runs, and what they mean."""
+        key, value, said = self._meanings
+        for keys, vals in self._batcher.columns():
+            yield key, keys
+            yield said, vals
+        yield key, self._pending[0]
+        yield value, self._pending[1]
 
     def run(self) -> None:
         held = self._sealer.held

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from differential.arrangement import Arrangement
-from differential.codes import Encoder, interner_of
+from differential.codes import Encoder
 from differential.collection import Collection
+from differential.interning import interner_of
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.operators.arrange import ByKey, Sealer
@@ -172,6 +173,8 @@ class Upserter:
         self._waiting: list[tuple[Time, Updates]] = []
 
     def run(self) -> None:
+        # Between runs statements wait as columns, and all that has been encoded is in the trace.
+        self._key.interner.collect()
         for time, batch in self._input.drain():
             self._sealer.held.insert(time)
             self._waiting.append((time, cast(Updates, batch)))

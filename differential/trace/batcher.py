@@ -12,6 +12,8 @@ number of distinct updates.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from differential.kernels.batching import by_time, take_times
@@ -49,6 +51,10 @@ class Batcher:
     def __len__(self) -> int:
         """The number of rows held."""
         return sum(map(len, self._chunks))
+
+    def columns(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the columns of keys and values held."""
+        return ((chunk.keys, chunk.vals) for chunk in self._chunks)
 
     def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
         """Hold the given updates, all in advance of `upper`. The arrays are not changed, and must not be changed.

@@ -18,9 +18,9 @@ collected.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from differential.kernels.compile import Table
+from differential.kernels.compile import Ints, Table
 from differential.trace.batch import Batch, entered, table_of
 from differential.trace.spine import Claim, Spine
 from timely.errors import TimelyError
@@ -121,6 +121,10 @@ class TraceHandle:
     def enter(self) -> TraceHandle:
         """Return another reader, of the trace as the next inner scope sees it, with the same frontiers."""
         return self._copy(self._levels + 1)
+
+    def watch(self, watch: Callable[[Ints, Ints], None]) -> None:
+        """Have `watch` told the columns of keys and values of every batch that the trace takes in or makes."""
+        self._spine.watch = watch
 
     def drop(self) -> None:
         """Stop reading: hold nothing back any more."""

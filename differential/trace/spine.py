@@ -21,8 +21,10 @@ Without readers nothing is kept. Empty batches only widen the description of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+from differential.kernels.compile import Ints
 from differential.kernels.times import advance, intern
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.merge import Merge, merge_at_once
@@ -79,11 +81,14 @@ class Spine:
         self._until_compaction = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
+        self.watch: Callable[[Ints, Ints], None] | None = None
+        """Is told the columns of keys and values of every batch inserted, or made of others."""
 
     def insert(self, batch: Batch) -> None:
         """Add the batch that follows."""
         assert batch.lower == self.upper, f"{batch} does not follow what the trace holds, up to {self.upper}"
         self.upper = batch.upper
+        self._announce(batch)
         if self._is_abandoned:
             return
         rows = len(batch)
@@ -107,6 +112,7 @@ class Spine:
                     else:
                         layers[place] = done
                         self._batches = None
+                        self._announce(done)
         if len(layers) > 1:
             self._merge_tiny()
             self._merge_neighbours()
@@ -218,7 +224,7 @@ class Spine:
         rows = sum(map(len, batches))
         self._moved += rows
         if rows <= FEW:
-            return merge_at_once(batches, self.logical)
+            return self._merged_few(batches)
         return Merge(batches[0], batches[1], self.logical)
 
     def _replace(self, first: int, after: int, layer: Batch | Merge) -> None:
@@ -227,16 +233,31 @@ class Spine:
         self._batches = None
         self._is_merging |= isinstance(layer, Merge)
 
+    def _merged_few(self, batches: list[Batch]) -> Batch:
+        batch = merge_at_once(batches, self.logical)
+        self._announce(batch)
+        return batch
+
+    def _announce(self, batch: Batch) -> None:
+        if self.watch is not None:
+            self.watch(batch.keys, batch.vals)
+
     def _roll_up(self, rows: int) -> None:
         """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
         layers, physical = self._layers, self.physical
         while len(layers) > 1 and len(layers[-1]) <= rows and len(layers[-2]) <= rows:
-            older, newer = (layer.complete() if isinstance(layer, Merge) else layer for layer in layers[-2:])
+            older, newer = (self._completed(layer) for layer in layers[-2:])
             layers[-2:] = [older, newer]
             if not newer.upper.dominates(physical):
                 return
-            merged = self._merged([older, newer])
-            layers[-2:] = [merged.complete() if isinstance(merged, Merge) else merged]
+            layers[-2:] = [self._completed(self._merged([older, newer]))]
+
+    def _completed(self, layer: Batch | Merge) -> Batch:
+        if isinstance(layer, Batch):
+            return layer
+        batch = layer.complete()
+        self._announce(batch)
+        return batch
 
     def _compact_layers(self) -> None:
         """Merge with nothing each layer of whose times at most half can still be told apart."""
@@ -249,7 +270,7 @@ class Spine:
                 self._moved += len(layer)
                 nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
                 few = len(layer) <= FEW
-                self._replace(place, place + 1, merge_at_once([layer], since) if few else Merge(layer, nothing, since))
+                self._replace(place, place + 1, self._merged_few([layer]) if few else Merge(layer, nothing, since))
 
 
 def _are_close(older: int, newer: int) -> bool:

@@ -39,6 +39,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.collection",
             "differential.arrangement",
             "differential.codes",
+            "differential.interning",
             "differential.updates",
             "differential.example",
         ),
