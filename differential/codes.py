@@ -214,14 +214,13 @@ def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
     interner = key.interner
 
     def watch(keys: Codes, vals: Codes) -> None:
-        if interner.capacity:
+        if len(interner) > 1:
             if key.interns:
                 interner.watch(key, keys)
             if value.interns:
                 interner.watch(value, vals)
 
     return watch
-
 
 
 def _comparable(kind: Kind) -> Kind:

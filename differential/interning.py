@@ -71,8 +71,9 @@ class Interner:
     """One worker's table of distinct strings, byte strings, and tuples of codes."""
 
     def __init__(self) -> None:
-        self._codes: dict[Any, int] = {}
-        self._items: list[Any] = []
+        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never taken back.
+        self._codes: dict[Any, int] = {"": 0}
+        self._items: list[Any] = [""]
         self._free: list[int] = []
         self._watched: list[tuple[Meaning, ref[Column]]] = []
         self._most_watched = _LEAST_WATCHED
@@ -194,7 +195,7 @@ class _Collection:
         self._row = 0
         self._limit = limit
         self._marked = np.zeros(limit, np.bool_)
-        self._swept = 0
+        self._swept = 1
 
     def keep(self, numbers: Codes) -> None:
         """Take note that numbers are in use from now on."""

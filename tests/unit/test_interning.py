@@ -1,0 +1,148 @@
+"""The table of strings: what is alive keeps its number, what is not gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import differential.interning as interning_module
+from differential import new_input
+from differential.codes import Encoder
+from differential.interning import Codes, Interner, interner_of
+from timely import Worker, execute
+
+
+@pytest.fixture
+def interner(monkeypatch: pytest.MonkeyPatch) -> Interner:
+    monkeypatch.setattr(interning_module, "LEAST_ITEMS", 4)
+    return Interner()
+
+
+def collect(interner: Interner) -> None:
+    """Do a whole collection if one is due."""
+    interner.collect()
+    while interner._collection is not None:
+        interner.collect()
+
+
+def text(*items: str) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+    return (np.array(items, np.dtypes.StringDType()),)
+
+
+def test_what_a_watched_column_has_keeps_its_number_and_the_rest_is_given_out_again(interner: Interner) -> None:
+    encoder = Encoder(interner, "key")
+    kept = encoder.encode(text("a", "b"))
+    encoder.encode(text("c", "d"))
+    interner.watch(encoder, kept)
+    collect(interner)
+    assert len(interner) == 1 + 2
+    assert encoder.decode(kept, 2)[0].tolist() == ["a", "b"]
+    assert sorted(encoder.encode(text("e", "f")).tolist()) == [3, 4]
+    assert interner.capacity == 1 + 4
+
+
+def test_a_column_that_is_gone_keeps_nothing(interner: Interner) -> None:
+    encoder = Encoder(interner, "key")
+    column = encoder.encode(text("a", "b", "c", "d"))
+    interner.watch(encoder, column)
+    del column
+    collect(interner)
+    assert len(interner) == 1
+
+
+def test_a_tuple_keeps_the_text_in_it(interner: Interner) -> None:
+    encoder = Encoder(interner, "key")
+    columns = (*text("a", "b"), np.array([1, 2]), *text("x", "y"))
+    kept = encoder.encode(columns)
+    encoder.encode((*text("c", "d"), np.array([1, 2]), *text("x", "z")))
+    interner.watch(encoder, kept)
+    collect(interner)
+    assert [column.tolist() for column in encoder.decode(kept, 2)] == [["a", "b"], [1, 2], ["x", "y"]]
+    assert len(interner) == 1 + 6
+
+
+def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
+    interner: Interner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interning_module, "LEAST_STEP", 1)
+    monkeypatch.setattr(interning_module, "SWEPT_PER_ITEM", 0)
+    encoder = Encoder(interner, "key")
+    encoder.encode(text("a", "b", "c", "d"))
+    interner.collect()
+    again = encoder.encode(text("d", "e"))
+    collect(interner)
+    assert encoder.decode(again, 2)[0].tolist() == ["d", "e"]
+    assert len(interner) == 1 + 2
+
+
+def test_what_an_operator_holds_is_kept_as_long_as_the_operator_exists(interner: Interner) -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.codes = encoder.encode(text("a"))
+
+        def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+            yield encoder, self.codes
+
+    encoder = Encoder(interner, "key")
+    holder = Holder()
+    interner.hold(holder.held_codes)
+    encoder.encode(text("b", "c", "d"))
+    collect(interner)
+    assert len(interner) == 1 + 1
+    del holder
+    encoder.encode(text("e", "f", "g", "h"))
+    collect(interner)
+    assert len(interner) == 1
+
+
+def test_the_table_stays_small_when_strings_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interning_module, "LEAST_ITEMS", 256)
+    per_epoch, epochs = 100, 200
+
+    def program(worker: Worker) -> tuple[int, dict[object, int]]:
+        with worker.dataflow() as scope:
+            words, collection = new_input(scope)
+            longest = collection.map(lambda word: (word, word)).join(collection.count()).max()
+            output = longest.map(lambda *columns: 0).count().output()
+        most = 0
+        for epoch in range(epochs):
+            names = np.array([f"{epoch} {number}" for number in range(per_epoch)])
+            words.insert(names)
+            words.advance_to(2 * epoch + 1)
+            words.remove(names[1:] if epoch % 20 == 0 else names)
+            words.advance_to(2 * epoch + 2)
+            worker.step_while(lambda reached=2 * epoch + 2: output.less_than(reached))
+            most = max(most, interner_of(worker).capacity)
+        contents = output.contents()
+        words.close()
+        worker.step_while(lambda: not output.done())
+        return most, contents
+
+    for most, contents in execute(program):
+        assert most < 12 * per_epoch
+        assert contents == {(0, epochs // 20): 1}
+
+
+def test_text_that_waits_for_its_time_keeps_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interning_module, "LEAST_ITEMS", 16)
+
+    def program(worker: Worker) -> list[object]:
+        with worker.dataflow() as scope:
+            words, collection = new_input(scope)
+            output = collection.distinct().output()
+        words.update_at("later", time=50)
+        for epoch in range(50):
+            word = f"word {epoch}"
+            words.insert(word)
+            words.update_at(word, time=epoch + 1, diff=-1)
+            words.advance_to(epoch + 1)
+            worker.step_while(lambda reached=epoch + 1: output.less_than(reached))
+        output.changes()
+        words.close()
+        worker.step_while(lambda: not output.done())
+        assert interner_of(worker).capacity < 50
+        return [change for change in output.changes() if change[2] > 0]
+
+    assert execute(program) == [[(("later",), (50,), 1)]]
