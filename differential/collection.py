@@ -20,6 +20,7 @@ from differential.operators import assert_empty as _assert_empty
 from differential.operators import cogroup as _cogroup
 from differential.operators import concat as _concat
 from differential.operators import consolidate as _consolidate
+from differential.operators import count as _count
 from differential.operators import delay as _delay
 from differential.operators import distinct as _distinct
 from differential.operators import enter as _enter
@@ -167,7 +168,7 @@ class Collection:
     cogroup = _cogroup.cogroup
     reduce = _groups.reduce
     reduce_each = _reduce_each.reduce_each
-    count = _aggregates.count
+    count = _count.count
     sum = _aggregates.sum
     min = _aggregates.min
     max = _aggregates.max

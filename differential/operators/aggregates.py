@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from differential.collection import Collection
 
 
-def count(collection: Collection, *, name: str = "count") -> Collection:
-    """Return (key, number of records with that key), for every key that has records.
-
-    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2])).count())
-    [((1, 2), 1), ((2, 1), 1)]
-    """
-    return _built_in(collection, kernels.COUNT, 0, (Kind.INT,), name)
-
-
 def sum(collection: Collection, *, name: str = "sum") -> Collection:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
@@ -108,17 +99,6 @@ class Sum:
             raise DataError(f"sum needs one column of numbers as the value, not {self._value.describe()}")
         self._said.kinds = kinds
         return self._floats(new, pending, input, output, upper)
-
-
-def _built_in(
-    collection: Collection, kind: int, parameter: int, value_kinds: tuple[Kind, ...], name: str
-) -> Collection:
-    return reduce_arrangement(
-        collection.arrange_by_key(),
-        lambda key, value, said: BuiltIn(kind, parameter, key, value),
-        value_kinds,
-        name=name,
-    ).as_collection()
 
 
 def _by_order(collection: Collection, kind: int, general: int, k: int, name: str) -> Collection:

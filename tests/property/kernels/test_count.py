@@ -1,0 +1,46 @@
+"""Counting in the order of times, against adding everything up again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential.kernels.compile import NOTHING
+from differential.kernels.count import count_changes
+from differential.trace.batch import Batch, table_of
+from tests.strategies_batches import batches, rows_of, rows_of_batch, rows_of_batches
+from timely.progress.antichain import Antichain
+
+LEAST = Antichain([(0,)])
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
+    past = [batch for batch in data.draw(st.lists(batches(1), max_size=4)) if len(batch)]
+    new = data.draw(batches(1))
+    sorted_by_time = Batch.build(new.keys, NOTHING, new.time_index, new.diffs, new.times, LEAST, LEAST, LEAST)
+    own = sorted_by_time
+    keys, counts, index, diffs = count_changes(own.keys, own.time_index, own.diffs, table_of(past))
+    said: defaultdict[int, list[tuple[tuple[int, ...], int, int]]] = defaultdict(list)
+    for key, count, time, diff in rows_of((keys, counts, index, diffs, own.times)):
+        said[key].append((time, count, diff))
+    before: defaultdict[int, int] = defaultdict(int)
+    for key, count, _, diff in rows_of_batches(past):
+        before[key] += count * diff
+    for key in {row[0] for row in rows_of_batch(own)} | said.keys():
+        total = _wrapped(before[key])
+        expected = []
+        for _, _, time, diff in sorted(row for row in rows_of_batch(own) if row[0] == key):
+            after = _wrapped(total + diff)
+            expected += [(time, count, sign) for count, sign in ((total, -1), (after, 1)) if count]
+            total = after
+        assert said[key] == expected
+
+
+def _wrapped(number: int) -> int:
+    return int(np.array([number % (1 << 64)], np.uint64).view(np.int64)[0])

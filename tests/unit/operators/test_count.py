@@ -1,0 +1,45 @@
+"""Tests of `count`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential import new_input
+from tests.oracle.grid import on_workers, run
+from timely import Worker, execute_directly
+
+
+@on_workers
+def test_a_key_without_records_is_not_counted(workers: int) -> None:
+    updates = [((7, 1), (0,), 1), ((7, 2), (0,), 1), ((7, 1), (1,), -1), ((7, 2), (2,), -1)]
+    assert run(lambda one: one.count(), updates, workers=workers) == [
+        ((7, 2), (0,), 1),
+        ((7, 1), (1,), 1),
+        ((7, 2), (1,), -1),
+        ((7, 1), (2,), -1),
+    ]
+
+
+@on_workers
+def test_counts_may_be_negative(workers: int) -> None:
+    assert run(lambda one: one.negate().count(), [((7, 1), (0,), 1)], workers=workers) == [((7, -1), (0,), 1)]
+
+
+def test_records_that_nobody_else_needs_by_key_are_not_kept() -> None:
+    def program(worker: Worker) -> list[int]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            counts = numbers.count()
+            probe = counts.probe()
+            reader = numbers.arrange_by_key().reader()
+            spine = reader._spine
+            reader.drop()
+        kept = []
+        for epoch in range(5):
+            session.insert(np.arange(100), np.full(100, epoch))
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(session.epoch))
+            kept.append(sum(map(len, spine.batches())))
+        return kept
+
+    assert execute_directly(program) == [0] * 5
