@@ -1,7 +1,7 @@
-"""Counting in the order of times: the count said last, and what is new, are all there is to know.
+"""Counting in the order of times: what was said last, and what is new, are all there is to know.
 
-What was said of a key adds up, value times diff, to its count now: each change takes the count before back. So the input
-need not be looked at again, and no history needs to be visited.
+What was said of a key adds up, value times diff, to its count now, for each change takes the count before back. So the
+input need not be looked at again, and no history needs to be visited.
 """
 
 from __future__ import annotations

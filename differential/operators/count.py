@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Encoder, Kind, interner_of
+from differential.codes import NOTHING, Encoder, Kind
+from differential.interning import interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import count_changes
