@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, kernel
-from differential.kernels.memory import at, empty
-from differential.kernels.times import sorted_distinct
+from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.consolidate import consolidate
+from differential.kernels.memory import (
+    COORDINATES,
+    DIFFS,
+    KEYS,
+    ROWS,
+    TIME_INDEX,
+    TIME_ROWS,
+    VALS,
+    at,
+    column,
+    empty,
+    times_of,
+)
+from differential.kernels.times import drop_unused, is_in_advance, minimal, sorted_distinct
 
 
 @kernel
@@ -60,3 +73,46 @@ def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -
                 new_diffs[target] = diffs[row]
             target += 1
     return new_keys, new_vals, new_index, new_diffs, times
+
+
+@kernel
+def take_passed(
+    parts: Table, upper: Table
+) -> tuple[Ints, Ints, Ints, Ints, Table, Ints, Ints, Ints, Ints, Table, Table]:
+    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others, as they are; and the
+    least times of these. For few rows.
+    """
+    rows = distinct = 0
+    for part in range(len(parts)):
+        rows += parts[part, ROWS]
+        distinct += parts[part, TIME_ROWS]
+    times, waits, base = np.empty((distinct, parts[0, COORDINATES]), np.int64), np.empty(distinct, np.int64), 0
+    for part in range(len(parts)):
+        own = times_of(parts, part)
+        for time in range(len(own)):
+            times[base + time] = own[time]
+            waits[base + time] = is_in_advance(upper, own, time)
+        base += len(own)
+    due = taken(parts, rows, waits, 0)
+    rest = taken(parts, rows, waits, 1)
+    keys, vals, index, diffs, table = consolidate(due[0], due[1], due[2], due[3], times)
+    rest_index, rest_times = drop_unused(rest[2], times)
+    return keys, vals, index, diffs, table, rest[0], rest[1], rest_index, rest[3], rest_times, minimal(rest_times)
+
+
+@inner
+def taken(parts: Table, rows: int, waits: Ints, wanted: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return keys, values, time index and diffs, none absent, of the rows whose time waits or not, as wanted."""
+    columns = np.empty((4, rows), np.int64)
+    kept = base = 0
+    for part in range(len(parts)):
+        keys, vals = column(parts, part, KEYS), column(parts, part, VALS)
+        index, diffs = column(parts, part, TIME_INDEX), column(parts, part, DIFFS)
+        for row in range(len(keys)):
+            time = base + at(index, row, 0)
+            if waits[time] == wanted:
+                columns[0, kept], columns[1, kept] = keys[row], at(vals, row, 0)
+                columns[2, kept], columns[3, kept] = time, at(diffs, row, 1)
+                kept += 1
+        base += parts[part, TIME_ROWS]
+    return columns[0, :kept].copy(), columns[1, :kept].copy(), columns[2, :kept].copy(), columns[3, :kept].copy()

@@ -127,6 +127,7 @@ class Sealer:
             for position, time in enumerate(passed):
                 upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
                 batch = batcher.seal(upper)
-                self._spine.insert(batch)
-                self._output.give(self.held[time], cast(Any, batch))
+                if batch is not None:
+                    self._spine.insert(batch)
+                    self._output.give(self.held[time], cast(Any, batch))
         self.held.downgrade(batcher.frontier().meet(pending))

@@ -139,13 +139,24 @@ def entered(frontier: Antichain) -> Antichain:
 
 
 def frontier_table(frontier: Antichain, depth: int) -> Table:
-    """Return the elements of a frontier as a table of times of `depth` coordinates."""
-    return np.array(frontier.elements, np.int64) if frontier.elements else no_times(depth)
+    """Return the elements of a frontier as a table of times of `depth` coordinates, not to be changed."""
+    global _latest
+    latest, table = _latest
+    if latest is not frontier or not frontier.elements:
+        table = np.array(frontier.elements, np.int64) if frontier.elements else no_times(depth)
+        _latest = frontier, table
+    return table
 
 
 def table_of(batches: Sequence[Batch]) -> Table:
     """Return the addresses of `batches`, which the caller keeps alive, as a table for kernels."""
+    if len(batches) == 1:
+        return batches[0].address.reshape(1, -1)
     table = np.empty((len(batches), 8), np.int64)
     for row, batch in enumerate(batches):
         table[row] = batch.address
     return table
+
+
+_latest: tuple[Antichain, Table] = (Antichain(), no_times(1))
+"""A frontier is mostly asked for several times in a row."""

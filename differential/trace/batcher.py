@@ -13,10 +13,11 @@ number of distinct updates.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
-from differential.kernels.batching import by_time, take_times
+from differential.kernels.batching import by_time, take_passed, take_times
 from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.consolidate import consolidate, consolidate_parts
 from differential.kernels.memory import address_of
@@ -28,6 +29,9 @@ from timely.progress.antichain import Antichain
 Rows = tuple[Ints, Ints, Ints, Ints, Table]
 """Keys, values, time index, diffs and the table of times."""
 
+FEW = 256
+"""Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
+
 _PILE = 32
 _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
@@ -35,10 +39,10 @@ _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 class Batcher:
     """Updates that wait for their times to be final.
 
-    Invariant: every update held is in advance of `upper`, the frontier sealed last.
+    Invariant: every update held is in advance of `upper`, that of the latest batch.
     """
 
-    __slots__ = ("_chunks", "_origin", "_pile", "depth", "upper")
+    __slots__ = ("_chunks", "_origin", "_pile", "_rows", "depth", "upper")
 
     def __init__(self, depth: int) -> None:
         """For times of `depth` coordinates."""
@@ -47,10 +51,11 @@ class Batcher:
         self.upper = self._origin
         self._chunks: list[_Chunk] = []
         self._pile = _PILE
+        self._rows = 0
 
     def __len__(self) -> int:
         """The number of rows held."""
-        return sum(map(len, self._chunks))
+        return self._rows
 
     def columns(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield the columns of keys and values held."""
@@ -64,32 +69,59 @@ class Batcher:
         if len(keys):
             columns = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
             self._chunks.append(_Chunk(*columns))
+            self._rows += len(keys)
             if len(self._chunks) >= self._pile:
                 self._consolidate()
 
-    def seal(self, upper: Antichain) -> Batch:
-        """Return the updates not in advance of `upper`, which follows the one before."""
+    def seal(self, upper: Antichain) -> Batch | None:
+        """Return the updates not in advance of `upper` as a batch, which follows the one before.
+
+        None when there are no such updates: the next batch then covers this interval, too.
+        """
         lower = self.upper
         assert lower.dominates(upper), f"sealing up to {upper} after sealing up to {lower} would go back"
+        rows = self._few_due(upper) if self._rows <= FEW else self._many_due(upper)
+        if rows is None:
+            return None
         self.upper = upper
+        return Batch(*rows, lower, upper, self._origin)
+
+    def _few_due(self, upper: Antichain) -> Rows | None:
+        """Take out, consolidated, what is not in advance of `upper`; None if nothing was."""
+        chunks = self._chunks
+        if not chunks:
+            return None
+        parts = [chunk.rows() for chunk in chunks]
+        table = table_of_parts(parts)
+        *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
+        chunks.clear()
+        self._rows = len(keys)
+        self._pile = _PILE
+        if self._rows:
+            chunks.append(_Chunk(keys, vals, index, diffs, times, least=least))
+        return cast(Rows, due) if len(due[0]) else None
+
+    def _many_due(self, upper: Antichain) -> Rows | None:
+        """The same, where looking at all rows would cost too much."""
         due: list[Rows] = []
-        if self._chunks:
-            kept = []
-            for chunk in self._chunks:
-                rest = chunk.split(upper, due)
-                if rest is not None:
-                    kept.append(rest)
-            self._chunks = kept
-            self._pile = len(kept) + _PILE
+        kept = []
+        for chunk in self._chunks:
+            rest = chunk.split(upper, due)
+            if rest is not None:
+                kept.append(rest)
+        self._chunks = kept
+        self._rows = sum(map(len, kept))
+        self._pile = len(kept) + _PILE
         if not due:
-            return Batch.empty(lower, upper, self._origin, self.depth)
-        return Batch(*consolidated(due), lower, upper, self._origin)
+            return None
+        rows = consolidated(due)
+        return rows if len(rows[0]) else None
 
     def frontier(self) -> Antichain:
         """Return the least times of the updates held."""
         chunks = self._chunks
         if len(chunks) == 1:
-            return Antichain(chunks[0].least())
+            return Antichain.of_minimal(chunks[0].least())
         return Antichain(time for chunk in chunks for time in chunk.least())
 
     def _consolidate(self) -> None:
@@ -103,6 +135,7 @@ class Batcher:
         del chunks[first:]
         if len(together[0]):
             chunks.append(_Chunk(*together))
+        self._rows = sum(map(len, chunks))
         self._pile = len(chunks) + _PILE
 
 
@@ -115,7 +148,14 @@ class _Chunk:
     __slots__ = ("_least", "diffs", "keys", "runs", "time_index", "times", "vals")
 
     def __init__(
-        self, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table, runs: Table | None = None
+        self,
+        keys: Ints,
+        vals: Ints,
+        time_index: Ints,
+        diffs: Ints,
+        times: Table,
+        runs: Table | None = None,
+        least: Table | None = None,
     ) -> None:
         self.keys = keys
         self.vals = vals
@@ -123,7 +163,7 @@ class _Chunk:
         self.diffs = diffs
         self.times = times
         self.runs = runs
-        self._least: tuple[Time, ...] | None = None
+        self._least = None if least is None else tuple(map(tuple, least.tolist()))
 
     def __len__(self) -> int:
         return len(self.keys) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
@@ -179,9 +219,14 @@ class _Chunk:
 
 def consolidated(parts: list[Rows]) -> Rows:
     """Return the rows of all parts, consolidated."""
+    return consolidate(*parts[0]) if len(parts) == 1 else consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
+
+
+def table_of_parts(parts: list[Rows]) -> Table:
+    """Return the addresses of the parts, which the caller keeps alive, as a table for kernels."""
     if len(parts) == 1:
-        return consolidate(*parts[0])
+        return address_of(*parts[0]).reshape(1, -1)
     table = np.empty((len(parts), 8), np.int64)
     for place, part in enumerate(parts):
         table[place] = address_of(*part)
-    return consolidate_parts(table, _AS_THEY_ARE)
+    return table

@@ -78,6 +78,9 @@ class Spine:
         self._is_abandoned = False
         self._batches: tuple[Batch, ...] | None = ()
         self._is_merging = False
+        # How many of the newest layers have few rows, and whether some other neighbours may have to be merged.
+        self._tiny = 0
+        self._is_unsettled = False
         self._until_compaction = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
@@ -97,6 +100,11 @@ class Spine:
         if rows > FEW:
             self._roll_up(rows)
         self._layers.append(batch)
+        if 0 < rows <= TINY:
+            self._tiny += 1
+        else:
+            self._tiny = 0
+            self._is_unsettled = True
         self.exert(EFFORT * max(1, rows))
 
     def exert(self, fuel: int) -> bool:
@@ -113,8 +121,10 @@ class Spine:
                         layers[place] = done
                         self._batches = None
                         self._announce(done)
-        if len(layers) > 1:
+                        self._is_unsettled = True
+        if self._tiny >= TINY_LAYERS:
             self._merge_tiny()
+        if self._is_unsettled:
             self._merge_neighbours()
         self._until_compaction -= fuel
         if self._until_compaction < 0:
@@ -193,17 +203,19 @@ class Spine:
             tail.pop()
         if len(tail) >= TINY_LAYERS:
             self._replace(first, first + len(tail), self._merged(tail))
+            self._tiny = len(layers) - first
 
     def _merge_neighbours(self) -> None:
         """Merge layers whose sizes are too close, beginning with the newest."""
         layers, physical = self._layers, None
+        self._is_unsettled = False
         place = len(layers) - 1
         while place > 0:
             older, newer = layers[place - 1], layers[place]
             if isinstance(newer, Batch) and _are_close(len(older), len(newer)):
                 physical = self.physical if physical is None else physical
                 if not newer.upper.dominates(physical):
-                    pass
+                    self._is_unsettled = True
                 elif isinstance(older, Batch):
                     self._replace(place - 1, place + 1, self._merged([older, newer]))
                     # What has been made may now be too close to its newer neighbour.
@@ -231,6 +243,7 @@ class Spine:
         """Put a layer in the place of others."""
         self._layers[first:after] = [layer]
         self._batches = None
+        self._is_unsettled = True
         self._is_merging |= isinstance(layer, Merge)
 
     def _merged_few(self, batches: list[Batch]) -> Batch:

@@ -105,17 +105,37 @@ class Tracker:
         self.revision += 1
         self._absorb()
         agenda, pending, by_rank, fronts = self._agenda, self._pending, self._by_rank, self._fronts
+        supports, outgoing = self._support, self._outgoing
         before: dict[int, tuple[Time, ...]] = {}
         while agenda:
             key = heappop(agenda)
             location = by_rank[key[-1]]
             old = fronts[location]
-            new = self._settle(location, old, pending.pop(key))
-            if new is not old:
-                if location not in before:
-                    before[location] = old
-                fronts[location] = new
-                self._forward(location, old, new)
+            new = _settle(supports[location], old, pending.pop(key))
+            if new is old:
+                continue
+            if location not in before:
+                before[location] = old
+            fronts[location] = new
+            lost, gained = old, new
+            if len(old) > 1 or len(new) > 1:
+                lost = tuple([time for time in old if time not in new])
+                gained = tuple([time for time in new if time not in old])
+            # Pass the change on to the supports of the locations it leads to.
+            for image, constant_key, key_of in outgoing[location]:
+                for times, diff in ((lost, -1), (gained, 1)):
+                    for time in times:
+                        if image is None:
+                            moved = time
+                        elif (moved := image(time)) is None:  # type: ignore[assignment]
+                            continue
+                        key = constant_key if key_of is None else key_of(moved)
+                        if key not in pending:
+                            pending[key] = {moved: diff}
+                            heappush(agenda, key)
+                        else:
+                            changes = pending[key]
+                            changes[moved] = changes.get(moved, 0) + diff
         changed = [location for location, old in before.items() if fronts[location] != old]
         for location in changed:
             self._frontiers[location] = None
@@ -229,56 +249,6 @@ class Tracker:
                 changes[time] = changes.get(time, 0) + (1 if after > 0 else -1)
         self._buffer.clear()
 
-    def _settle(self, location: int, front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
-        """Apply changes of support; the location's new frontier, or `front` itself if that is unchanged."""
-        support = self._support[location]
-        appeared: list[Time] = []
-        vanished = False
-        for time, diff in changes.items():
-            if not diff:
-                continue
-            before = support.get(time, 0)
-            after = before + diff
-            if after:
-                support[time] = after
-                if not before:
-                    appeared.append(time)
-            else:
-                del support[time]
-                if time in front:
-                    vanished = True
-        if vanished:
-            return minimal(support) if len(support) > 1 else tuple(support)
-        uncovered = []
-        for time in appeared:
-            for element in front:
-                if less_equal(element, time):
-                    break
-            else:
-                uncovered.append(time)
-        return minimal((*front, *uncovered)) if uncovered else front
-
-    def _forward(self, location: int, old: tuple[Time, ...], new: tuple[Time, ...]) -> None:
-        """Pass a frontier's change on to the supports of the locations it leads to."""
-        if len(old) > 1 or len(new) > 1:
-            lost = [time for time in old if time not in new]
-            new = tuple([time for time in new if time not in old])
-            old = tuple(lost)
-        pending, agenda = self._pending, self._agenda
-        for image, constant_key, key_of in self._outgoing[location]:
-            for times, diff in ((old, -1), (new, 1)):
-                for time in times:
-                    moved = time if image is None else image(time)
-                    if moved is None:
-                        continue
-                    key = constant_key if key_of is None else key_of(moved)
-                    changes = pending.get(key)
-                    if changes is None:
-                        pending[key] = {moved: diff}
-                        heappush(agenda, key)
-                    else:
-                        changes[moved] = changes.get(moved, 0) + diff
-
     def _check(self, edge: Edge) -> None:
         """Refuse a summary that does not take the source's times to the target's."""
         source, target, summary = edge
@@ -288,6 +258,34 @@ class Tracker:
                 f"{summary} does not lead from the {self._lengths[source]} time coordinates of "
                 f"{self._describe(source)} to the {self._lengths[target]} of {self._describe(target)}"
             )
+
+
+def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
+    """Apply changes to the support of a location; its new frontier, or `front` itself if that is unchanged."""
+    appeared: list[Time] = []
+    vanished = False
+    for time, diff in changes.items():
+        if not diff:
+            continue
+        if time not in support:
+            support[time] = diff
+            appeared.append(time)
+        elif after := support[time] + diff:
+            support[time] = after
+        else:
+            del support[time]
+            if time in front:
+                vanished = True
+    if vanished:
+        return minimal(support) if len(support) > 1 else tuple(support)
+    uncovered = []
+    for time in appeared:
+        for element in front:
+            if less_equal(element, time):
+                break
+        else:
+            uncovered.append(time)
+    return minimal((*front, *uncovered)) if uncovered else front
 
 
 def _within(path: PathSummary, time: Time, bound: Time) -> bool:
