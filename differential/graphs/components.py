@@ -25,7 +25,9 @@ def connected_components(edges: Collection) -> Collection:
     """
     reversed_edges = edges.map(lambda source, target: (target, source))
     both_ways = edges.concat(reversed_edges)
-    return propagate(both_ways, both_ways.map(lambda node, _: (node, node)), by_magnitude)
+    # Without `distinct` an edge that comes or goes would bring its ends' labels along, to rounds of their own.
+    nodes = both_ways.map(lambda node, _: node).distinct()
+    return propagate(both_ways, nodes.map(lambda node: (node, node)), by_magnitude)
 
 
 def by_magnitude(node: Any, label: Any) -> Any:

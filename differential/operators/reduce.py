@@ -113,17 +113,16 @@ class Reducer:
         for time, batch in self._input.drain():
             held.insert(time)
             self._new.append(cast(Batch, batch))
-        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here; and
-        # where nothing is sealed, for there is nothing, the frontier tells.
-        upper = self._source.upper.join(self._input.frontier)
+        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here, and
+        # the trace's upper is the frontier then; where nothing is sealed, for there is nothing, our own tells.
+        upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
         if self._new or any(not upper.less_equal(time) for time in held.times):
             self._reduce(upper)
             pending = self._pending[2]
             least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
             self._sealer.seal(self._batcher, upper, least)
-            for trace in (self._source, self._said):
-                trace.set_logical_compaction(upper)
-                trace.set_physical_compaction(upper)
+            self._source.allow_compaction(upper)
+            self._said.allow_compaction(upper)
         self._input.operator.waits = bool(held)
 
     def drop(self) -> None:

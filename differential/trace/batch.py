@@ -150,13 +150,9 @@ def frontier_table(frontier: Antichain, depth: int) -> Table:
 
 def table_of(batches: Sequence[Batch]) -> Table:
     """Return the addresses of `batches`, which the caller keeps alive, as a table for kernels."""
-    if len(batches) == 1:
-        return batches[0].address.reshape(1, -1)
-    table = np.empty((len(batches), 8), np.int64)
-    for row, batch in enumerate(batches):
-        table[row] = batch.address
-    return table
+    return np.concatenate([batch.address for batch in batches]).reshape(-1, 8) if batches else _NO_ADDRESSES
 
 
+_NO_ADDRESSES: Table = np.empty((0, 8), np.int64)
 _latest: tuple[Antichain, Table] = (Antichain(), no_times(1))
 """A frontier is mostly asked for several times in a row."""

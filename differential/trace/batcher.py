@@ -224,9 +224,4 @@ def consolidated(parts: list[Rows]) -> Rows:
 
 def table_of_parts(parts: list[Rows]) -> Table:
     """Return the addresses of the parts, which the caller keeps alive, as a table for kernels."""
-    if len(parts) == 1:
-        return address_of(*parts[0]).reshape(1, -1)
-    table = np.empty((len(parts), 8), np.int64)
-    for place, part in enumerate(parts):
-        table[place] = address_of(*part)
-    return table
+    return np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)

@@ -87,6 +87,15 @@ class TraceHandle:
         )
         claim.physical = frontier
 
+    def allow_compaction(self, frontier: Antichain) -> None:
+        """Promise both, for the same frontier."""
+        claim = self._claim
+        if not self._levels and claim.logical is claim.physical and claim.logical.dominates(frontier):
+            claim.logical = claim.physical = frontier
+        else:
+            self.set_logical_compaction(frontier)
+            self.set_physical_compaction(frontier)
+
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, oldest first; the same tuple until something changes."""
         self._check()

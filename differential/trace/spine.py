@@ -122,7 +122,8 @@ class Spine:
                         self._batches = None
                         self._announce(done)
                         self._is_unsettled = True
-        if self._tiny >= TINY_LAYERS:
+        # The newest is not before the readers' physical frontiers as yet.
+        if self._tiny > TINY_LAYERS:
             self._merge_tiny()
         if self._is_unsettled:
             self._merge_neighbours()

@@ -126,18 +126,19 @@ class InputPort:
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.time: Time | None = None
-        self._source = location
+        self._source = -1
         self._followed: PathSummary | None = None
         self._frontier: tuple[Antichain, Antichain] | None = None
 
     def follow(self, edge: Edge) -> None:
         """Have the frontier that results from the one at the edge's source."""
         self._source = edge.source
-        self._followed = edge.summary
+        width = edge.summary.length
+        self._followed = None if edge.summary == PathSummary.identity(width) else edge.summary
 
     def place_frontier(self, number: dict[int, int]) -> int:
         """Return where the frontier is tracked, given the numbers of the places that are."""
-        self._source = self.location if self._followed is None else number[self._source]
+        self._source = self.location if self._source < 0 else number[self._source]
         return self._source
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:

@@ -103,6 +103,8 @@ class Antichain:
         """
         if self.elements == other.elements:
             return self
+        if self.dominates(other):
+            return other
         return Antichain([order.join(a, b) for a in self.elements for b in other.elements])
 
     def meet(self, other: Antichain) -> Antichain:
