@@ -2,6 +2,8 @@
 
 What was said of a key adds up, value times diff, to its count now, for each change takes the count before back. So the
 input need not be looked at again, and no history needs to be visited.
+
+What a record's own count does, as for `distinct`, is told from the input's trace and nothing that was said.
 """
 
 from __future__ import annotations
@@ -60,3 +62,67 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
         copied(new_index, said if len(time_index) != 0 else 0),
         copied(new_diffs, said),
     )
+
+
+@inner
+def _is_before(keys: Ints, vals: Ints, row: int, key: int, val: int) -> bool:
+    """Return whether a row's key and value are before the given ones."""
+    return keys[row] < key or (keys[row] == key and at(vals, row, 0) < val)
+
+
+@inner
+def _seek_record(keys: Ints, vals: Ints, start: int, key: int, val: int) -> int:
+    """Return the first row from `start` on that is not before (key, val); costs the logarithm of the distance."""
+    rows = len(keys)
+    if start >= rows or not _is_before(keys, vals, start, key, val):
+        return start
+    low, step = start, 1
+    while low + step < rows and _is_before(keys, vals, low + step, key, val):
+        low += step
+        step *= 4
+    high = min(low + step, rows)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _is_before(keys, vals, middle, key, val):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@inner
+def _occurrences(past: Table, places: Ints, key: int, val: int) -> int:
+    """Return how often a record occurs, and move `places`, where each layer was left, behind it."""
+    total = 0
+    for layer in range(len(past)):
+        keys, vals = column(past, layer, KEYS), column(past, layer, VALS)
+        row = _seek_record(keys, vals, places[layer], key, val)
+        while row < len(keys) and keys[row] == key and at(vals, row, 0) == val:
+            total += at(column(past, layer, DIFFS), row, 1)
+            row += 1
+        places[layer] = row
+    return total
+
+
+@kernel
+def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Table) -> tuple[Ints, Ints]:
+    """Return how often the record of each row occurs before and after the row.
+
+    The rows are new, sorted by (key, value, time); `through` is the trace with them in it, and nothing later.
+    """
+    rows = len(keys)
+    before, after = empty(rows), empty(rows)
+    places = np.zeros(len(through), np.int64)
+    total = 0
+    for row in range(rows):
+        key, val = keys[row], at(vals, row, 0)
+        if row == 0 or _is_before(keys, vals, row - 1, key, val):
+            total = _occurrences(through, places, key, val)
+            own = row
+            while own < rows and keys[own] == key and at(vals, own, 0) == val:
+                total -= at(diffs, own, 1)
+                own += 1
+        before[row] = total
+        total += at(diffs, row, 1)
+        after[row] = total
+    return before, after

@@ -11,9 +11,11 @@ from differential.codes import Encoder
 from differential.kernels import reduce as kernels
 from differential.operators.groups import CodeGroups, CodeRows, InPython
 from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
 
 if TYPE_CHECKING:
+    from differential.arrangement import Arrangement
     from differential.codes import Codes
     from differential.collection import Collection
 
@@ -26,7 +28,10 @@ def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).distinct())
     [((1,), 1), ((2,), 1)]
     """
-    return _same_values(collection, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name)
+    source = collection.arrange_by_key()
+    if source.scope.width == 1:
+        return threshold_in_order(source, lambda counts: (counts != 0).astype(np.int64), name).as_collection()
+    return _same_values(source, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name)
 
 
 def threshold(collection: Collection, function: Callable[[Codes], Codes], *, name: str = "threshold") -> Collection:
@@ -38,13 +43,26 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
     [((1,), 1)]
     """
 
-    def apply(groups: CodeGroups) -> CodeRows:
-        counts = np.asarray(function(groups.counts))
-        if counts.shape != groups.counts.shape or counts.dtype.kind not in "iub":
+    def checked(counts: Codes) -> Codes:
+        said = np.asarray(function(counts))
+        if said.shape != counts.shape or said.dtype.kind not in "iub":
             raise DataError("the function of threshold must return one integer for each count")
-        return CodeRows(groups.offsets, groups.vals, counts.astype(np.int64))
+        return said.astype(np.int64)
 
-    return _same_values(collection, lambda key, value: InPython(key, apply), name)
+    def in_order(counts: Codes) -> Codes:
+        said = np.zeros(len(counts), np.int64)
+        occurs = counts != 0
+        if occurs.any():
+            said[occurs] = checked(counts[occurs])
+        return said
+
+    def apply(groups: CodeGroups) -> CodeRows:
+        return CodeRows(groups.offsets, groups.vals, checked(groups.counts))
+
+    source = collection.arrange_by_key()
+    if source.scope.width == 1:
+        return threshold_in_order(source, in_order, name).as_collection()
+    return _same_values(source, lambda key, value: InPython(key, apply), name)
 
 
 class SameValues:
@@ -64,9 +82,9 @@ class SameValues:
         return self._reduction(new, pending, input, output, upper)
 
 
-def _same_values(collection: Collection, make: Callable[[Encoder, Encoder], Reduction], name: str) -> Collection:
+def _same_values(source: Arrangement, make: Callable[[Encoder, Encoder], Reduction], name: str) -> Collection:
     return reduce_arrangement(
-        collection.arrange_by_key(),
+        source,
         lambda key, value, said: SameValues(make(key, value), value, said),
         None,
         name=name,

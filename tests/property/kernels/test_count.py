@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
-from differential.kernels.count import count_changes
+from differential.kernels.count import count_changes, record_changes
 from differential.trace.batch import Batch, table_of
 from tests.strategies_batches import batches, rows_of, rows_of_batch, rows_of_batches
 from timely.progress.antichain import Antichain
@@ -40,6 +40,24 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
             expected += [(time, count, sign) for count, sign in ((total, -1), (after, 1)) if count]
             total = after
         assert said[key] == expected
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_how_often_a_record_occurs_before_and_after_each_of_its_rows(data: Any) -> None:
+    new = data.draw(batches(1))
+    layers = [batch for batch in [*data.draw(st.lists(batches(1), max_size=4)), new] if len(batch)]
+    before, after = record_changes(new.keys, new.vals, new.diffs, table_of(layers))
+    total: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for key, val, _, diff in rows_of_batches(layers):
+        total[key, val] += diff
+    for key, val, _, diff in rows_of_batch(new):
+        total[key, val] -= diff
+    assert len(before) == len(after) == len(new)
+    for row, (key, val, _, diff) in enumerate(rows_of_batch(new)):
+        assert before[row] == total[key, val]
+        total[key, val] += diff
+        assert after[row] == total[key, val]
 
 
 def _wrapped(number: int) -> int:
