@@ -1,5 +1,8 @@
 """Timely dataflow: worker processes run operators over messages tagged with logical timestamps."""
 
+from timely.captured import EventQueue, EventSink, EventSource, extract
+from timely.communication.event_file import EventFileReader, EventFileWriter
+from timely.communication.event_socket import EventSocketReader, EventSocketWriter
 from timely.config import Config
 from timely.container import Columns, rowwise
 from timely.dataflow.builder import OperatorBuilder
@@ -8,6 +11,7 @@ from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input
 from timely.dataflow.operators.probe import Probe
+from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.scope import Scope
@@ -28,6 +32,13 @@ __all__ = [
     "CapabilitySet",
     "Columns",
     "Config",
+    "EventFileReader",
+    "EventFileWriter",
+    "EventQueue",
+    "EventSink",
+    "EventSocketReader",
+    "EventSocketWriter",
+    "EventSource",
     "Exchange",
     "Gather",
     "Input",
@@ -48,11 +59,13 @@ __all__ = [
     "execute",
     "execute_directly",
     "execute_from_args",
+    "extract",
     "fail",
     "join",
     "less_equal",
     "less_than",
     "meet",
+    "replay_into",
     "rowwise",
     "source",
 ]

@@ -10,7 +10,7 @@ from tests.api.modules import modules, source
 
 # Lowest first. A module belongs to the first entry that its name starts with; it may import its own layer and those
 # that its layer names.
-LEAVES = ("timely.errors", "timely.order", "timely.origin", "timely.config", "timely.container")
+LEAVES = ("timely.errors", "timely.order", "timely.origin", "timely.config", "timely.container", "timely.captured")
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "leaves": (LEAVES, ()),
     "progress": (("timely.progress",), ("leaves",)),

@@ -8,6 +8,9 @@ from timely.dataflow.operators import (
     broadcast as _broadcast,
 )
 from timely.dataflow.operators import (
+    capture as _capture,
+)
+from timely.dataflow.operators import (
     concat as _concat,
 )
 from timely.dataflow.operators import (
@@ -75,6 +78,9 @@ class Stream:
 
     # Progress
     probe = _probe.probe
+
+    # Out of the dataflow
+    capture_into = _capture.capture_into
 
     # Anything else
     unary = _generic.unary

@@ -1,0 +1,45 @@
+"""Events come back from bytes as they were; bytes that are no event are refused and nothing else."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies_communication import batches, same_batch, times
+from timely.captured import Event, Messages, Progress
+from timely.communication.event_codec import decode, encode, read_body
+from timely.errors import CaptureError
+
+progress = st.builds(Progress, st.lists(st.tuples(times.filter(bool), st.integers())).map(tuple))
+messages = st.builds(Messages, times.filter(bool), batches)
+
+
+@given(event=progress | messages)
+def test_an_event_comes_back_as_it_was(event: Event) -> None:
+    back = decode(read_body(b"".join(encode(event))))
+    assert type(back) is type(event)
+    plain, batch = event.parts()
+    other_plain, other_batch = back.parts()
+    assert plain == other_plain
+    if batch is None or other_batch is None:
+        assert batch is other_batch
+    else:
+        assert same_batch(batch, other_batch)
+
+
+@given(body=st.binary(max_size=200).map(bytearray))
+def test_any_bytes_are_an_event_or_refused(body: bytearray) -> None:
+    try:
+        decode(body)
+    except CaptureError:
+        return
+
+
+@given(event=messages, place=st.integers(0), value=st.integers(0, 255))
+def test_a_changed_body_is_an_event_or_refused(event: Event, place: int, value: int) -> None:
+    body = read_body(b"".join(encode(event)))
+    body[place % len(body)] = value
+    try:
+        decode(body)
+    except CaptureError:
+        return

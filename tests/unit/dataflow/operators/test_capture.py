@@ -1,0 +1,149 @@
+"""What is captured flows again, at its times and with its frontier, on any number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from timely import (
+    Config,
+    EventFileReader,
+    EventFileWriter,
+    EventQueue,
+    EventSink,
+    EventSocketReader,
+    EventSocketWriter,
+    EventSource,
+    Time,
+    Worker,
+    execute,
+    execute_directly,
+    extract,
+    replay_into,
+)
+from timely.captured import Messages, Progress
+from timely.container import records
+from timely.errors import OperatorError
+
+Ends = tuple[list[EventSink], list[EventSource]]
+EPOCHS = 4
+
+
+def in_memory(number: int, directory: Path) -> Ends:
+    queues = [EventQueue() for _ in range(number)]
+    return [*queues], [*queues]
+
+
+def in_files(number: int, directory: Path) -> Ends:
+    paths = [directory / f"{worker}.events" for worker in range(number)]
+    return [EventFileWriter(path) for path in paths], [EventFileReader(path) for path in paths]
+
+
+def over_sockets(number: int, directory: Path) -> Ends:
+    readers = [EventSocketReader(("127.0.0.1", 0)) for _ in range(number)]
+    return [EventSocketWriter(reader.listen()) for reader in readers], [*readers]
+
+
+def capture(sinks: list[EventSink]) -> None:
+    """Capture, on one worker for each sink, `EPOCHS` epochs of a few numbers and words."""
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.exchange().capture_into(sinks[worker.index])
+        for epoch in range(EPOCHS):
+            numbers.send(np.arange(10 * epoch, 10 * epoch + 3) + worker.index, np.array(["a", "b", "c"]))
+            numbers.advance_to(epoch + 1)
+            worker.step()
+
+    execute(program, Config(workers=len(sinks)))
+
+
+def replayed(sources: list[EventSource], workers: int) -> list[tuple[Time, Any]]:
+    """Replay on so many workers; return all (time, record) of all of them."""
+
+    def program(worker: Worker) -> list[tuple[Time, Any]]:
+        found: list[tuple[Time, Any]] = []
+        with worker.dataflow() as scope:
+            stream = replay_into(scope, sources)
+            stream.inspect_batch(lambda time, batch: found.extend((time, record) for record in records(batch)))
+            probe = stream.probe()
+        worker.step_while(lambda: not probe.done())
+        return found
+
+    return sorted(each for found in execute(program, Config(workers=workers)) for each in found)
+
+
+@pytest.mark.parametrize("ends", [in_memory, in_files, over_sockets])
+@pytest.mark.parametrize(("writers", "readers"), [(1, 1), (1, 3), (3, 2), (2, 3)])
+def test_what_some_workers_captured_others_replay(
+    ends: Callable[[int, Path], Ends], writers: int, readers: int, tmp_path: Path
+) -> None:
+    sinks, sources = ends(writers, tmp_path)
+    capture(sinks)
+    assert replayed(sources, readers) == sorted(
+        ((epoch,), (10 * epoch + place + worker, letter))
+        for epoch in range(EPOCHS)
+        for worker in range(writers)
+        for place, letter in enumerate("abc")
+    )
+
+
+def test_the_frontier_of_a_replay_is_the_recorded_one() -> None:
+    queue, other = EventQueue(), EventQueue()
+    seen: list[list[Time]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            probe = replay_into(scope, [queue, other]).probe()
+        for source, changes in [
+            (queue, (((0, 0), -1), ((0, 5), 1), ((1, 0), 1))),
+            (other, (((0, 0), -1), ((0, 7), 1))),
+            (queue, (((0, 5), -1),)),
+            (other, (((0, 7), -1),)),
+            (queue, (((1, 0), -1),)),
+        ]:
+            source.push(Progress(changes))
+            before = probe.frontier if seen else None
+            for _ in range(200):
+                worker.step_or_park(0.01)
+                if probe.frontier != before and before is not None:
+                    break
+            seen.append(list(probe.frontier))
+
+    execute_directly(program)
+    assert seen == [[(0, 0)], [(0, 5), (1, 0)], [(0, 7), (1, 0)], [(1, 0)], []]
+
+
+def test_a_source_that_ends_too_early_is_named() -> None:
+    queue = EventQueue([Messages((0,), [1])])
+    queue.close()
+    with pytest.raises(OperatorError, match="ended before its stream was complete, at the frontier"):
+        replayed([queue], 1)
+
+
+def test_a_message_before_the_recorded_frontier_is_refused() -> None:
+    queue = EventQueue([Progress((((0,), -1), ((2,), 1))), Messages((1,), [1])])
+    with pytest.raises(OperatorError, match=r"a message at \(1,\), before its frontier Antichain\(\[\(2,\)\]\)"):
+        replayed([queue], 1)
+
+
+def test_a_frontier_that_goes_back_is_refused() -> None:
+    forward = [Progress((((0,), -1), ((2,), 1)))] + [Progress(()) for _ in range(100)]
+    with pytest.raises(OperatorError, match="the captured frontier went back"):
+        replayed([EventQueue([*forward, Progress((((2,), -1), ((1,), 1)))])], 1)
+
+
+def test_extract_sorts_by_time_and_record() -> None:
+    queue = EventQueue()
+    capture([queue])
+    assert [time for time, _ in extract(queue)] == [(epoch,) for epoch in range(EPOCHS)]
+
+
+def test_a_worker_without_sources_replays_nothing() -> None:
+    queue = EventQueue([Messages((0,), [1]), Progress((((0,), -1),))])
+    assert replayed([queue], 3) == [((0,), 1)]

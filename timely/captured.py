@@ -1,0 +1,207 @@
+"""Captured streams: what flowed on a stream, as a sequence of events that can be kept, sent elsewhere, and replayed.
+
+Two kinds of event say all there is to say of a stream: `Messages` (a batch at a time), and `Progress` (how the frontier
+moved, as changes of a multiset of times that starts with the least time, once). The order of events is their meaning: a
+message's time is in advance of the frontier that the progress before it adds up to, and the stream is complete when
+that frontier is empty.
+
+Events are pushed to an `EventSink` and taken from an `EventSource`; `EventQueue` is both, in memory. Files and sockets
+are in `timely.communication`. Other packages add kinds of events with `register`; an event is plain data and at most
+one batch, and reading one is total: `ValueError` on anything that was not written.
+
+>>> queue = EventQueue()
+>>> _ = example(lambda scope: scope.to_stream(range(3)).capture_into(queue))
+>>> extract(queue)
+[((0,), [0, 1, 2])]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+from timely.container import Batch, records
+from timely.order import Time
+
+
+class Event(Protocol):
+    """Something that is captured."""
+
+    kind: ClassVar[str]
+
+    def parts(self) -> tuple[Any, Batch | None]:
+        """Return plain data and a batch, which `from_parts` makes the event of again."""
+        ...
+
+    @classmethod
+    def from_parts(cls, plain: Any, batch: Batch | None) -> Self:
+        """Return the event with these parts; raise `ValueError` when there is none."""
+        ...
+
+
+class EventSink(Protocol):
+    """Takes events, in order."""
+
+    def push(self, event: Event) -> None:
+        """Take an event; it may be kept back until `flush`."""
+        ...
+
+    def flush(self) -> None:
+        """Let readers see all events pushed."""
+        ...
+
+    def close(self) -> None:
+        """Flush, and take no more. May be called twice."""
+        ...
+
+
+class EventSource(Protocol):
+    """Gives events, in the order in which they were pushed."""
+
+    def next_nowait(self) -> Event | None:
+        """Return the next event, or None when there is none now."""
+        ...
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there will be no more events."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and sockets. May be called twice."""
+        ...
+
+
+_kinds: dict[str, type[Event]] = {}
+
+EventType = TypeVar("EventType", bound=type[Event])
+
+
+def register(cls: EventType) -> EventType:
+    """Make a kind of event known to files and sockets (a class decorator)."""
+    _kinds[cls.kind] = cls
+    return cls
+
+
+def event_of(kind: Any, plain: Any, batch: Batch | None) -> Event:
+    """Return the event of this kind with these parts; raise `ValueError` when there is none."""
+    cls = _kinds.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise ValueError(f"unknown kind of event {kind!r}")
+    return cls.from_parts(plain, batch)
+
+
+@register
+class Progress:
+    """The frontier moved: `changes` are (time, diff) of the multiset whose least times are the frontier."""
+
+    kind: ClassVar[str] = "progress"
+    __slots__ = ("changes",)
+
+    def __init__(self, changes: tuple[tuple[Time, int], ...]) -> None:
+        self.changes = changes
+
+    def __repr__(self) -> str:
+        return f"Progress({self.changes})"
+
+    def parts(self) -> tuple[Any, None]:
+        return self.changes, None
+
+    @classmethod
+    def from_parts(cls, plain: Any, batch: Batch | None) -> Progress:
+        if batch is not None or not isinstance(plain, tuple):
+            raise ValueError("not progress")
+        return cls(tuple((as_time(time), as_integer(diff)) for time, diff in plain))
+
+
+@register
+class Messages:
+    """A batch was sent at a time."""
+
+    kind: ClassVar[str] = "messages"
+    __slots__ = ("batch", "time")
+
+    def __init__(self, time: Time, batch: Batch) -> None:
+        self.time = time
+        self.batch = batch
+
+    def __repr__(self) -> str:
+        return f"Messages({self.time}, {self.batch})"
+
+    def parts(self) -> tuple[Any, Batch]:
+        return self.time, self.batch
+
+    @classmethod
+    def from_parts(cls, plain: Any, batch: Batch | None) -> Messages:
+        if batch is None:
+            raise ValueError("messages without a batch")
+        return cls(as_time(plain), batch)
+
+
+class EventQueue:
+    """Events in memory: a sink and a source. One thread may push while another takes."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events = deque(events)
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def push(self, event: Event) -> None:
+        """Add an event."""
+        self._events.append(event)
+
+    def flush(self) -> None:
+        """Do nothing: readers see events at once."""
+
+    def close(self) -> None:
+        """Let the queue be exhausted once it is empty."""
+        self._closed = True
+
+    def next_nowait(self) -> Event | None:
+        """Take the next event, or return None."""
+        return self._events.popleft() if self._events else None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there will be no more events."""
+        return self._closed and not self._events
+
+
+class Extracted(NamedTuple):
+    """The records at a time."""
+
+    time: Time
+    records: list[Any]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+def extract(source: EventSource) -> list[Extracted]:
+    """Return (time, sorted records) for the messages that a source has now, in lexicographic order of times.
+
+    >>> extract(EventQueue([Messages((1,), [5]), Messages((0,), [2, 1]), Messages((1,), [4])]))
+    [((0,), [1, 2]), ((1,), [4, 5])]
+    """
+    found: dict[Time, list[Any]] = {}
+    while (event := source.next_nowait()) is not None:
+        if isinstance(event, Messages):
+            found.setdefault(event.time, []).extend(records(event.batch))
+    return [Extracted(time, sorted(found[time])) for time in sorted(found)]
+
+
+def as_time(value: Any) -> Time:
+    """Return a timestamp; raise `ValueError` when it is none."""
+    if not isinstance(value, tuple) or not value:
+        raise ValueError(f"{value!r} is not a timestamp")
+    return tuple(as_integer(coordinate) for coordinate in value)
+
+
+def as_integer(value: Any) -> int:
+    """Return an integer; raise `ValueError` when it is none."""
+    if type(value) is not int:
+        raise ValueError(f"{value!r} is not an integer")
+    return value

@@ -1,0 +1,144 @@
+"""Captured events in a file, which is only ever appended to.
+
+A writer flushes whole events, so that a reader may follow a file while it is written. A program that was killed may
+leave the beginning of an event at the end: a reader refuses it, naming file and offset (or waits for the rest, when it
+follows), and a writer that resumes the file cuts it off first. What was flushed outlives the program, not a failure of
+the machine: nothing waits for the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from io import BufferedReader, BufferedWriter
+from pathlib import Path
+
+from timely.captured import Event
+from timely.communication.event_codec import FRAME, PREFIX, body_length, check, decode, encode
+from timely.errors import CaptureError
+
+
+class EventFileWriter:
+    """A sink that appends to a file. Without `resume` the file must not exist.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     writer = EventFileWriter(f"{directory}/0.events")
+    ...     _ = example(lambda scope: scope.to_stream(range(3)).capture_into(writer))
+    ...     example(lambda scope: replay_into(scope, [EventFileReader(f"{directory}/0.events")]))
+    [0, 1, 2]
+    """
+
+    def __init__(self, path: str | Path, *, resume: bool = False) -> None:
+        self.path = Path(path)
+        try:
+            if resume and self.path.exists():
+                whole = _length_of_whole_events(self.path)
+                os.truncate(self.path, whole)
+                self._file: BufferedWriter = self.path.open("ab")
+            else:
+                whole = 0
+                self._file = self.path.open("xb")
+        except FileExistsError:
+            raise CaptureError(f"{self.path} exists already: remove it, or resume it (resume=True)") from None
+        except OSError as error:
+            raise CaptureError(f"{self.path} cannot be written: {error.strerror}") from error
+        if not whole:
+            self._file.write(PREFIX)
+
+    def push(self, event: Event) -> None:
+        """Append an event."""
+        self._file.writelines(encode(event))
+
+    def flush(self) -> None:
+        """Hand all events over to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write what is left and close the file."""
+        self._file.close()
+
+
+class EventFileReader:
+    """A source that reads a file. With `follow` the file may not exist yet and is not over at its end.
+
+    Opened when first read, so that every worker may be told of all files and open its share.
+    """
+
+    def __init__(self, path: str | Path, *, follow: bool = False) -> None:
+        self.path = Path(path)
+        self.offset = 0
+        """Where the next event starts."""
+        self.exhausted = False
+        self._follow = follow
+        self._file: BufferedReader | None = None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def next_nowait(self) -> Event | None:
+        """Return the next event, or None when there is none now; raise `CaptureError` naming the place of damage."""
+        if self.exhausted:
+            return None
+        try:
+            body = self._next_body()
+            return None if body is None else decode(body)
+        except CaptureError as error:
+            raise CaptureError(f"{self.path}, byte {self.offset}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file: nothing more is read."""
+        self.exhausted = True
+        if self._file is not None:
+            self._file.close()
+
+    def _next_body(self) -> bytearray | None:
+        file = self._file or self._open()
+        if file is None:
+            return None
+        file.seek(self.offset)
+        if self.offset == 0:
+            prefix = file.read(len(PREFIX))
+            if prefix != PREFIX:
+                if not PREFIX.startswith(prefix):
+                    raise CaptureError("not a file of captured events")
+                self._end_inside(prefix)
+                return None
+            self.offset = len(PREFIX)
+        frame = file.read(FRAME.size)
+        if len(frame) < FRAME.size:
+            self._end_inside(frame)
+            return None
+        body = bytearray(body_length(frame))
+        if file.readinto(body) < len(body):
+            self._end_inside(frame)
+            return None
+        check(frame, body)
+        self.offset += len(frame) + len(body)
+        return body
+
+    def _open(self) -> BufferedReader | None:
+        try:
+            self._file = self.path.open("rb")
+        except FileNotFoundError as error:
+            if not self._follow:
+                raise CaptureError(f"cannot be read: {error.strerror}") from error
+        except OSError as error:
+            raise CaptureError(f"cannot be read: {error.strerror}") from error
+        return self._file
+
+    def _end_inside(self, found: bytes) -> None:
+        """The file ends here: where there should be an event more, or inside one."""
+        if self._follow:
+            return
+        if found or not self.offset:
+            raise CaptureError("the file ends in the middle of an event: its writer did not finish; resume or cut it")
+        self.close()
+
+
+def _length_of_whole_events(path: Path) -> int:
+    """Return where the last whole event ends; damage before the end is an error."""
+    reader = EventFileReader(path, follow=True)
+    while reader.next_nowait() is not None:
+        pass
+    reader.close()
+    return reader.offset

@@ -1,0 +1,44 @@
+"""Write down what flows on a stream, so that it can be replayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.captured import EventSink, Messages, Progress
+from timely.dataflow.operators.generic import sink as consume
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def capture_into(stream: Stream, sink: EventSink, *, name: str = "capture") -> Stream:
+    """Return the stream itself; this worker's share of it, and its frontier, go to `sink` as events.
+
+    Each worker needs a sink of its own. It is flushed after each activation and closed when the dataflow ends.
+
+    >>> queue = EventQueue()
+    >>> _ = example(lambda scope: scope.to_stream(range(2)).capture_into(queue))
+    >>> queue.next_nowait()
+    Messages((0,), Columns(array([0, 1])))
+    >>> queue.next_nowait()
+    Progress((((0,), -1),))
+    """
+    before = Antichain([stream.scope.minimum])
+
+    def logic(input: InputPort) -> None:
+        nonlocal before
+        for time, batch in input.drain():
+            sink.push(Messages(time, batch))
+        frontier = input.frontier
+        if frontier != before:
+            gone = [(time, -1) for time in before if time not in frontier.elements]
+            sink.push(Progress((*((time, 1) for time in frontier if time not in before.elements), *gone)))
+            before = frontier
+        sink.flush()
+
+    consume(stream, Pipeline(), logic, name=name)
+    stream.scope.dataflow.when_complete(sink.close)
+    return stream

@@ -1,0 +1,129 @@
+"""Let captured streams flow again, in another dataflow, program or number of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Timer
+from typing import TYPE_CHECKING
+
+from timely.captured import EventSource, Messages, Progress
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.operator import Logic
+from timely.dataflow.ports import OutputPort
+from timely.errors import CapabilityError, CaptureError
+from timely.progress.antichain import Antichain, MutableAntichain
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+EVENTS_PER_RUN = 64
+"""After so many events of each source other operators get to run."""
+
+POLL_SECONDS = 0.005
+"""How long a worker leaves sources alone that had nothing new."""
+
+
+def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "replay") -> Stream:
+    """Return the stream of what was captured, at the times at which it was, with the frontier that was recorded.
+
+    `sources` are all that was captured, one for each capturing worker, and the same list on every worker, which takes
+    its share of them. The frontier is the least of all sources'. Times must be those of `scope`. A source that ends
+    before its stream was complete raises `CaptureError`.
+
+    >>> queues = [EventQueue(), EventQueue()]
+    >>> def capture(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream(np.array([worker.index])).capture_into(queues[worker.index])
+    >>> _ = execute(capture, Config(workers=2))
+    >>> sorted(example(lambda scope: replay_into(scope, queues)))
+    [0, 1]
+    """
+    share = list(sources[scope.index :: scope.peers])
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+    waker = poller(builder)
+
+    def constructor(capabilities: list[Capability]) -> Logic:
+        return Replay(share, output, capabilities[0], waker).run
+
+    builder.build(constructor)
+    for source in share:
+        scope.dataflow.when_complete(source.close)
+    return stream
+
+
+def poller(builder: OperatorBuilder) -> Callable[[bool], None]:
+    """Return a function that activates the operator again: at once when told that it is busy, else after a while."""
+    dataflow, operator = builder.scope.dataflow, builder.operator
+    activate = dataflow.worker.activator(operator)
+
+    def again(busy: bool) -> None:
+        if busy:
+            dataflow.activate(operator)
+            return
+        timer = Timer(POLL_SECONDS, activate)
+        timer.daemon = True
+        timer.start()
+
+    return again
+
+
+class Replay:
+    """Sends what its sources say, and holds the capabilities that they have not said are gone.
+
+    Invariant: the times held are the minimal ones of all sources' multisets of times.
+    """
+
+    def __init__(
+        self, sources: list[EventSource], output: OutputPort, capability: Capability, again: Callable[[bool], None]
+    ) -> None:
+        self._output = output
+        self._again = again
+        self._held = CapabilitySet(output)
+        self._held.insert(capability.time)
+        self._open = [(source, MutableAntichain([(capability.time, 1)])) for source in sources]
+        capability.drop()
+
+    def run(self) -> None:
+        """Replay what there is now."""
+        busy = False
+        for source, times in self._open:
+            busy = self._replay(source, times) or busy
+        self._open = [(source, times) for source, times in self._open if times.frontier]
+        frontier = Antichain(time for _, times in self._open for time in times.frontier)
+        try:
+            self._held.downgrade(frontier)
+        except CapabilityError as error:
+            raise CaptureError(f"the captured frontier went back, to {frontier}: {error}") from error
+        if self._open:
+            self._again(busy)
+
+    def _replay(self, source: EventSource, times: MutableAntichain) -> bool:
+        """Return whether the source may have more right now."""
+        for _ in range(EVENTS_PER_RUN):
+            event = source.next_nowait()
+            if event is None:
+                if source.exhausted:
+                    raise CaptureError(
+                        f"{source} ended before its stream was complete, at the frontier {times.frontier}: "
+                        "its writer did not finish"
+                    )
+                return False
+            if isinstance(event, Progress):
+                times.update_all(event.changes)
+                if not times.frontier:
+                    source.close()
+                    return False
+            elif isinstance(event, Messages):
+                self._send(source, event, times)
+            else:
+                raise CaptureError(f"{source} holds {event.kind!r}, which is no event of a stream")
+        return True
+
+    def _send(self, source: EventSource, event: Messages, times: MutableAntichain) -> None:
+        if not times.frontier.less_equal(event.time):
+            raise CaptureError(f"{source} has a message at {event.time}, before its frontier {times.frontier}")
+        with self._held.covering(event.time).delayed(event.time) as capability:
+            self._output.give(capability, event.batch)
