@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.oracle.programs import BINARY, SIZE, UNARY, Pair, Program
 
 INPUTS = 2
-MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate")
-MONOTONE_BINARY = ("concat", "join", "semijoin")
+MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self")
+MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect")
 
 
 class Edit(NamedTuple):

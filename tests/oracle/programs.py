@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from differential import Collection, Groups, Variable, innermost
+from differential import CoGroups, Collection, Groups, Variable, innermost
 
 Pair = tuple[int, int]
 Pairs = Counter[Pair]
@@ -128,6 +128,36 @@ def _largest_two(group: Counter[int]) -> dict[int, int]:
     return dict(Counter(sorted(group.elements())[-2:]))
 
 
+def _combine(choose: Callable[[int, int], int]) -> Callable[[Pairs, Pairs], Pairs]:
+    return lambda left, right: Counter({pair: choose(left[pair], right[pair]) for pair in left | right})
+
+
+def _cogroup(left: Pairs, right: Pairs) -> Pairs:
+    return Counter(
+        {
+            (
+                key,
+                sum(n * v for (k, v), n in left.items() if k == key)
+                - sum(n for (k, _), n in right.items() if k == key),
+            ): 1
+            for key in _keys(left) | _keys(right)
+        }
+    )
+
+
+def _sum_less_count(groups: CoGroups) -> tuple[Any, Any]:
+    result = np.zeros(len(groups), np.int64)
+    np.add.at(result, groups.left.index, groups.left.values[0] * groups.left.counts)
+    np.add.at(result, groups.right.index, -groups.right.counts)
+    return np.arange(len(groups)), result
+
+
+def _prefix(group: Counter[int]) -> dict[int, int]:
+    """Return, for what is at positions 0 to 3 by its last digit, position and running total added up."""
+    positions = {value % SIZE for value in group}
+    return Counter(p + sum(v * n for v, n in group.items() if v % SIZE <= p) for p in positions)
+
+
 def _sum_of_squares(groups: Groups) -> tuple[Any, Any]:
     squares = groups.values[0] ** 2 * groups.counts
     return np.arange(len(groups)), np.add.reduceat(squares, groups.offsets[:-1])
@@ -153,6 +183,18 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "max": _per_key(lambda group: {max(group): 1}),
     "top": _per_key(_largest_two),
     "squares": _per_key(lambda group: {sum(value * value * count for value, count in group.items()): 1}),
+    "explode": lambda pairs: Counter({pair: count * (pair[1] % 3) for pair, count in pairs.items()}),
+    "totals": _per_key(lambda group: {sum((value * value + 1) * count for value, count in group.items()): 1}),
+    "argmin": _per_key(lambda group: {min(group, key=lambda value: (value % 2, value)): 1}),
+    "each": _per_key(lambda group: {sorted(group)[len(group) // 2]: 1}),
+    "prefix": _per_key(_prefix),
+    "numbered": _distinct,
+    "self": lambda pairs: pairs,
+    "union": _combine(max),
+    "intersect": _combine(min),
+    "except": _combine(lambda ours, theirs: max(ours - theirs, 0)),
+    "either": _combine(lambda ours, theirs: abs(ours - theirs)),
+    "cogroup": _cogroup,
 }
 
 _BUILDERS: dict[str, Callable[..., Collection]] = {
@@ -175,8 +217,26 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "max": lambda one: one.max(),
     "top": lambda one: one.top_k(2),
     "squares": lambda one: one.reduce(_sum_of_squares),
+    "explode": lambda one: one.explode(lambda key, value: ((key, value), value % 3)),
+    "totals": lambda one: one.totals(lambda key, value: value * value, lambda key, value: 1).map(
+        lambda key, squares, count: (key, squares + count)
+    ),
+    "argmin": lambda one: one.argmin(lambda key, value: value % 2),
+    "each": lambda one: one.reduce_each(lambda key, values: [values[len(values) // 2][0]]),
+    "prefix": lambda one: (
+        one.map(lambda key, value: (key, value % SIZE, value))
+        .prefix_sum(bits=3)
+        .map(lambda key, at, total: (key, at + total))
+    ),
+    "numbered": lambda one: one.identifiers(hash=lambda columns: columns[0] * 0).map(lambda *record: record[:2]),
+    "self": lambda one: Collection(one.arrange_by_self().as_updates(), one.keys),
+    "union": lambda left, right: left.union(right),
+    "intersect": lambda left, right: left.intersect(right),
+    "except": lambda left, right: left.except_(right),
+    "either": lambda left, right: left.symmetric_difference(right),
+    "cogroup": lambda left, right: left.cogroup(right, _sum_less_count),
 }
 
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max", "top",
-         "squares")  # fmt: skip
-BINARY = ("concat", "less", "join", "semijoin", "antijoin")
+         "squares", "explode", "totals", "argmin", "each", "prefix", "numbered", "self")  # fmt: skip
+BINARY = ("concat", "less", "join", "semijoin", "antijoin", "union", "intersect", "except", "either", "cogroup")

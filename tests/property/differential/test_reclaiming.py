@@ -19,7 +19,20 @@ from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 
 # Arithmetic has no meaning for text: something else that works on whole records takes its place.
-_FOR_TEXT = {"fold": "swap", "even": "distinct", "both": "consolidate", "count": "max", "sum": "max", "squares": "top"}
+_FOR_TEXT = {
+    "fold": "swap",
+    "even": "distinct",
+    "both": "consolidate",
+    "count": "max",
+    "sum": "max",
+    "squares": "top",
+    "explode": "self",
+    "totals": "max",
+    "argmin": "min",
+    "prefix": "each",
+    "numbered": "distinct",
+    "cogroup": "union",
+}
 
 
 def over_text(program: Program) -> Program:
