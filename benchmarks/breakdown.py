@@ -1,0 +1,108 @@
+"""Where the microseconds of one change go.
+
+Every scheduled operator, every kernel, the tracker's propagation, the dataflow's step and the input's hand-over carry a
+clock; time spent in one inside another counts for the inner alone. So an operator's figure is its Python glue, with
+the stateless operators that run in line with it. The clocks cost time themselves: the shares are what to read, and the
+total without clocks stands beside. All are means.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks import bfs
+from benchmarks.graphs import RandomGraph
+from benchmarks.harness import Case, Figures
+from benchmarks.incremental import Definition, Session
+from differential import InputSession
+from differential.graphs import connected_components
+from differential.kernels import compile as kernels
+from timely import Worker, execute_directly
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.operator import Operator
+from timely.progress.reachability import Tracker
+
+ALGORITHMS: dict[str, Definition] = {"bfs": bfs.definition, "wcc": connected_components}
+CASES = [
+    Case(f"breakdown {name} 100k/1M", "breakdown", {"algorithm": name, "nodes": 100_000, "edges": 1_000_000})
+    for name in ALGORITHMS
+]
+WARM = 50
+
+WITHOUT = "1 change without clocks, us"
+WITH = "1 change with clocks, us"
+
+
+class Clocks:
+    """Seconds and calls by name; a clock stops while another runs inside it."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: defaultdict[str, int] = defaultdict(int)
+        self._inside = [0.0]
+
+    def timed(self, function: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+        """Return `function` under the clock that `name` gives for its arguments."""
+        inside, seconds, calls, now = self._inside, self.seconds, self.calls, clock.perf_counter
+
+        def run(*arguments: Any, **named: Any) -> Any:
+            inside.append(0.0)
+            begun = now()
+            try:
+                return function(*arguments, **named)
+            finally:
+                spent = now() - begun
+                label = name(*arguments)
+                seconds[label] += spent - inside.pop()
+                calls[label] += 1
+                inside[-1] += spent
+
+        return run
+
+    def clear(self) -> None:
+        self.seconds.clear()
+        self.calls.clear()
+
+
+def install(clocks: Clocks) -> None:
+    """Put clocks on everything, in this process, for good."""
+    for owner, method, name in (
+        (Operator, "run", lambda operator: f"operator {operator.name}"),
+        (Tracker, "propagate", lambda _: "progress"),
+        (Dataflow, "step", lambda _: "scheduling"),
+        (InputSession, "flush", lambda _: "input"),
+    ):
+        setattr(owner, method, clocks.timed(getattr(owner, method), name))
+    for kernel in kernels._KERNELS:
+        if kernel.dispatcher is not None:
+            label = f"kernel {kernel.source.__name__}"
+            timed = clocks.timed(kernel.dispatcher, lambda *_, label=label: label)
+            kernel.__setstate__((timed, (), {}, kernel.__dict__))  # type: ignore[attr-defined]
+
+
+def measure(algorithm: str, nodes: int, edges: int, changes: int = 500) -> Figures:
+    """Return the microseconds a change spends in each part, the largest first."""
+    return execute_directly(lambda worker: _program(worker, ALGORITHMS[algorithm], RandomGraph(nodes, edges), changes))
+
+
+def _program(worker: Worker, definition: Definition, graph: RandomGraph, changes: int) -> Figures:
+    session = Session(worker, definition, graph)
+    session.load()
+    plain = [session.change(1) for _ in range(changes)]
+    clocks = Clocks()
+    install(clocks)
+    for _ in range(WARM):
+        session.change(1)
+    clocks.clear()
+    with_clocks = [session.change(1) for _ in range(changes)]
+    session.close()
+    figures = {WITHOUT: 1e6 * float(np.mean(plain)), WITH: 1e6 * float(np.mean(with_clocks))}
+    for name in sorted(clocks.seconds, key=lambda name: -clocks.seconds[name]):
+        figures[f"  {name}, us"] = 1e6 * clocks.seconds[name] / changes
+        figures[f"  {name}, calls"] = clocks.calls[name] / changes
+    return figures
