@@ -103,19 +103,42 @@ class Arrangement:
     def join_map(
         self, other: Collection | Arrangement, function: Callable[..., Any], *, keys: int = 1, name: str = "join_map"
     ) -> Collection:
-        """Return `function(*key, *value, *other value)` for all pairs; see `Collection.join_map`."""
+        """Return `function(*key, *value, *other value)` for all pairs; see `Collection.join_map`.
+
+        >>> def program(scope):
+        ...     ages = Collection.of(scope, np.array(["ann", "bob"]), np.array([30, 40])).arrange_by_key()
+        ...     return ages.join_map(ages, lambda name, age, again: (name, age + again))
+        >>> example(program)
+        [(('ann', 60), 1), (('bob', 80), 1)]
+        """
         return self.as_collection().join_map(other, function, keys=keys, name=name)
 
     def reduce(self, function: Callable[[Groups], Any], *, name: str = "reduce") -> Collection:
-        """Return (key, value) for the values that `function` makes of each key's values; see `Collection.reduce`."""
+        """Return (key, value) for the values that `function` makes of each key's values; see `Collection.reduce`.
+
+        >>> def values(groups):
+        ...     return np.arange(len(groups)), np.diff(groups.offsets)
+        >>> def program(scope):
+        ...     return Collection.of(scope, np.array([1, 1]), np.array([5, 6])).arrange_by_key().reduce(values)
+        >>> example(program)
+        [((1, 2), 1)]
+        """
         return self.as_collection().reduce(function, name=name)
 
     def count(self, *, name: str = "count") -> Collection:
-        """Return (key, number of records with that key); see `Collection.count`."""
+        """Return (key, number of records with that key); see `Collection.count`.
+
+        >>> example(lambda scope: Collection.of(scope, np.array([3, 3])).arrange_by_key().count())
+        [((3, 2), 1)]
+        """
         return self.as_collection().count(name=name)
 
     def distinct(self, *, name: str = "distinct") -> Collection:
-        """Return every record once that occurs at all; see `Collection.distinct`."""
+        """Return every record once that occurs at all; see `Collection.distinct`.
+
+        >>> example(lambda scope: Collection.of(scope, np.array([3, 3])).arrange_by_key().distinct())
+        [((3,), 1)]
+        """
         return self.as_collection().distinct(name=name)
 
 

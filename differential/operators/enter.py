@@ -23,6 +23,12 @@ def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Colle
 
     Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its
     arrangement outside serves inside as well.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as inner:
+    ...         return Collection.of(scope, 7).enter(inner).inspect(print).leave()
+    >>> _ = example(program)
+    (7,) (0, 0) 1
     """
     from differential.collection import Collection
 

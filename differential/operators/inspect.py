@@ -35,7 +35,11 @@ def inspect(
 def inspect_batch(
     collection: Collection, look: Callable[[Updates], object], *, name: str = "inspect_batch"
 ) -> Collection:
-    """Return the collection unchanged, after `look(updates)` was called for each batch of its updates."""
+    """Return the collection unchanged, after `look(updates)` was called for each batch of its updates.
+
+    >>> _ = example(lambda scope: Collection.of(scope, np.arange(5)).inspect_batch(lambda batch: print(len(batch))))
+    5
+    """
 
     def transform(updates: Updates) -> Updates:
         look(updates)

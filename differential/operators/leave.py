@@ -21,6 +21,14 @@ def leave(collection: Collection, scope: Scope | None = None, *, name: str = "le
     """Return what the collection becomes when its loop has settled, in `scope` (the next one out when not given).
 
     All rounds' changes fall on the time outside; what rounds took back cancels when the result is consolidated.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as inner:
+    ...         later = Collection.of(scope, np.array([1, 2])).enter_at(inner, lambda x: 10 * x)
+    ...         return later.leave().inspect(print)
+    >>> _ = example(program)
+    (1,) (0,) 1
+    (2,) (0,) 1
     """
     from differential.collection import Collection
 
