@@ -1,6 +1,7 @@
 """Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change."""
 
 from differential.arrangement import Arrangement
+from differential.capture import Changes, Statement, capture_into, stated
 from differential.collection import Collection, innermost
 from differential.example import example
 from differential.operators.cogroup import CoGroups
@@ -9,20 +10,26 @@ from differential.operators.input import InputSession, new_input
 from differential.operators.iterate import Variable
 from differential.operators.output import Output
 from differential.operators.upsert import UpsertSession, new_upsert_input
+from differential.replay import replay_into
 from differential.updates import Updates
 
 __all__ = [
     "Arrangement",
+    "Changes",
     "CoGroups",
     "Collection",
     "Groups",
     "InputSession",
     "Output",
+    "Statement",
     "Updates",
     "UpsertSession",
     "Variable",
+    "capture_into",
     "example",
     "innermost",
     "new_input",
     "new_upsert_input",
+    "replay_into",
+    "stated",
 ]

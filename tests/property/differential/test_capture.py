@@ -1,0 +1,102 @@
+"""A captured collection is read back exactly, however its messages were repeated, reordered and spread."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential import Changes, Statement, Updates, capture_into, new_input, replay_into
+from differential.seen import Seen
+from timely import Antichain, Config, EventQueue, Worker, execute
+from timely.captured import Event
+from timely.errors import TimelyError
+
+Change = tuple[tuple[Any, ...], tuple[int, ...], int]
+changes = st.lists(
+    st.tuples(st.integers(0, 3), st.tuples(st.integers(0, 3), st.sampled_from("ab")), st.sampled_from([-1, 1, 2])),
+    max_size=12,
+)
+
+
+def written(updates: list[Any], workers: int) -> tuple[list[Event], list[Change]]:
+    """Return all messages that so many workers write, and the changes of the collection itself."""
+    queues = [EventQueue() for _ in range(workers)]
+
+    def program(worker: Worker) -> list[Change]:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            capture_into(collection, queues[worker.index])
+            output = collection.output()
+        if worker.index == 0:
+            for epoch, record, diff in sorted(updates):
+                session.advance_to(epoch)
+                session.update(*record, diff=diff)
+                worker.step()
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
+
+    found = execute(program, Config(workers=workers))[0]
+    messages: list[Event] = []
+    for queue in queues:
+        while (event := queue.next_nowait()) is not None:
+            messages.append(event)
+    return messages, found
+
+
+def read(queues: list[EventQueue], workers: int) -> list[Change]:
+    for queue in queues:
+        queue.close()
+
+    def program(worker: Worker) -> list[Change]:
+        with worker.dataflow() as scope:
+            output = replay_into(scope, queues).output()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
+
+    return execute(program, Config(workers=workers))[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(changes, st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_repeated_and_reordered_messages_give_the_collection(
+    updates: list[Any], writers: int, readers: int, sources: int, random: Random
+) -> None:
+    messages, expected = written(updates, writers)
+    sent = messages + [message for message in messages if random.random() < 0.5]
+    random.shuffle(sent)
+    queues = [EventQueue() for _ in range(sources)]
+    for message in sent:
+        random.choice(queues).push(message)
+    assert read(queues, readers) == expected
+
+
+def test_a_missing_update_is_told() -> None:
+    statement = Statement(Antichain([(0,)]), Antichain(), (((2,), 1),))
+    with pytest.raises(TimelyError, match=r"not complete: 1 update\(s\) at \(2,\)"):
+        read([EventQueue([statement])], 1)
+
+
+def test_contradicting_updates_are_refused() -> None:
+    both = [Changes(Updates.at((0,), (np.array([7]),), np.array([diff]))) for diff in (1, 2)]
+    with pytest.raises(TimelyError, match=r"the update of \(7,\) at \(0,\) came with different diffs"):
+        read([EventQueue(both)], 1)
+
+
+@given(st.lists(st.lists(st.tuples(*[st.integers(-3, 3)] * 3), max_size=20), max_size=12))
+def test_seen_admits_each_row_once(batches: list[list[tuple[int, int, int]]]) -> None:
+    seen, known = Seen(), set()
+    for batch in batches:
+        rows = np.array([(*row, 1) for row in batch], np.int64).reshape(-1, 4).T.copy()
+        new, unlike = seen.add(rows)
+        assert not len(unlike)
+        admitted = [batch[place] for place in new.tolist()]
+        assert len(admitted) == len(set(admitted))
+        assert set(admitted) == set(batch) - known
+        known |= set(batch)
+    assert len(seen) == len(known)
