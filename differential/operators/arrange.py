@@ -49,7 +49,7 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     """Return the collection indexed by its first `keys` columns (see `Collection.arrange_by_key`)."""
     scope = collection.scope
     builder = OperatorBuilder(scope, name)
-    input = builder.add_input(collection.stream, ByKey(keys), frontier=True)
+    input = builder.add_input(collection.stream, ByKey(keys), frontier=True, drains=True)
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")

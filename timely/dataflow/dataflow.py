@@ -199,18 +199,22 @@ class Dataflow:
                     port.location = only.location
                 else:
                     kept.add(port.location)
-                    if port.drains and port.pact.name == Pipeline.name:
+                    if port.drains and (self.peers == 1 or port.pact.name == Pipeline.name):
                         followers[port.location] = port
         edges = contract(self._edges, kept)
         incoming: dict[int, list[Edge]] = {}
         for edge in edges:
             incoming.setdefault(edge.target, []).append(edge)
         for place, port in followers.items():
-            if place not in self._observed and len(incoming.get(place, ())) == 1:
-                port.follow(incoming[place][0])
+            if place not in self._observed and place in incoming:
+                port.follow([(edge.source, self._summary(edge)) for edge in incoming[place]])
                 port.location = port.operator.outputs[0].location
                 kept.discard(place)
         return sorted(kept), contract(edges, kept)
+
+    def _summary(self, edge: Edge) -> PathSummary | None:
+        """Return an edge's summary, or None if times stay as they are along it."""
+        return None if edge.summary == PathSummary.identity(self._places[edge.source].scope.width) else edge.summary
 
     def _place_ports(self, number: dict[int, int], ranks: list[int]) -> None:
         def rank(operator: Operator) -> int:
@@ -230,7 +234,8 @@ class Dataflow:
             for port in operator.inputs:
                 port.location = number[port.location]
                 if port.interest:
-                    self._listeners[port.place_frontier(number)].append(operator)
+                    for location in port.place_frontier(number):
+                        self._listeners[location].append(operator)
 
     def _start(self) -> None:
         """Count the capability that every worker initially holds at each output that starts with one."""

@@ -26,7 +26,6 @@ from timely.dataflow.capability import Capability
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
-from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
@@ -94,15 +93,14 @@ class InputPort:
     """One input of an operator: a queue of messages and, where asked for, a frontier.
 
     An operator that `drains`, takes all that is queued before it asks for the frontier. If its messages come straight
-    from one output of the same worker, the frontier there tells it the same, and the input needs no place of its own.
+    from outputs of the same worker, the frontiers there tell it the same, and the input needs no place of its own.
 
     `time` is that of the message taken last in the current activation, None if there was none.
     """
 
     __slots__ = (
-        "_followed",
         "_frontier",
-        "_source",
+        "_sources",
         "channel",
         "dataflow",
         "drains",
@@ -126,20 +124,18 @@ class InputPort:
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.time: Time | None = None
-        self._source = -1
-        self._followed: PathSummary | None = None
-        self._frontier: tuple[Antichain, Antichain] | None = None
+        self._sources: list[tuple[int, PathSummary | None]] = []
+        self._frontier: tuple[list[Antichain], Antichain] | None = None
 
-    def follow(self, edge: Edge) -> None:
-        """Have the frontier that results from the one at the edge's source."""
-        self._source = edge.source
-        width = edge.summary.length
-        self._followed = None if edge.summary == PathSummary.identity(width) else edge.summary
+    def follow(self, sources: list[tuple[int, PathSummary | None]]) -> None:
+        """Have the frontier that results from those at the sources, each along its summary (None: as it is)."""
+        self._sources = sources
 
-    def place_frontier(self, number: dict[int, int]) -> int:
+    def place_frontier(self, number: dict[int, int]) -> list[int]:
         """Return where the frontier is tracked, given the numbers of the places that are."""
-        self._source = self.location if self._source < 0 else number[self._source]
-        return self._source
+        followed = [(number[source], summary) for source, summary in self._sources]
+        self._sources = followed or [(self.location, None)]
+        return [location for location, _ in self._sources]
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
         """Take the queued messages; each comes with the right to send at its time."""
@@ -161,13 +157,12 @@ class InputPort:
         """The times that may still arrive here, from any worker. Asked for when the operator is built."""
         if not self.interest:
             raise BuildError(f"{self} was built without interest in its frontier")
-        frontier = self.dataflow.tracker.frontier(self._source)
-        summary = self._followed
-        if summary is None or not frontier:
-            return frontier
-        if self._frontier is None or self._frontier[0] is not frontier:
-            images = map(summary.results_in, frontier)
-            self._frontier = frontier, Antichain([time for time in images if time is not None])
+        tracker, sources = self.dataflow.tracker, self._sources
+        if len(sources) == 1 and sources[0][1] is None:
+            return tracker.frontier(sources[0][0])
+        fronts = [tracker.frontier(location) for location, _ in sources]
+        if self._frontier is None or self._frontier[0] != fronts:
+            self._frontier = fronts, Antichain(_images(fronts, sources))
         return self._frontier[1]
 
     def __str__(self) -> str:
@@ -206,6 +201,17 @@ class InputPort:
                     dataflow.send(worker, self.channel, time, part)
         except Exception as error:
             raise self.operator.failure(error, time) from error
+
+
+def _images(fronts: list[Antichain], sources: list[tuple[int, PathSummary | None]]) -> list[Time]:
+    """Return what results from the elements of the frontiers, each along its summary (None: as it is)."""
+    times = []
+    for front, (_, summary) in zip(fronts, sources):
+        for time in front.elements:
+            image = time if summary is None else summary.results_in(time)
+            if image is not None:
+                times.append(image)
+    return times
 
 
 class OutputPort:
