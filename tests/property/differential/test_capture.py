@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from differential import Changes, Statement, Updates, capture_into, new_input, replay_into
+from differential import Changes, Statement, Updates, capture_into, new_input, replay_into, stated
 from differential.seen import Seen
-from timely import Antichain, Config, EventQueue, Worker, execute
+from timely import Antichain, Config, EventFileReader, EventFileWriter, EventQueue, Worker, execute
 from timely.captured import Event
 from timely.errors import TimelyError
 
@@ -100,3 +101,36 @@ def test_seen_admits_each_row_once(batches: list[list[tuple[int, int, int]]]) ->
         assert set(admitted) == set(batch) - known
         known |= set(batch)
     assert len(seen) == len(known)
+
+
+@pytest.mark.parametrize("writers", [1, 2])
+def test_a_resumed_writer_goes_on_after_its_last_statement(writers: int, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{worker}.events" for worker in range(3)]
+
+    def program(worker: Worker, resumed: bool) -> None:
+        after = stated(EventFileReader(path, follow=True) for path in paths[:1]) if resumed else None
+        sink = EventFileWriter(paths[worker.index], resume=resumed)
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            capture_into(collection, sink, after=after)
+            probe = collection.probe()
+        for epoch in range(6):
+            if worker.index == 0:
+                session.insert(np.arange(10), np.full(10, epoch))
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(session.time))
+
+    execute(lambda worker: program(worker, False), Config(workers=2))
+    whole = paths[0].read_bytes()
+    paths[0].write_bytes(whole[: len(whole) // 2])
+    execute(lambda worker: program(worker, True), Config(workers=writers))
+    sources = [EventFileReader(path) for path in paths[:2]]
+
+    def reread(worker: Worker) -> list[Change]:
+        with worker.dataflow() as scope:
+            output = replay_into(scope, sources).output()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
+
+    found = execute(reread, Config(workers=2))[0]
+    assert found == [((key, epoch), (epoch,), 1) for epoch in range(6) for key in range(10)]

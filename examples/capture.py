@@ -1,0 +1,61 @@
+"""Write a changing collection with some workers, read it in another program with other workers: the same answers.
+
+    timely run -n 2 examples/capture.py write /tmp/degrees
+    timely run -n 3 examples/capture.py read /tmp/degrees
+
+The first program counts the edges of each node of a graph that changes, and captures the counts, a file for each
+worker. The second reads all files and tells how many nodes have each degree at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from differential import capture_into, new_input, replay_into
+from timely import EventFileReader, EventFileWriter, Worker, execute
+
+NODES, EDGES, EPOCHS = 50, 200, 20
+
+
+def write(worker: Worker, directory: Path) -> None:
+    """Capture the degrees of a random graph that changes in each epoch."""
+    with worker.dataflow() as scope:
+        edges, graph = new_input(scope)
+        capture_into(graph.count(), EventFileWriter(directory / f"{worker.index}.events"))
+    if worker.index == 0:
+        source, target = np.random.default_rng(7).integers(0, NODES, (2, EDGES + EPOCHS))
+        edges.insert(source[:EDGES], target[:EDGES])
+        for epoch in range(EPOCHS):
+            edges.advance_to(epoch + 1)
+            edges.remove(int(source[epoch]), int(target[epoch]))
+            edges.insert(int(source[EDGES + epoch]), int(target[EDGES + epoch]))
+    edges.close()
+
+
+def read(worker: Worker, directory: Path) -> None:
+    """Print how many nodes have each degree."""
+    sources = [EventFileReader(path) for path in sorted(directory.glob("*.events"))]
+    with worker.dataflow() as scope:
+        degrees = replay_into(scope, sources)
+        answer = degrees.map(lambda node, degree: degree).count().output()
+    worker.step_while(lambda: not answer.done())
+    for (degree, nodes), _ in sorted(answer.contents().items()):
+        print(f"degree {degree}: {nodes} nodes")
+
+
+def main() -> None:
+    """Run the command that is given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=["write", "read"])
+    parser.add_argument("directory", type=Path)
+    options = parser.parse_args()
+    options.directory.mkdir(parents=True, exist_ok=True)
+    command = write if options.command == "write" else read
+    execute(lambda worker: command(worker, options.directory))
+
+
+if __name__ == "__main__":
+    main()
