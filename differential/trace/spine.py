@@ -16,13 +16,14 @@ What readers need decides what a merge may do (see `differential.trace.handle`):
 - The physical frontier, likewise, says where they may still ask to cut the trace. Only batches wholly before it are
   merged.
 
-Without readers nothing is kept. Empty batches only widen the description of their neighbour.
+Without readers nothing is kept. Empty batches only widen the description of their neighbour; next to an empty one,
+whatever readers say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from differential.kernels.compile import Ints
 from differential.kernels.times import advance, intern
@@ -99,7 +100,13 @@ class Spine:
         self._batches = None
         if rows > FEW:
             self._roll_up(rows)
-        self._layers.append(batch)
+        layers = self._layers
+        if layers and not rows and not len(layers[-1]):
+            # A cut inside a batch without updates is as good as one at its end, so no reader needs to allow this; and
+            # readers who are only called when there is something to read would never allow it.
+            layers[-1] = self._merged([cast(Batch, layers[-1]), batch])
+        else:
+            layers.append(batch)
         if 0 < rows <= TINY:
             self._tiny += 1
         else:
