@@ -5,15 +5,20 @@ A graph is a collection of edges (source, target); a node is an integer (or text
 
 from differential.graphs.bfs import bfs
 from differential.graphs.components import connected_components
+from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.graphs.propagate import propagate
 from differential.graphs.reachability import reachability
 from differential.graphs.strong_components import cyclic_edges, strongly_connected_components
 
 __all__ = [
     "bfs",
+    "cliques4",
     "connected_components",
     "cyclic_edges",
+    "motif",
     "propagate",
     "reachability",
     "strongly_connected_components",
+    "triangles",
+    "triangles_by_joins",
 ]

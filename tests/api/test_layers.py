@@ -32,7 +32,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "kernels": (("differential.kernels",), ()),
     "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
-    "graphs": (("differential.graphs",), ("differential",)),
+    "graphs": (("differential.graphs",), ("differential", "delta", "leaves")),
+    "delta": (("differential.delta",), ("leaves", "collections")),
     "collections": (
         (
             "differential.operators",

@@ -1,0 +1,240 @@
+"""Delta queries: joins of several collections that keep nothing but the collections' indexes.
+
+The changes of Q = R1 ⋈ R2 ⋈ … ⋈ Rn are the sum, over i, of the changes of Ri joined with all the others as they were
+then: those before Ri as of that change's time included, those after it excluded. So each combination of changes is
+made exactly once: by its latest member and, among those at one time, by the last of them. (Ammar, McSherry, Salihoglu
+and Joglekar, "Distributed Evaluation of Subgraph Queries Using Worst-case Optimal Low-Memory Dataflows", VLDB 2018.)
+
+A change on its way through the other collections is a prefix; `Changes` are prefixes that know their initial times.
+`half_join` matches them with a collection. `extend` adds a column by which several collections are joined at once, in
+the manner of worst-case-optimal joins (Ngo, Porat, Ré and Rudra, PODS 2012): for each prefix the collection that has
+least to offer proposes values, and all the others validate them. So the work is that of the least, prefix by prefix.
+
+Collections are multisets: a result occurs as often as the product of its parts says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from differential.arrangement import Arrangement
+from differential.collection import Collection
+from differential.operators.half_join import count_rows, half_join, split
+from differential.operators.linear import linear
+from differential.updates import Updates
+from timely.container import as_columns
+from timely.errors import BuildError
+
+
+class AltNeu(Enum):
+    """Which updates at its own initial time a prefix sees: none (ALT: the collection as it was), or all (NEU)."""
+
+    ALT = False
+    NEU = True
+
+    @classmethod
+    def of(cls, relation: int, changing: int) -> AltNeu:
+        """Return how the changes of the relation numbered `changing` are to see the one numbered `relation`.
+
+        >>> AltNeu.of(0, changing=1), AltNeu.of(2, changing=1)
+        (<AltNeu.NEU: True>, <AltNeu.ALT: False>)
+        """
+        return cls.NEU if relation < changing else cls.ALT
+
+
+class Changes:
+    """Changes of a collection, or prefixes begun as such, each with its initial time.
+
+    The initial times are in hidden columns, the last ones, where times have several coordinates.
+    """
+
+    def __init__(self, prefixes: Collection) -> None:
+        """Take prefixes with hidden columns; `Changes.of` makes them."""
+        self._prefixes = prefixes
+        self._hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
+
+    @classmethod
+    def of(cls, collection: Collection) -> Changes:
+        """Return the changes of a collection.
+
+        >>> example(lambda scope: Changes.of(Collection.of(scope, np.array([1, 2]))).results())
+        [((1,), 1), ((2,), 1)]
+        """
+        if collection.scope.width == 1:
+            return cls(collection)
+
+        def with_times(updates: Updates) -> Updates:
+            index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
+            return updates.with_columns((*updates.columns, *updates.times[index].T.copy()))
+
+        return cls(linear(collection, with_times, name="changes"))
+
+    def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Changes:
+        """Return `function(*columns)` of each, with its first `keys` columns as key.
+
+        >>> example(lambda scope: Changes.of(Collection.of(scope, np.array([1, 2]))).map(lambda x: -x).results())
+        [((-2,), 1), ((-1,), 1)]
+        """
+
+        def apply(updates: Updates) -> Updates:
+            own, initial = split(updates.columns, self._hidden)
+            return updates.with_columns((*as_columns(function(*own), len(updates)), *initial))
+
+        return Changes(linear(self._prefixes, apply, keys=keys, name=name))
+
+    def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Changes:
+        """Return those for which `predicate(*columns)` is true.
+
+        >>> example(lambda scope: Changes.of(Collection.of(scope, np.array([1, 2]))).filter(lambda x: x > 1).results())
+        [((2,), 1)]
+        """
+
+        def apply(updates: Updates) -> Updates:
+            return updates.take(np.asarray(predicate(*split(updates.columns, self._hidden)[0])))
+
+        return Changes(linear(self._prefixes, apply, name=name))
+
+    def concat(self, *others: Changes) -> Changes:
+        """Return these and others.
+
+        >>> def twice(scope):
+        ...     changes = Changes.of(Collection.of(scope, np.array([1])))
+        ...     return changes.concat(changes).results()
+        >>> example(twice)
+        [((1,), 2)]
+        """
+        return Changes(self._prefixes.concat(*(other._prefixes for other in others))) if others else self
+
+    def half_join(
+        self, arrangement: Arrangement, function: Callable[..., Any], sees: AltNeu = AltNeu.NEU, *, keys: int = 1
+    ) -> Changes:
+        """Return `function(*key, *rest, *value)` for each and each record of `arrangement` that it sees.
+
+        >>> def lengths_two(scope):
+        ...     edges = Collection.of(scope, np.array([1, 2]), np.array([2, 3]))
+        ...     by_target = Changes.of(edges).map(lambda source, target: (target, source))
+        ...     return by_target.half_join(edges.arrange_by_key(), lambda b, a, c: (a, b, c)).results()
+        >>> example(lengths_two)
+        [((1, 2, 3), 1)]
+        """
+        return Changes(half_join(self._prefixes, arrangement, function, inclusive=sees.value, keys=keys))
+
+    def count(
+        self, arrangement: Arrangement, function: Callable[..., Any], sees: AltNeu = AltNeu.NEU, *, keys: int = 1
+    ) -> Changes:
+        """Return `function(*key, *rest, number)` for each whose key `arrangement` has, with the number of rows there.
+
+        The number is no less than how many records are seen. See `differential.operators.half_join.count_rows`.
+
+        >>> def degrees(scope):
+        ...     edges = Collection.of(scope, np.array([1, 1]), np.array([2, 3]))
+        ...     nodes = Changes.of(Collection.of(scope, np.array([1, 2])))
+        ...     return nodes.count(edges.arrange_by_key(), lambda node, number: (node, number)).results()
+        >>> example(degrees)
+        [((1, 2), 1)]
+        """
+        return Changes(count_rows(self._prefixes, arrangement, function, inclusive=sees.value, keys=keys))
+
+    def results(self) -> Collection:
+        """Return the collection that these are the changes of: without initial times.
+
+        >>> example(lambda scope: Changes.of(Collection.of(scope, np.array([1]))).results())
+        [((1,), 1)]
+        """
+        if not self._hidden:
+            return self._prefixes
+        return linear(
+            self._prefixes, lambda updates: updates.with_columns(updates.columns[: -self._hidden]), name="results"
+        )
+
+
+class Relation:
+    """A collection of records (key, value), indexed for proposing values (by key) and for validating them (by both).
+
+    The indexes are made once, whatever number of queries use the relation.
+    """
+
+    def __init__(self, collection: Collection) -> None:
+        """Take a collection of two columns, key and value."""
+        self._records = collection.map(lambda *columns: columns, keys=2)
+        self._proposing = collection
+
+    def extension(self, key: int, sees: AltNeu = AltNeu.NEU) -> Extension:
+        """Return how this relation extends prefixes that have its key in column `key`."""
+        return Extension(self, key, sees)
+
+    @property
+    def by_key(self) -> Arrangement:
+        """The values by key."""
+        return self._proposing.arrange_by_key()
+
+    @property
+    def by_both(self) -> Arrangement:
+        """The records, as keys."""
+        return self._records.arrange_by_key()
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A relation, the column of prefixes that is its key, and which of its updates they see."""
+
+    relation: Relation
+    key: int
+    sees: AltNeu
+
+    def count(self, prefixes: Changes, place: int) -> Changes:
+        """Return the prefixes that have extensions here. The last two columns are the least number of extensions so
+        far, and whose; they become this one's, numbered `place`, if that is less."""
+
+        def least(_: Any, *columns: Any) -> Any:
+            *prefix, number, whose, found = columns
+            return (*prefix, np.minimum(number, found), np.where(found < number, place, whose))
+
+        by_key = prefixes.map(lambda *columns: (columns[self.key], *columns))
+        return by_key.count(self.relation.by_key, least, self.sees)
+
+    def propose(self, prefixes: Changes) -> Changes:
+        """Return each prefix with each value that this relation has for it, as one more column."""
+        by_key = prefixes.map(lambda *columns: (columns[self.key], *columns))
+        return by_key.half_join(self.relation.by_key, lambda _, *columns: columns, self.sees)
+
+    def validate(self, prefixes: Changes) -> Changes:
+        """Return the prefixes whose last column is a value that this relation has for them."""
+        by_both = prefixes.map(lambda *columns: (columns[self.key], columns[-1], *columns), keys=2)
+        return by_both.half_join(self.relation.by_both, lambda _, __, *columns: columns, self.sees)
+
+
+def extend(prefixes: Changes, extensions: Sequence[Extension]) -> Changes:
+    """Return each prefix with each value that all of `extensions` have for it, as one more column.
+
+    >>> def common_neighbours(scope):
+    ...     edges = Relation(Collection.of(scope, np.array([1, 1, 2, 2]), np.array([2, 3, 3, 4])))
+    ...     pairs = Changes.of(Collection.of(scope, np.array([1]), np.array([2])))
+    ...     return extend(pairs, [edges.extension(0), edges.extension(1)]).results()
+    >>> example(common_neighbours)
+    [((1, 2, 3), 1)]
+    """
+    if not extensions:
+        raise BuildError("extend needs a relation that has values for the prefixes")
+    if len(extensions) == 1:
+        return extensions[0].propose(prefixes)
+    counted = prefixes.map(lambda *columns: (*columns, np.iinfo(np.int64).max, -1))
+    for place, extension in enumerate(extensions):
+        counted = extension.count(counted, place)
+    extended = [_proposed_by(counted, place, extensions) for place in range(len(extensions))]
+    return extended[0].concat(*extended[1:])
+
+
+def _proposed_by(counted: Changes, place: int, extensions: Sequence[Extension]) -> Changes:
+    """Return the extensions of the prefixes for which one of `extensions` has the fewest values."""
+    chosen = counted.filter(lambda *columns: columns[-1] == place).map(lambda *columns: columns[:-2])
+    proposed = extensions[place].propose(chosen)
+    for other, extension in enumerate(extensions):
+        if other != place:
+            proposed = extension.validate(proposed)
+    return proposed

@@ -1,0 +1,115 @@
+"""Motifs: all places where a small pattern occurs in a graph, kept up to date by delta queries.
+
+A pattern is a list of edges (i, j) between variables numbered from 0; an occurrence gives each variable a node, so that
+each edge of the pattern is an edge of the graph. Each edge of the pattern is a relation of one join. When an edge of
+the graph changes, it is put in the place of each edge of the pattern in turn, and the other variables are found one by
+one, each by extending what is there by all the edges that bind it (worst-case-optimal; see `differential.delta`).
+
+Different variables may be the same node, and an occurrence counts as often as the product of its edges' occurrences:
+use `distinct` before, and `filter` after, where that is not meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from differential import Collection
+from differential.delta import AltNeu, Changes, Relation, extend
+from timely.errors import BuildError
+
+Pattern = Sequence[tuple[int, int]]
+
+TRIANGLE: Pattern = ((0, 1), (1, 2), (0, 2))
+CLIQUE_OF_4: Pattern = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+
+
+def triangles(edges: Collection) -> Collection:
+    """Return (a, b, c) for all edges (a, b), (b, c) and (a, c).
+
+    >>> edges = np.array([[1, 2], [2, 3], [1, 3], [3, 4]]).T
+    >>> example(lambda scope: triangles(Collection.of(scope, *edges)))
+    [((1, 2, 3), 1)]
+    """
+    return motif(edges, TRIANGLE)
+
+
+def triangles_by_joins(edges: Collection) -> Collection:
+    """Return the same as `triangles`, by two joins: all paths (a, b, c), then those whose ends are joined, too.
+
+    >>> edges = np.array([[1, 2], [2, 3], [1, 3], [3, 4]]).T
+    >>> example(lambda scope: triangles_by_joins(Collection.of(scope, *edges)))
+    [((1, 2, 3), 1)]
+    """
+    by_target = edges.map(lambda source, target: (target, source))
+    paths = by_target.join_map(edges, lambda b, a, c: (a, c, b), keys=2)
+    closing = edges.map(lambda source, target: (source, target), keys=2)
+    return paths.join_map(closing, lambda a, c, b: (a, b, c))
+
+
+def cliques4(edges: Collection) -> Collection:
+    """Return (a, b, c, d) for all nodes with an edge from each of them to each after it.
+
+    >>> edges = np.array([[1, 2], [1, 3], [1, 4], [2, 3], [2, 4], [3, 4], [4, 5]]).T
+    >>> example(lambda scope: cliques4(Collection.of(scope, *edges)))
+    [((1, 2, 3, 4), 1)]
+    """
+    return motif(edges, CLIQUE_OF_4)
+
+
+def motif(edges: Collection, pattern: Pattern) -> Collection:
+    """Return the nodes (v0, v1, ...) of all occurrences of `pattern` among the edges.
+
+    >>> edges = np.array([[1, 2], [2, 1], [2, 3]]).T
+    >>> example(lambda scope: motif(Collection.of(scope, *edges), [(0, 1), (1, 0)]))
+    [((1, 2), 1), ((2, 1), 1)]
+    """
+    variables = _checked(pattern)
+    forward = Relation(edges)
+    backward = Relation(edges.map(lambda source, target: (target, source)))
+    changes = Changes.of(edges)
+    found = [_begun_by(changes, place, pattern, variables, forward, backward) for place in range(len(pattern))]
+    return found[0].concat(*found[1:]).results()
+
+
+def _begun_by(
+    changes: Changes, place: int, pattern: Pattern, variables: int, forward: Relation, backward: Relation
+) -> Changes:
+    """Return the changes of occurrences that changed edges make in the place of one edge of the pattern."""
+    bound = list(pattern[place])
+    others = [(number, edge) for number, edge in enumerate(pattern) if number != place]
+    for number, (source, target) in others:
+        if {source, target} == set(bound):
+            relation = forward if source == bound[0] else backward
+            changes = relation.extension(0, AltNeu.of(number, place)).validate(changes)
+    while len(bound) < variables:
+        bound.append(_next(pattern, bound))
+        extensions = []
+        for number, (source, target) in others:
+            if bound[-1] in (source, target) and {source, target} <= set(bound):
+                known = source if target == bound[-1] else target
+                relation = forward if known == source else backward
+                extensions.append(relation.extension(bound.index(known), AltNeu.of(number, place)))
+        changes = extend(changes, extensions)
+    order = [bound.index(variable) for variable in range(variables)]
+    return changes.map(lambda *columns: tuple(columns[column] for column in order))
+
+
+def _next(pattern: Pattern, bound: list[int]) -> int:
+    """Return the variable not bound yet that most edges bind, the first of them."""
+    ends = [b if a in bound else a for a, b in pattern if (a in bound) != (b in bound)]
+    return max(sorted(set(ends)), key=ends.count)
+
+
+def _checked(pattern: Pattern) -> int:
+    """Return the number of variables of a pattern, or raise BuildError."""
+    variables = 1 + max((max(edge) for edge in pattern), default=-1)
+    reached = set(pattern[0]) if pattern else set()
+    for _ in pattern:
+        for edge in pattern:
+            if reached & set(edge):
+                reached |= set(edge)
+    if not pattern or reached != set(range(variables)):
+        raise BuildError(f"the pattern {list(pattern)} must be connected, with variables numbered from 0")
+    if any(source == target for source, target in pattern):
+        raise BuildError(f"the pattern {list(pattern)} has a loop: filter the edges for source == target instead")
+    return variables

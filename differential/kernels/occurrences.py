@@ -1,0 +1,22 @@
+"""How many rows of a trace have a key."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, kernel
+from differential.kernels.memory import KEYS, column
+from differential.kernels.seek import after, seek
+
+
+@kernel
+def occurrences(keys: Ints, past: Table) -> Ints:
+    """Return for each of `keys`, in any order, how many rows of all batches of `past` have it, whatever their diffs."""
+    found = np.zeros(len(keys), np.int64)
+    for layer in range(len(past)):
+        held = column(past, layer, KEYS)
+        for row in range(len(keys)):
+            place = seek(held, 0, keys[row])
+            if place < len(held) and held[place] == keys[row]:
+                found[row] += after(held, place) - place
+    return found

@@ -1,0 +1,88 @@
+"""Delta queries: large answers in small pieces, refused programs, several workers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from differential import Collection, example, new_input
+from differential.delta import AltNeu, Changes, extend
+from differential.graphs import motif, triangles
+from differential.operators import half_join
+from timely import Worker, execute_directly
+from timely.errors import BuildError
+
+
+@pytest.mark.parametrize(("degree", "piece"), [(800, 1 << 12), pytest.param(13_000, 1 << 19, marks=pytest.mark.slow)])
+def test_a_node_of_large_degree_arrives_in_one_step_and_leaves_again(
+    degree: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(half_join, "PIECE", piece)
+    sizes: list[int] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, edges = new_input(scope)
+            hub = edges.filter(lambda source, target: source == 0)
+            spokes = edges.map(lambda source, target: (target, source)).filter(lambda target, source: target == 0)
+            # Paths through the middle of the star: those whose second edge came last, and those whose first did.
+            second = Changes.of(hub).half_join(spokes.arrange_by_key(), lambda b, c, a: (a, b, c), AltNeu.NEU)
+            first = Changes.of(spokes).half_join(hub.arrange_by_key(), lambda b, a, c: (a, b, c), AltNeu.ALT)
+            paths = first.concat(second).results()
+            counted = paths.stream.inspect_batch(lambda _, batch: sizes.append(int(batch.each_diff().sum())))
+            probe, found = counted.probe(), triangles(edges).output()
+        ends, middle = np.arange(1, degree + 1), np.zeros(degree, np.int64)
+        for epoch, diff in enumerate((1, -1)):
+            session.update(np.append(ends, middle), np.append(middle, ends), diff=np.full(2 * degree, diff))
+            session.update(np.array([1]), np.array([2]), diff=diff)
+            session.advance_to(epoch + 1)
+            before = len(sizes)
+            while probe.less_than(session.time) or found.less_than(session.time):
+                worker.step()
+            assert max(map(abs, sizes[before:])) <= 2 * piece
+            assert sum(sizes) == (degree**2 if diff > 0 else 0)
+            corners = {(0, 1, 2): 1, (1, 0, 2): 1, (1, 2, 0): 1} if diff > 0 else {}
+            assert found.contents() == corners
+        session.close()
+        worker.step_while(lambda: not found.done())
+
+    execute_directly(program)
+    assert len(sizes) >= 2 * degree**2 // (2 * piece)
+
+
+def test_changes_at_one_time_meet_exactly_once() -> None:
+    def program(scope: object) -> Collection:
+        left = Collection.of(scope, np.array([1]), np.array([2]))  # type: ignore[arg-type]
+        right = Collection.of(scope, np.array([1]), np.array([3]))  # type: ignore[arg-type]
+        mine = Changes.of(left).half_join(right.arrange_by_key(), lambda key, a, b: (key, a, b), AltNeu.ALT)
+        theirs = Changes.of(right).half_join(left.arrange_by_key(), lambda key, b, a: (key, a, b), AltNeu.NEU)
+        return mine.concat(theirs).results()
+
+    assert example(program) == [((1, 2, 3), 1)]
+
+
+def test_text_can_be_looked_up() -> None:
+    edges = np.array(["ä", "b", "ä"]), np.array(["b", "c", "c"])
+    assert example(lambda scope: triangles(Collection.of(scope, *edges))) == [(("ä", "b", "c"), 1)]
+
+
+@pytest.mark.parametrize("pattern", [[], [(0, 0)], [(0, 1), (2, 3)], [(0, 2)]])
+def test_a_pattern_that_is_not_one_is_refused(pattern: list[tuple[int, int]]) -> None:
+    with pytest.raises(BuildError, match="pattern"):
+        example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
+
+
+def test_an_extension_by_nothing_is_refused() -> None:
+    with pytest.raises(BuildError, match="needs a relation"):
+        example(lambda scope: extend(Changes.of(Collection.of(scope, 1)), []).results())
+
+
+def test_keys_of_different_lengths_are_refused() -> None:
+    with pytest.raises(BuildError, match="key has 1 column"):
+        example(
+            lambda scope: (
+                Changes.of(Collection.of(scope, 1, 2))
+                .half_join(Collection.of(scope, 1, 2, 3, keys=2).arrange_by_key(), lambda *columns: columns)
+                .results()
+            )
+        )
