@@ -198,9 +198,9 @@ class Extension:
         by_key = prefixes.map(lambda *columns: (columns[self.key], *columns))
         return by_key.count(self.relation.by_key, least, self.sees)
 
-    def propose(self, prefixes: Changes) -> Changes:
-        """Return each prefix with each value that this relation has for it, as one more column."""
-        by_key = prefixes.map(lambda *columns: (columns[self.key], *columns))
+    def propose(self, prefixes: Changes, without: int = 0) -> Changes:
+        """Return each prefix, less its last `without` columns, with each value that this relation has for it."""
+        by_key = prefixes.map(lambda *columns: (columns[self.key], *columns[: len(columns) - without]))
         return by_key.half_join(self.relation.by_key, lambda _, *columns: columns, self.sees)
 
     def validate(self, prefixes: Changes) -> Changes:
@@ -232,8 +232,8 @@ def extend(prefixes: Changes, extensions: Sequence[Extension]) -> Changes:
 
 def _proposed_by(counted: Changes, place: int, extensions: Sequence[Extension]) -> Changes:
     """Return the extensions of the prefixes for which one of `extensions` has the fewest values."""
-    chosen = counted.filter(lambda *columns: columns[-1] == place).map(lambda *columns: columns[:-2])
-    proposed = extensions[place].propose(chosen)
+    chosen = counted.filter(lambda *columns: columns[-1] == place)
+    proposed = extensions[place].propose(chosen, without=2)
     for other, extension in enumerate(extensions):
         if other != place:
             proposed = extension.validate(proposed)

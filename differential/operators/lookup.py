@@ -104,6 +104,7 @@ class Lookup:
         self._trace = arrangement.reader()
         self._dataflow = arrangement.scope.dataflow
         self._is_released = False
+        self._since = 0
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
         arrangement.key.interner.hold(self.held_codes)
@@ -177,8 +178,13 @@ class Lookup:
         if not firsts:
             self.drop()
             return
-        since: Time = (max(min(firsts) - 1, 0), *(0,) * (self._width - 1))
-        self._trace.set_logical_compaction(Antichain([since]))
+        since = max(min(firsts) - 1, 0)
+        if since != self._since:
+            self._since = since
+            frontier = Antichain([(since, *(0,) * (self._width - 1))])
+            # An imported trace may have been compacted further than that already.
+            if self._trace.logical.dominates(frontier):
+                self._trace.set_logical_compaction(frontier)
         self._trace.set_physical_compaction(self._trace.upper)
 
 
@@ -194,6 +200,8 @@ def is_before(times: Ints, bound: Time | None, *, or_at: bool) -> NDArray[np.boo
     """Return which rows of `times` are lexicographically before `bound`, None being after everything."""
     if bound is None:
         return np.ones(len(times), np.bool_)
+    if len(bound) == 1:
+        return times[:, 0] <= bound[0] if or_at else times[:, 0] < bound[0]
     before = np.zeros(len(times), np.bool_)
     same = np.ones(len(times), np.bool_)
     for coordinate, limit in zip(times.T, bound):
