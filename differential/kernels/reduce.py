@@ -91,11 +91,13 @@ from differential.kernels.reduce_rows import (
     put_row,
     roomy,
 )
-from differential.kernels.reduce_times import IS_DUE, IS_USED, is_at_or_before
+from differential.kernels.reduce_times import IS_DUE, IS_USED, add_minimal, is_at_or_before, is_covered, is_due
 
 __all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
 
 _NO_ERROR = -1
+_MOST_AHEAD = 64
+"""At so many times that are not due it is found out whether anything would have to be said there."""
 
 
 @inner
@@ -168,8 +170,13 @@ def _visit(
     output: Table,
     output_times: Times,
     counts: Ints,
-) -> tuple[Rows, Table, Times, int]:
-    """Reduce a gathered group at its interesting times; return the visit at which its input has a negative diff."""
+    upper: Table,
+    pending: Ints,
+    pendings: int,
+) -> tuple[Rows, Table, Times, int, Ints, int]:
+    """Reduce a gathered group at its interesting times; return, in the end, the visit at which its input has a negative
+    diff, and what is pending: of the times that are not due, those at which something would have to be said.
+    """
     table = vectors[TABLE]
     starts, order = _by_time(rows, 0, bounds[0], n)
     said_starts, said_order = _by_time(rows, bounds[1], bounds[2], n)
@@ -181,8 +188,16 @@ def _visit(
     before, now = no_rows(), no_rows()
     befores = 0
     first_row = counts[ROW_COUNT]
-    reached = 0
+    reached = ahead = 0
     for visit in range(steps):
+        due = is_due(upper, visits, visit, depth)
+        if not due:
+            ahead += 1
+            if is_covered(pending, pendings, visits, visit, depth):
+                continue
+            if ahead > _MOST_AHEAD:
+                pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+                continue
         count = 0
         said = roomy(said, bounds[2] - bounds[1] + befores)
         while chain and not marks[KNOWN, reached] & IS_DUE:
@@ -205,7 +220,10 @@ def _visit(
         reached += 1
         now, nows = fold_tally(kind, parameter, group, tally, exact, vals, diffs, distinct, now)
         if nows == NEGATIVE_DIFF:
-            return said, output, output_times, visit
+            if due:
+                return said, output, output_times, visit, pending, pendings
+            pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+            continue
         said = roomy(said, count + befores + nows + (0 if chain else counts[ROW_COUNT] - first_row))
         if chain:
             for row in range(befores):
@@ -220,9 +238,12 @@ def _visit(
             put_row(said, count, now[ROW_VAL, row], 0, now[ROW_DIFF, row])
             count += 1
         count = consolidate_rows(said, 0, count)
+        if not due and count > 0:
+            pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+            continue
         output, output_times = say(output, output_times, counts, group[KEY], said, count, visits, visit, depth)
         before, now, befores = now, before, nows
-    return said, output, output_times, _NO_ERROR
+    return said, output, output_times, _NO_ERROR, pending, pendings
 
 
 @inner
@@ -303,10 +324,12 @@ def reduce(
                 room = 1 + news + distinct_at_most(layers, deltas, len(layers))
                 vectors, marks, rows = roomy(vectors, room * depth), roomy(marks, room), roomy(rows, history)
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-                visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, pending, pendings)
-                said, output, output_times, visit = _visit(
+                visits, steps, chain, pending, pendings = interesting(
+                    vectors, marks, n, upper, True, pending, pendings
+                )
+                said, output, output_times, visit, pending, pendings = _visit(
                     kind, parameter, group, exact, vectors, marks, n, rows, bounds, visits, steps, chain, depth,
-                    said, output, output_times, counts,
+                    said, output, output_times, counts, upper, pending, pendings,
                 )  # fmt: skip
                 if visit != _NO_ERROR:
                     fault = _fault(by_value, group, visits, visit, depth)

@@ -37,6 +37,10 @@ ORDER, SPARE, RANK, KNOWN, SEEN, SEEN_AS, MARKS = range(7)
 `sparse`, and the entry that stands for it."""
 
 
+_FEW_TIMES = 8
+"""So many times that are no chain are closed under join whether they are due or not."""
+
+
 @inner
 def distinct_at_most(layers: Table, first: int, last: int) -> int:
     """Return a bound on the number of times that the group's rows in the layers `first` to `last` are at."""
@@ -224,17 +228,23 @@ def gather(
 
 @inner
 def interesting(
-    vectors: Table, marks: Table, n: int, upper: Table, pending: Ints, pendings: int
+    vectors: Table, marks: Table, n: int, upper: Table, ahead: bool, pending: Ints, pendings: int
 ) -> tuple[Ints, int, bool, Ints, int]:
-    """Return the due interesting times of a gathered group in order, how many, whether they are a chain, and what is
-    pending.
+    """Return the interesting times of a gathered group to visit, in order, how many, whether they are a chain, and what
+    is pending.
 
-    When they are a chain they are the ranked times that are due.
+    They are the due ones; if one is to look `ahead`, and there are not too many, all of them. When they are a chain
+    they are the ranked times that are known to be IS_DUE, which is so of those that are to be visited.
     """
     depth = upper.shape[1]
     table, known = vectors[TABLE], marks[KNOWN]
-    pending, pendings = postpone(table, known, n, depth, pending, pendings)
-    if not is_chain(table, known, n, depth):
+    if ahead and (n <= _FEW_TIMES or is_chain(table, known, n, IS_NEW | IS_USED, depth)):
+        for time in range(n):
+            known[time] |= IS_DUE if known[time] != 0 else 0
+        upper = upper[:0]
+    else:
+        pending, pendings = postpone(table, known, n, depth, pending, pendings)
+    if not is_chain(table, known, n, IS_DUE, depth):
         visits, count, pending, pendings = closure(table, known, n, upper, depth, pending, pendings)
         return visits, count, False, pending, pendings
     visits = np.empty(n * depth, np.int64)

@@ -221,7 +221,7 @@ def plan_rounds(
             room = 1 + news + distinct_at_most(layers, deltas, len(layers))
             vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
             n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-            own, steps, _, pending, pendings = interesting(vectors, marks, n, upper, pending, pendings)
+            own, steps, _, pending, pendings = interesting(vectors, marks, n, upper, False, pending, pendings)
             groups = roomy(groups, count + 2)
             groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
             groups[_SPAN_WIDTH, count] = group[KEY]

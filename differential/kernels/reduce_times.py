@@ -20,6 +20,12 @@ after m; and the corrections there are determined by these accumulations. In the
 which is enough: any other time t where the output may change is in advance of one of them, p, and t = p v t where t is
 a join of times of I and O, so that the closure of p, made when it is due, has it.
 
+*Looking ahead.* Each pending time costs a turn of a loop, and mostly turns out to change nothing. So where there are
+not too many, the times of the closure that are not due are visited, too, in order, with the input as far as it is
+known. Nothing is said there; but only where something would have to be, where c(t) is not zero, does t become pending.
+Nothing is missed: if input comes at s <= t, then s is new, and t = s v t in its closure, for the input has the new
+times of today. A time in advance of a pending one is not looked at, for the reason above.
+
 *Chains.* When the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
 are their own closure.
 """
@@ -136,6 +142,15 @@ def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) 
 
 
 @inner
+def is_covered(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> bool:
+    """Whether a time is in advance of the antichain `minimal` of `count` times."""
+    for other in range(count):  # noqa: SIM110 (compiled)
+        if is_at_or_before(minimal, other, times, entry, depth):
+            return True
+    return False
+
+
+@inner
 def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> int:
     """Return the slot that holds the time, or the free one where it belongs."""
     mixed = 0
@@ -175,11 +190,11 @@ def add_distinct(
 
 
 @inner
-def is_chain(table: Ints, known: Ints, n: int, depth: int) -> bool:
-    """Whether the due times in `table`, which is sorted, are a chain."""
+def is_chain(table: Ints, known: Ints, n: int, which: int, depth: int) -> bool:
+    """Whether the times in `table`, which is sorted, of which something in `which` is known are a chain."""
     previous = -1
     for time in range(n):
-        if known[time] & IS_DUE:
+        if known[time] & which:
             if previous >= 0 and not is_at_or_before(table, previous, table, time, depth):
                 return False
             previous = time

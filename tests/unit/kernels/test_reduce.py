@@ -115,6 +115,31 @@ def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:
     assert len(pending[0]) == 0
 
 
+def test_a_join_at_which_nothing_would_have_to_be_said_is_not_put_off() -> None:
+    # At (1, 0) the value 9 comes to a key whose least value is 5, and has been 4 from round 3 on.
+    past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1)]
+    said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 4, (0, 3), 1)]
+    rows, pending, _ = call(kinds.MIN, [(1, 9, (1, 0), 1)], past=past, said=said, upper=[(1, 1), (2, 0)], depth=2)
+    assert (rows, pending[0].tolist()) == ([], [])
+    # 4.5 is the least in rounds 0 to 2, and is put off to be taken back in round 3.
+    halves = [(key, 2 * value, time, diff) for key, value, time, diff in past]
+    said_halves = [(key, 2 * value, time, diff) for key, value, time, diff in said]
+    rows, pending, _ = call(
+        kinds.MIN, [(1, 9, (1, 0), 1)], past=halves, said=said_halves, upper=[(1, 1), (2, 0)], depth=2
+    )
+    assert sorted(rows) == [(1, 9, (1, 0), 1), (1, 10, (1, 0), -1)]
+    assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 3]])
+
+
+def test_a_count_that_is_negative_only_as_far_as_is_known_is_no_fault() -> None:
+    past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
+    said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
+    # In round 3 of epoch 1 the value 5 occurs -1 times, unless round 3 brings it back.
+    rows, pending, fault = call(kinds.MIN, [(1, 5, (1, 0), -1)], past=past, said=said, upper=[(1, 1), (2, 0)], depth=2)
+    assert (sorted(rows), fault) == ([(1, 5, (1, 0), -1), (1, 6, (1, 0), 1)], [])
+    assert pending[2].tolist() == [[1, 3]]
+
+
 def test_what_is_pending_and_not_due_stays_pending() -> None:
     pending = (np.array([1, 1, 3]), EMPTY, np.array([[1, 5], [2, 4], [0, 9]]))
     rows, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 3)], depth=2)
