@@ -124,3 +124,12 @@ def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(half_join, "PIECE", 1)
         check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@given(seed=st.integers(0, 999))
+@settings(max_examples=5, deadline=None)
+def test_many_epochs_are_compacted_without_changing_who_sees_whom(workers: int, seed: int) -> None:
+    edits: list[Update] = [((epoch % 3, (epoch + 1) % 3), (epoch,), 1) for epoch in range(24)]
+    check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits, workers=workers, seed=seed)
+    check(three_way, three_way_meaning, edits, edits, edits, workers=workers, seed=seed)
