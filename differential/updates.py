@@ -51,6 +51,12 @@ class Updates:
     def __len__(self) -> int:
         return len(self.columns[0])
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of records, times and diffs."""
+        columns = sum([column.nbytes for column in self.columns])
+        return columns + self.times.nbytes + self.time_index.nbytes + self.diffs.nbytes
+
     def with_columns(self, columns: tuple[Array, ...]) -> Updates:
         """Return other records with the same times and diffs."""
         return Updates(columns, self.times, self.time_index, self.diffs)

@@ -10,6 +10,7 @@ from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input
+from timely.dataflow.operators.log_stream import log_stream
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
@@ -64,6 +65,7 @@ __all__ = [
     "join",
     "less_equal",
     "less_than",
+    "log_stream",
     "meet",
     "replay_into",
     "rowwise",

@@ -84,6 +84,11 @@ class Columns:
     def __repr__(self) -> str:
         return f"Columns({', '.join(map(repr, self.columns))})"
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns."""
+        return sum([column.nbytes for column in self.columns])
+
     def take(self, rows: Array) -> Columns:
         return Columns(tuple(column[rows] for column in self.columns))
 

@@ -23,6 +23,8 @@ from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Operator
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, ShapeError, StalledError
+from timely.events import Parked, Unparked
+from timely.logging import Log
 
 SHAPE_SECONDS = 5.0
 """How long a worker whose dataflow differs waits for the other's description."""
@@ -39,7 +41,10 @@ class Worker:
         self._dataflows: dict[int, Dataflow] = {}
         self.built = 0
         """How many dataflows have been built."""
-        self._early: dict[int, list[Data | Progress]] = {}
+        self.log = Log(self)
+        self.step_began = 0.0
+        """When the present step began, or the last one, by the monotonic clock."""
+        self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
         self._requests: deque[tuple[Dataflow, Operator]] = deque()
@@ -66,9 +71,10 @@ class Worker:
             self._building = False
         self.built += 1
         self._dataflows[dataflow.index] = dataflow
+        self.log.dataflow_built(dataflow)
         self._announce(dataflow)
-        for message in self._early.pop(dataflow.index, ()):
-            self._dispatch(dataflow, message)
+        for sender, message in self._early.pop(dataflow.index, ()):
+            self._dispatch(sender, dataflow, message)
 
     @property
     def dataflows(self) -> list[Dataflow]:
@@ -86,7 +92,7 @@ class Worker:
         Return whether any dataflow is still incomplete.
         """
         if not self._step() and self._dataflows:
-            self.allocator.park(timeout)
+            self._park(timeout)
         return bool(self._dataflows)
 
     def step_while(self, condition: Callable[[], bool]) -> None:
@@ -100,7 +106,7 @@ class Worker:
             if not self._step() and condition():
                 if self.peers == 1 and not self._may_be_woken and self.is_stalled:
                     raise self._stalled()
-                self.allocator.park(None)
+                self._park(None)
 
     def activator(self, operator: Operator) -> Callable[[], None]:
         """Return a function that schedules `operator` and wakes this worker; any thread may call it."""
@@ -118,16 +124,20 @@ class Worker:
         dropped = self._dataflows.pop(index, None)
         if dropped is not None:
             dropped.close()
+            self.log.dataflow_ended(dropped)
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
         for dataflow in self._dataflows.values():
             dataflow.close_inputs()
+        if not any(dataflow.is_logged for dataflow in self._dataflows.values()):
+            self.log.end()
 
     def close(self) -> None:
         """Let go of all dataflows."""
         for index in list(self._dataflows):
             self.drop_dataflow(index)
+        self.log.end()
 
     def explain(self) -> str:
         """Return, for people, what every incomplete dataflow is waiting for on this worker."""
@@ -138,6 +148,7 @@ class Worker:
     def _step(self) -> bool:
         """Return whether anything was done."""
         busy = False
+        self.step_began = clock.monotonic()
         for sender, message in self.allocator.receive():
             busy = True
             self._receive(sender, message)
@@ -155,7 +166,21 @@ class Worker:
             if dataflow.is_complete:
                 self.drop_dataflow(dataflow)
                 busy = True
+        if self.log.pending:
+            self.log.flush()
         return busy
+
+    def _park(self, timeout: float | None) -> None:
+        log = self.log
+        if not log.kinds:
+            self.allocator.park(timeout)
+            return
+        begun = log.now()
+        log.record(Parked(begun, self.index))
+        log.flush()
+        self.allocator.park(timeout)
+        ended = log.now()
+        log.record(Unparked(ended, self.index, ended - begun))
 
     def _receive(self, sender: int, message: Message) -> None:
         if isinstance(message, Shape):
@@ -164,15 +189,15 @@ class Worker:
         assert isinstance(message, (Data, Progress))
         dataflow = self._dataflows.get(message.dataflow)
         if dataflow is not None:
-            self._dispatch(dataflow, message)
+            self._dispatch(sender, dataflow, message)
         elif message.dataflow >= self.built:
-            self._early.setdefault(message.dataflow, []).append(message)
+            self._early.setdefault(message.dataflow, []).append((sender, message))
 
-    def _dispatch(self, dataflow: Dataflow, message: Data | Progress) -> None:
+    def _dispatch(self, sender: int, dataflow: Dataflow, message: Data | Progress) -> None:
         if isinstance(message, Progress):
-            dataflow.receive(message.changes)
+            dataflow.receive(sender, message.changes)
         else:
-            dataflow.deliver(message.channel, message.time, message.batch)
+            dataflow.deliver(sender, message.channel, message.time, message.batch)
 
     # Comparing shapes
 

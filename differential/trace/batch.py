@@ -82,6 +82,12 @@ class Batch:
         return int(self.times.shape[1])
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of keys, values, times and diffs."""
+        columns = self.keys.nbytes + self.vals.nbytes + self.time_index.nbytes
+        return columns + self.diffs.nbytes + self.times.nbytes
+
+    @property
     def address(self) -> Ints:
         """The row that stands for this batch in a table of batches (see `differential.kernels.memory`)."""
         if self._address is None:

@@ -10,7 +10,15 @@ from tests.api.modules import modules, source
 
 # Lowest first. A module belongs to the first entry that its name starts with; it may import its own layer and those
 # that its layer names.
-LEAVES = ("timely.errors", "timely.order", "timely.origin", "timely.config", "timely.container", "timely.captured")
+LEAVES = (
+    "timely.errors",
+    "timely.order",
+    "timely.origin",
+    "timely.config",
+    "timely.container",
+    "timely.captured",
+    "timely.events",
+)
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "leaves": (LEAVES, ()),
     "progress": (("timely.progress",), ("leaves",)),
@@ -20,6 +28,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "timely.worker",
             "timely.execute",
+            "timely.logging",
             "timely.failure",
             "timely.launched",
             "timely.launcher",

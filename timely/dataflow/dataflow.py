@@ -50,6 +50,8 @@ class Dataflow:
         self.peers = worker.peers
         self.index = index
         self.name = name
+        self.is_logged = True
+        """Whether the worker's log tells what happens here."""
         self.operators: list[Operator] = []
         self._unfinished: set[Operator] = set()
         self.channels: list[InputPort] = []
@@ -131,9 +133,38 @@ class Dataflow:
         self._number = number
         self._place_ports(number, [place.rank for place in order])
         self.built = True
+        self.resolve_tees()
+        self._start()
+
+    def resolve_tees(self) -> None:
+        """Let each stream's tee look up what its consumers want to be called."""
         for tee in self._tees:
             tee.resolve()
-        self._start()
+
+    def sources_of_channels(self) -> list[tuple[int, ...]]:
+        """Return, for each channel, the scheduled operators that what arrives there comes from."""
+        scheduled = {
+            output.place: operator.index
+            for operator in self.operators
+            if operator.inline is None
+            for output in operator.outputs
+        }
+        incoming: dict[int, list[int]] = {}
+        for edge in self._edges:
+            incoming.setdefault(edge.target, []).append(edge.source)
+        found = []
+        for port in self.channels:
+            sources: set[int] = set()
+            waiting, seen = [port.place], {port.place}
+            while waiting:
+                for source in incoming.get(waiting.pop(), ()):
+                    if source in scheduled:
+                        sources.add(scheduled[source])
+                    elif source not in seen:
+                        seen.add(source)
+                        waiting.append(source)
+            found.append(tuple(sorted(sources)))
+        return found
 
     def location(self, place: int) -> int:
         """Return the tracked location of an observed place."""
@@ -259,11 +290,11 @@ class Dataflow:
         """Send a batch to an input of this dataflow on another worker."""
         self.worker.allocator.send(worker, Data(self.index, channel, time, batch))
 
-    def deliver(self, channel: int, time: Time, batch: Batch) -> None:
+    def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
         """Queue a batch that came from another worker."""
         self.channels[channel].deliver(time, batch)
 
-    def receive(self, changes: Changes) -> None:
+    def receive(self, sender: int, changes: Changes) -> None:
         """Take in a peer's atomic batch of progress."""
         self.protocol.receive(changes)
 
@@ -301,15 +332,25 @@ class Dataflow:
         """Pass on changes and take in what they do to frontiers, until neither has anything for the other."""
         self._propagate()
         while (changes := self.protocol.flush()) is not None:
-            message = Progress(self.index, changes)
-            for peer in range(self.peers):
-                if peer != self.worker_index:
-                    self.worker.allocator.send(peer, message)
+            self._send_progress(changes)
             self._propagate()
 
+    def _send_progress(self, changes: Changes) -> None:
+        """Send changes to all peers."""
+        message = Progress(self.index, changes)
+        for peer in range(self.peers):
+            if peer != self.worker_index:
+                self.worker.allocator.send(peer, message)
+
     def _propagate(self) -> None:
+        changed = self.tracker.propagate()
+        if changed:
+            self._notify(changed)
+
+    def _notify(self, changed: list[int]) -> None:
+        """Schedule the operators that ask for a frontier that changed."""
         listeners = self._listeners
-        for location in self.tracker.propagate():
+        for location in changed:
             for operator in listeners[location]:
                 if operator.waits and not operator.active:
                     operator.active = True

@@ -11,6 +11,9 @@ An input that nobody asks for a frontier, of an operator with one output and not
 its own: its queued messages are counted at the output, which they could equally reach (`InputPort.location` is then
 the output's).
 
+A port's `place` is its number in the graph as it was built; its `location`, from then on, is the tracker's number of
+where it is counted.
+
 A `Tee` hands a message to everything that consumes a stream. Stateless operators are functions between two tees and run
 in line with the producer: no queue, no location, no scheduling.
 """
@@ -108,6 +111,7 @@ class InputPort:
         "location",
         "operator",
         "pact",
+        "place",
         "queue",
         "time",
     )
@@ -121,6 +125,7 @@ class InputPort:
         self.interest = interest
         self.drains = drains
         self.location = location
+        self.place = location
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.time: Time | None = None
@@ -217,13 +222,14 @@ def _images(fronts: list[Antichain], sources: list[tuple[int, PathSummary | None
 class OutputPort:
     """One output of an operator: where its capabilities are counted and its messages leave."""
 
-    __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "summaries", "tee")
+    __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "place", "summaries", "tee")
 
     def __init__(self, operator: Operator, index: int, location: int, tee: Tee, initial: bool) -> None:
         self.operator = operator
         self.dataflow: Dataflow = operator.dataflow
         self.index = index
         self.location = location
+        self.place = location
         self.tee = tee
         self.initial = initial
         self.live: set[Capability] = set()

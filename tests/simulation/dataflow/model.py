@@ -112,7 +112,7 @@ class Cluster:
         waiting = [(receiver, message) for (_, receiver), each in self.network._flying.items() for message in each]
         for receiver, site in enumerate(self.sites):
             waiting += [(receiver, message) for _, message in self.network.allocators[receiver].arrived]
-            waiting += [(receiver, message) for each in site.worker._early.values() for message in each]
+            waiting += [(receiver, message) for each in site.worker._early.values() for _, message in each]
         for receiver, message in waiting:
             if isinstance(message, Data):
                 yield receiver, message.channel, message.time

@@ -1,0 +1,131 @@
+"""What happens on a worker, as a stream that a dataflow can consume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Array, Columns, as_column
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.dataflow.ports import OutputPort
+from timely.errors import BuildError
+from timely.events import Event, Parked, Unparked
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+    from timely.logging import Log
+
+
+def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: str = "log") -> Stream:
+    """Return the stream of this worker's records of one kind (see `timely.events`), a column for each of its fields.
+
+    Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
+    neither numbers nor texts become text. Each worker sends its own records.
+
+    The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
+    complete, or with the program; so build what is to be watched before the worker is stepped.
+
+    >>> from timely.events import OperatorBuilt
+    >>> def program(worker):
+    ...     with worker.dataflow("watching") as scope:
+    ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
+    ...     with worker.dataflow("watched") as scope:
+    ...         scope.new_input("numbers")[1].exchange().probe()
+    >>> execute_directly(program)
+    ('numbers', 'watched')
+    ('exchange', 'watched')
+    """
+    if scope.width != 1:
+        raise BuildError(f"{name}: a log has epochs and nothing else: use it in an outermost scope with one coordinate")
+    if not interval > 0:
+        raise BuildError(f"{name}: the interval must be positive, not {interval}")
+    scope.dataflow.is_logged = False
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+    activate = scope.dataflow.worker.activator(builder.operator)
+    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.worker.log, output, activate)
+    builder.build(source.begin)
+    scope.dataflow.when_complete(source.stop)
+    return stream
+
+
+class LogSource:
+    """The operator.
+
+    Invariant: the capability's epoch is not after that of any record that has not been sent. A run takes the time,
+    then has the log flushed, then sends, so it has all records from before that time.
+    """
+
+    def __init__(
+        self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Callable[[], None]
+    ) -> None:
+        self._kind = kind
+        self._interval = interval
+        self._log = log
+        self._output = output
+        self._activate = activate
+        self._records: list[Any] = []
+        self._timer: Timer | None = None
+        self._has_ended = False
+        self.stop: Callable[[], None] = _nothing
+
+    def begin(self, capabilities: list[Capability]) -> Logic:
+        self._capability = capabilities[0]
+        self.stop = self._log.listen(self._take, self._kind)
+        self._log.when_idle(self._end)
+        return self._run
+
+    def _take(self, events: Sequence[Any]) -> None:
+        self._records += events
+        # To be woken for having slept would never end.
+        if self._timer is None and self._kind not in (Parked, Unparked):
+            left = self._interval - self._log.now() % self._interval
+            self._timer = Timer(left / 1e9, self._activate)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._activate()
+
+    def _run(self) -> None:
+        if self._capability.output is None:
+            return
+        now = self._log.now()
+        self._log.flush()
+        records, self._records, self._timer = self._records, [], None
+        for epoch, group in groupby(records, lambda event: event.time // self._interval):
+            with self._capability.delayed((epoch,)) as capability:
+                self._output.give(capability, as_columns_of(list(group)))
+        if self._has_ended:
+            self.stop()
+            self._capability.drop()
+        else:
+            self._capability.downgrade((now // self._interval,))
+
+
+def as_columns_of(events: Sequence[Any]) -> Columns:
+    """Return records of one kind as columns, one for each field.
+
+    >>> from timely.events import ProgressSent
+    >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
+    [(5, 0, 1, '((2, (0,), -1),)')]
+    """
+    return Columns(tuple(_column(values) for values in zip(*events)))
+
+
+def _column(values: Sequence[Any]) -> Array:
+    if type(values[0]) is int:
+        return np.array(values, np.int64)
+    return as_column([str(value) for value in values])
+
+
+def _nothing() -> None:
+    """Stop what has not begun."""

@@ -1,0 +1,173 @@
+"""A worker's log: who listens to what happens there.
+
+A listener is a function that is handed lists of records (`timely.events`), in the order in which they happened: at the
+end of each step of the worker, and more often when there are many. It says which kinds it wants; others are not made.
+It runs in the worker's thread and may do what a program may, but not at length.
+
+Nothing is recorded that nobody listens to. The places where things happen do not ask whether somebody does: while a
+listener wants what happens inside a dataflow, its operators and ports are of other classes (`timely.dataflow.logged`).
+What remains without listeners is one look at an empty list a step.
+
+What a dataflow does that itself consumes the log (see `operators.log_stream`) is left out, or it would never end.
+
+>>> from timely.events import ScheduleStopped
+>>> def program(worker):
+...     counts = {}
+...     def listen(events):
+...         for event in events:
+...             counts[event.operator] = counts.get(event.operator, 0) + 1
+...     worker.log.listen(listen, ScheduleStopped)
+...     with worker.dataflow() as scope:
+...         scope.to_stream(range(3)).exchange().probe()
+...     while worker.step():
+...         pass
+...     return sorted(counts)
+>>> execute_directly(program)
+[0, 1]
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from timely.dataflow.logged import descriptions, switch
+from timely.events import BUILT, ApplicationText, CapabilityMade, DataflowCompleted, Event
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.worker import Worker
+
+Listener = Callable[[Sequence[Any]], object]
+Kind = type[Event]
+
+AT_ONCE = 4096
+"""So many records at most are kept before the listeners get them."""
+
+
+class Log:
+    """Listeners, and the records they have not been handed yet.
+
+    Invariant: `kinds` are those that some listener wants; `pending` holds records of these kinds only.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._begun = clock.perf_counter_ns()
+        self._listeners: list[tuple[Listener, frozenset[Any]]] = []
+        self._gauges: list[Callable[[Log], None]] = []
+        self._on_end: list[Callable[[], None]] = []
+        self.kinds: frozenset[Any] = frozenset()
+        self.pending: list[Any] = []
+
+    def now(self) -> int:
+        """Return the time that a record made now has."""
+        return clock.perf_counter_ns() - self._begun
+
+    def listen(self, listener: Listener, *kinds: Any) -> Callable[[], None]:
+        """Hand records of these kinds to `listener` from now on; return a function that ends this.
+
+        What has been built and still runs, and the capabilities held, are told first, if asked for.
+
+        >>> from timely.events import OperatorBuilt
+        >>> def program(worker):
+        ...     worker.log.listen(lambda events: print(*events, sep="\\n"), OperatorBuilt)
+        ...     with worker.dataflow() as scope:
+        ...         scope.new_input("numbers")[1].probe()
+        >>> execute_directly(program)
+        OperatorBuilt(time=..., worker=0, dataflow=0, operator=0, name='numbers', path='dataflow', origin='...')
+        """
+        entry = listener, frozenset(kinds)
+        self.flush()
+        wanted = entry[1].intersection((*BUILT, CapabilityMade))
+        if wanted:
+            told: list[Any] = []
+            for dataflow in self._worker.dataflows:
+                if dataflow.is_logged:
+                    told += [event for event in descriptions(dataflow, self.now()) if type(event) in wanted]
+            if told:
+                listener(told)
+        self._listeners.append(entry)
+        self._settle()
+
+        def stop() -> None:
+            if entry in self._listeners:
+                self.flush()
+                self._listeners.remove(entry)
+                self._settle()
+
+        return stop
+
+    def record(self, event: Event) -> None:
+        """Take a record, if somebody wants its kind."""
+        if type(event) in self.kinds:
+            pending = self.pending
+            pending.append(event)
+            if len(pending) >= AT_ONCE:
+                self.flush()
+
+    def say(self, text: str) -> None:
+        """Record a text of the program's own.
+
+        >>> def program(worker):
+        ...     worker.log.listen(lambda events: print(events[0].text), ApplicationText)
+        ...     worker.log.say("loaded")
+        >>> execute_directly(program)
+        loaded
+        """
+        self.record(ApplicationText(self.now(), self._worker.index, text))
+
+    def flush(self) -> None:
+        """Hand what is pending to the listeners. A listener that records something itself is handed that next time."""
+        if not self.pending:
+            return
+        events, self.pending = self.pending, []
+        for listener, kinds in tuple(self._listeners):
+            chosen = events if kinds >= self.kinds else [event for event in events if type(event) in kinds]
+            if chosen:
+                listener(chosen)
+
+    def gauge(self, attach: Callable[[Log], None]) -> None:
+        """Call `attach(log)` now and whenever other kinds are wanted: how other packages know what to record."""
+        self._gauges.append(attach)
+        attach(self)
+
+    def when_idle(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the last dataflow that is logged is complete, or at the program's end."""
+        self._on_end.append(callback)
+
+    # Called by the worker alone.
+
+    def dataflow_built(self, dataflow: Dataflow) -> None:
+        """Tell of a dataflow that begins to run, and log what it does."""
+        if self.kinds and dataflow.is_logged:
+            for event in descriptions(dataflow, self.now()):
+                self.record(event)
+            switch(dataflow, self.kinds)
+
+    def dataflow_ended(self, dataflow: Dataflow) -> None:
+        """Tell of a dataflow that is complete."""
+        if dataflow.is_logged:
+            self.record(DataflowCompleted(self.now(), self._worker.index, dataflow.index))
+            if self._on_end and not any(other.is_logged for other in self._worker.dataflows):
+                self.end()
+
+    def end(self) -> None:
+        """Tell those who wait for it that nothing is left to be logged."""
+        self.flush()
+        waiting, self._on_end = self._on_end, []
+        for callback in waiting:
+            callback()
+
+    def _settle(self) -> None:
+        """Have exactly what is wanted recorded."""
+        kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners))
+        if kinds == self.kinds:
+            return
+        self.kinds = kinds
+        for dataflow in self._worker.dataflows:
+            if dataflow.is_logged:
+                switch(dataflow, kinds)
+        for attach in self._gauges:
+            attach(self)
