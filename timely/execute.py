@@ -24,7 +24,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
@@ -118,6 +118,8 @@ def _part(worker: Worker, allocator: Allocator) -> None:
         for sender, message in allocator.receive():
             if isinstance(message, (Data, Progress, Shape)) and message.dataflow >= built:
                 raise _more_dataflows(allocator.index, built, sender, message.dataflow + 1)
+            if isinstance(message, (Question, Answer)):
+                worker.explainer.receive(sender, message)
         if len(allocator.farewells) == allocator.peers - 1:
             break
         allocator.park(None)

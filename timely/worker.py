@@ -17,13 +17,15 @@ from contextlib import contextmanager
 from itertools import zip_longest
 
 from timely.communication.allocator import Allocator
-from timely.communication.message import Data, Message, Progress, Shape
+from timely.communication.message import Answer, Data, Message, Progress, Question, Shape
 from timely.config import Config
 from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.explain import EVERYWHERE
 from timely.dataflow.operator import Operator
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, ShapeError, StalledError
 from timely.events import Parked, Unparked
+from timely.explaining import PATIENCE, Explainer
 from timely.logging import Log
 
 SHAPE_SECONDS = 5.0
@@ -42,12 +44,13 @@ class Worker:
         self.built = 0
         """How many dataflows have been built."""
         self.log = Log(self)
+        self.explainer = Explainer(self)
         self.step_began = 0.0
         """When the present step began, or the last one, by the monotonic clock."""
         self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
-        self._requests: deque[tuple[Dataflow, Operator]] = deque()
+        self._requests: deque[Callable[[], None]] = deque()
         self._building = False
         self._may_be_woken = False
 
@@ -113,10 +116,14 @@ class Worker:
         self._may_be_woken = True
 
         def activate() -> None:
-            self._requests.append((operator.dataflow, operator))
-            self.allocator.wake()
+            self.call(lambda: operator.dataflow.activate(operator))
 
         return activate
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Have this worker call `function` when it next steps, and wake it; any thread may ask for this."""
+        self._requests.append(function)
+        self.allocator.wake()
 
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it."""
@@ -139,22 +146,31 @@ class Worker:
             self.drop_dataflow(index)
         self.log.end()
 
-    def explain(self) -> str:
-        """Return, for people, what every incomplete dataflow is waiting for on this worker."""
-        from timely.dataflow.explain import explain_all
+    def explain(self, *, patience: float = PATIENCE) -> str:
+        """Return, for people, what every incomplete dataflow is waiting for.
 
-        return "\n".join(explain_all(dataflow) for dataflow in self._dataflows.values()) or "all dataflows are complete"
+        Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
+        """
+        texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
+        return "\n".join(texts) or "all dataflows are complete"
+
+    def take_in(self) -> bool:
+        """Take in what has arrived, without running anything. Return whether there was something."""
+        arrived = self.allocator.receive()
+        for sender, message in arrived:
+            self._receive(sender, message)
+        return bool(arrived)
+
+    def dataflow_at(self, index: int) -> Dataflow | None:
+        """Return the dataflow with this number, if it runs."""
+        return self._dataflows.get(index)
 
     def _step(self) -> bool:
         """Return whether anything was done."""
-        busy = False
         self.step_began = clock.monotonic()
-        for sender, message in self.allocator.receive():
-            busy = True
-            self._receive(sender, message)
+        busy = self.take_in()
         while self._requests:
-            dataflow, operator = self._requests.popleft()
-            dataflow.activate(operator)
+            self._requests.popleft()()
         if self.allocator.congested:
             # What was sent has to leave before more is produced; receiving goes on, so that peers are never stuck.
             return busy
@@ -185,6 +201,9 @@ class Worker:
     def _receive(self, sender: int, message: Message) -> None:
         if isinstance(message, Shape):
             self._compare(sender, message)
+            return
+        if isinstance(message, (Question, Answer)):
+            self.explainer.receive(sender, message)
             return
         assert isinstance(message, (Data, Progress))
         dataflow = self._dataflows.get(message.dataflow)

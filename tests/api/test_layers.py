@@ -28,6 +28,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "timely.worker",
             "timely.execute",
+            "timely.explaining",
             "timely.logging",
             "timely.failure",
             "timely.launched",

@@ -28,7 +28,7 @@ import msgpack
 import numpy as np
 
 from timely import container
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress, Shape
+from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape
 from timely.errors import DataError, FrameError
 
 MAGIC = b"tdf"
@@ -71,7 +71,7 @@ class Envelope(NamedTuple):
 
 Frames = list[bytes | memoryview]
 _PREFIX = MAGIC + bytes((PROTOCOL,))
-_DATA, _PROGRESS, _SHAPE, _FAILURE, _GOODBYE, _HELLO, _ACK = range(7)
+_DATA, _PROGRESS, _SHAPE, _FAILURE, _GOODBYE, _HELLO, _ACK, _QUESTION, _ANSWER = range(9)
 _CODES: dict[type, int] = {
     Progress: _PROGRESS,
     Shape: _SHAPE,
@@ -79,6 +79,8 @@ _CODES: dict[type, int] = {
     Goodbye: _GOODBYE,
     Hello: _HELLO,
     Ack: _ACK,
+    Question: _QUESTION,
+    Answer: _ANSWER,
 }
 
 
@@ -221,9 +223,15 @@ def _decode_progress(dataflow: Any, changes: Any) -> Progress:
 
 
 def _decode_shape(dataflow: Any, digest: Any, operators: Any) -> Shape:
-    for operator in _instance(operators, tuple):
-        _instance(operator, str)
-    return Shape(_index(dataflow), _instance(digest, bytes), operators)
+    return Shape(_index(dataflow), _instance(digest, bytes), _lines(operators))
+
+
+def _decode_question(number: Any, dataflow: Any, location: Any, time: Any) -> Question:
+    return Question(_index(number), _index(dataflow), -1 if location == -1 else _index(location), _time(time))
+
+
+def _decode_answer(number: Any, lines: Any) -> Answer:
+    return Answer(_index(number), _lines(lines))
 
 
 def _decode_failure(worker: Any, text: Any) -> Failure:
@@ -249,7 +257,16 @@ _DECODERS: dict[int, Callable[..., WireMessage]] = {
     _GOODBYE: _decode_goodbye,
     _HELLO: _decode_hello,
     _ACK: _decode_ack,
+    _QUESTION: _decode_question,
+    _ANSWER: _decode_answer,
 }
+
+
+def _lines(value: Any) -> tuple[str, ...]:
+    lines: tuple[str, ...] = _instance(value, tuple)
+    for line in lines:
+        _instance(line, str)
+    return lines
 
 
 def _index(value: Any) -> int:

@@ -1,7 +1,7 @@
 """What workers say to each other.
 
-Five kinds of message, all immutable. `Data`, `Progress` and `Shape` are for the worker; `Failure` and
-`Goodbye` are for whoever runs it, and every allocator keeps them back (see `allocator`).
+Seven kinds of message, all immutable. `Failure` and `Goodbye` are for whoever runs a worker, and every allocator keeps
+them back (see `allocator`); all others are for the worker.
 
 Between two workers messages arrive in the order they were sent. Between different pairs there is no order at
 all.
@@ -42,6 +42,22 @@ class Shape(NamedTuple):
     operators: tuple[str, ...]
 
 
+class Question(NamedTuple):
+    """What does the receiver hold that holds up `time` at a location, or at all if the location is -1?"""
+
+    number: int
+    dataflow: int
+    location: int
+    time: Time
+
+
+class Answer(NamedTuple):
+    """To a question: a line for each thing held, for people."""
+
+    number: int
+    lines: tuple[str, ...]
+
+
 class Failure(NamedTuple):
     """A worker raised; the computation cannot go on. `text` says what happened, for people."""
 
@@ -56,7 +72,7 @@ class Goodbye(NamedTuple):
     dataflows: int
 
 
-Message = Data | Progress | Shape | Failure | Goodbye
+Message = Data | Progress | Shape | Question | Answer | Failure | Goodbye
 
 
 def weight(message: Message) -> int:

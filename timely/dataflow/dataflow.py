@@ -122,7 +122,7 @@ class Dataflow:
         self._keep_loops_finite()
         kept, edges = self._merge_ports()
         number = {place: location for location, place in enumerate(kept)}
-        self._names = [self._places[place].name for place in kept]
+        self._kept = [self._places[place] for place in kept]
         self.tracker = Tracker(
             [self._places[place].scope.width for place in kept],
             [Edge(number[source], number[target], summary) for source, target, summary in edges],
@@ -172,7 +172,11 @@ class Dataflow:
 
     def describe(self, location: int) -> str:
         """Return the name of a tracked location."""
-        return self._names[location]()
+        return self._kept[location].name()
+
+    def scope_of(self, location: int) -> Scope:
+        """Return the scope whose times a tracked location has."""
+        return self._kept[location].scope
 
     def shape(self) -> tuple[str, ...]:
         """Return what must be the same on every worker: the name, a line for each operator, and a digest of the wiring.

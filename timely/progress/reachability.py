@@ -174,21 +174,23 @@ class Tracker:
 
     def could_result_in(self, source: tuple[int, Time], target: tuple[int, Time]) -> bool:
         """Whether a pointstamp (location, time) at `source` would hold up `target`."""
-        (start, time), (end, bound) = source, target
-        paths = summaries_to(end, self._lengths[end], self._edges).get(start, ())
-        return any(_within(path, time, bound) for path in paths)
+        return self.holding(*target)(*source)
 
     def holders(self, location: int, time: Time) -> list[tuple[int, Time, int]]:
         """The live pointstamps that could-result-in `time` at `location`: what a wait for it to pass waits for.
 
         Each with its location, time and count. Costs a search of the graph; meant for explaining.
         """
+        holds = self.holding(location, time)
+        return [(holder, at, count) for holder, at, count in self.pointstamps() if count > 0 and holds(holder, at)]
+
+    def holding(self, location: int, time: Time) -> Callable[[int, Time], bool]:
+        """Whether a pointstamp (its location, its time) holds up `time` at `location`, as a function.
+
+        Costs a search of the graph once.
+        """
         paths = summaries_to(location, self._lengths[location], self._edges)
-        return [
-            (holder, at, count)
-            for holder, at, count in self.pointstamps()
-            if count > 0 and any(_within(path, at, time) for path in paths.get(holder, ()))
-        ]
+        return lambda holder, at: any(_within(path, at, time) for path in paths.get(holder, ()))
 
     def validate(self) -> None:
         """Check the invariants against a recomputation from scratch. For tests: costs a pass over everything."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time as clock
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
 import pytest
 
-from timely import Capability, Config, InputPort, OutputPort, Pipeline, Worker, execute, execute_directly
+from timely import Capability, Config, InputPort, OutputPort, Pipeline, Probe, Worker, execute, execute_directly
 from timely.errors import StalledError
 
 
@@ -88,11 +90,13 @@ def test_queued_messages_are_counted() -> None:
         worker.drop_dataflow(0)
         return text
 
-    assert "2 queued message(s) at (0,) on input 0 of operator 'late'" in execute_directly(program)
+    assert "2 queued messages (2 records) at (0,) on input 0 of operator 'late'" in execute_directly(program)
 
 
-def test_what_other_workers_hold_is_counted_apart() -> None:
+def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> str:
+    """Return what worker 0 is told when worker 1 alone has left its input open (and does not step, unless it is to)."""
     texts: list[str] = []
+    told = Event()
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -100,17 +104,103 @@ def test_what_other_workers_hold_is_counted_apart() -> None:
             probe = stream.exchange().probe()
         if worker.index == 0:
             numbers.close()
-            for _ in range(100):
+            while not told.is_set():
                 worker.step_or_park(0.01)
-            texts.append(probe.explain())
+            try:
+                texts.append(ask(probe, worker))
+            finally:
+                texts.append("")
         else:
-            while not texts:
+            for _ in range(20):
                 worker.step_or_park(0.01)
+            told.set()
+            while not texts:
+                if answers:
+                    worker.step_or_park(0.01)
+                else:
+                    clock.sleep(0.01)
             numbers.close()
 
     execute(program, Config(workers=2))
-    assert "1 capability(ies) or message(s) at (0,) on other workers, output 0 of operator 'numbers'" in texts[0]
-    assert "a capability for" not in texts[0]
+    return texts[0]
+
+
+COUNTED = "a capability or message at (0,) on other workers, output 0 of operator 'numbers'"
+
+
+def test_other_workers_are_asked_what_they_hold() -> None:
+    for text in (between_two(lambda probe, _: probe.explain(0)), between_two(lambda _, worker: worker.explain())):
+        assert f"a capability for (0,) on output 0 of operator 'numbers' (built at {__file__}:" in text
+        assert text.endswith("worker 1")
+        assert text.count("\n") == 1
+
+
+def test_a_worker_that_is_not_asked_is_counted() -> None:
+    assert COUNTED in between_two(lambda probe, _: probe.explain(0, patience=0))
+    assert COUNTED in between_two(lambda _, worker: worker.explain(patience=0))
+
+
+def test_a_worker_that_does_not_answer_is_counted_and_named() -> None:
+    text = between_two(lambda probe, _: probe.explain(patience=0.1), answers=False)
+    assert text.startswith("held back by:")
+    assert COUNTED in text
+    assert "worker 1 did not answer within 0.1 s: it is inside a long operator, or its program does something" in text
+
+
+def test_two_workers_that_ask_each_other_both_get_an_answer() -> None:
+    texts: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probe = stream.exchange().probe()
+        texts.append(probe.explain(0, patience=20))
+        while len(texts) < 2:
+            worker.step_or_park(0.01)
+        numbers.close()
+
+    execute(program, Config(workers=2))
+    for text in texts:
+        assert text.count(", worker 0") == text.count(", worker 1") == 1
+
+
+def test_a_worker_that_has_not_built_the_dataflow_says_so() -> None:
+    texts: list[str] = []
+
+    def program(worker: Worker) -> None:
+        if worker.index == 1:
+            while not texts:
+                worker.step()
+                worker.allocator.park(0.01)
+        with worker.dataflow() as scope:
+            probe = scope.to_stream(range(1)).exchange().probe()
+        if worker.index == 0:
+            texts.append(probe.explain(patience=20))
+
+    execute(program, Config(workers=2))
+    assert "worker 1 has not built dataflow 0 yet" in texts[0]
+
+
+def test_equal_capabilities_are_counted_and_long_lists_are_cut() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probe = stream.unary_frontier(Pipeline(), leaky, name="leaky").probe()
+        for epoch in range(30):
+            for _ in range(2):
+                numbers.send(epoch)
+                numbers.flush()
+            numbers.advance_to(epoch + 1)
+        worker.step()
+        numbers.close()
+        text = probe.explain()
+        worker.drop_dataflow(0)
+        return text
+
+    lines = execute_directly(program).splitlines()
+    assert lines[1].startswith("  2 capabilities for (0,) on output 0 of operator 'leaky'")
+    assert len(lines) == 22
+    assert lines[-1] == "  and 10 more"
 
 
 def test_a_complete_worker_says_so() -> None:

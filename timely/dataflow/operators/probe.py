@@ -52,11 +52,27 @@ class Probe:
         """Return whether nothing at all may still appear."""
         return not self.frontier
 
-    def explain(self, time: int | Sequence[int] | None = None) -> str:
-        """Return, for people, who holds this frontier back at `time` (at any time when not given)."""
-        from timely.dataflow.explain import explain
+    def explain(self, time: int | Sequence[int] | None = None, *, patience: float = 1.0) -> str:
+        """Return, for people, who holds this frontier back at `time` (at any time when not given).
 
-        return explain(self._dataflow, self.location, (LIMIT,) * self._width if time is None else self._time(time))
+        Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input("numbers")
+        ...         probe = stream.probe()
+        ...     numbers.advance_to(3)
+        ...     worker.step()
+        ...     return probe.explain(2), probe.explain(3)
+        >>> early, late = execute_directly(program)
+        >>> early
+        'nothing holds this frontier back'
+        >>> print(late)
+        held back at (3,) by:
+          a capability for (3,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
+        """
+        at = (LIMIT,) * self._width if time is None else self._time(time)
+        return self._dataflow.worker.explainer.explain(self._dataflow, self.location, at, patience)
 
     def _time(self, time: int | Sequence[int]) -> Time:
         given = (time,) if isinstance(time, int) else tuple(time)

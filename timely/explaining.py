@@ -1,0 +1,95 @@
+"""Asking the other workers what they hold.
+
+A question goes to every worker that has not said goodbye; each answers when it steps, with what it really holds at that
+moment. While this worker waits it takes in whatever else arrives, but runs no operator. A worker that is inside a long
+operator, or whose program does something else, does not answer in time; of what it holds this one knows the counts.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from itertools import count
+from typing import TYPE_CHECKING
+
+from timely.communication.message import Answer, Question
+from timely.dataflow.explain import EVERYWHERE, counted_elsewhere, explain_here, explanation, held_here
+from timely.order import Time
+from timely.progress.summary import LIMIT
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.worker import Worker
+
+PATIENCE = 1.0
+"""Seconds to wait for the others' answers."""
+
+
+class Explainer:
+    """A worker's questions and answers about what is held."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._numbers = count()
+        self._answers: dict[int, dict[int, tuple[str, ...]]] = {}
+
+    def explain(self, dataflow: Dataflow, location: int, time: Time, patience: float) -> str:
+        """Return, for people, what holds up `time` at `location` (or at all: `EVERYWHERE`), on any worker."""
+        everywhere = location == EVERYWHERE
+        if not everywhere and not dataflow.tracker.holders(location, time):
+            return "nothing holds this frontier back"
+        lines = held_here(dataflow, location, time)
+        answers, silent = self._ask(dataflow, location, time, patience)
+        lines += [line for peer in sorted(answers) for line in answers[peer]]
+        if silent:
+            lines += counted_elsewhere(dataflow, location, time)
+            if patience > 0:
+                lines += [f"{self._named(peer)} did not answer within {patience:g} s: {_BUSY}" for peer in silent]
+        if not lines and everywhere:
+            return explain_here(dataflow)
+        at = "" if time and min(time) >= LIMIT else f" at {time}"
+        heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
+        return explanation(lines or ["something under way between workers; ask again"], heading)
+
+    def receive(self, sender: int, message: Question | Answer) -> None:
+        """Answer a question, or note an answer."""
+        if isinstance(message, Question):
+            self._worker.allocator.send(sender, Answer(message.number, tuple(self._held(message))))
+        elif message.number in self._answers:
+            self._answers[message.number][sender] = message.lines
+
+    def _held(self, question: Question) -> list[str]:
+        worker = self._worker
+        dataflow = worker.dataflow_at(question.dataflow)
+        if dataflow is not None:
+            return held_here(dataflow, question.location, question.time)
+        if question.dataflow >= worker.built:
+            return [f"{self._named(worker.index)} has not built dataflow {question.dataflow} yet"]
+        return []
+
+    def _ask(
+        self, dataflow: Dataflow, location: int, time: Time, patience: float
+    ) -> tuple[dict[int, tuple[str, ...]], list[int]]:
+        """Return the peers' answers, and the peers that gave none."""
+        worker, allocator = self._worker, self._worker.allocator
+        peers = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
+        if not peers or patience <= 0:
+            return {}, peers
+        number = next(self._numbers)
+        answers = self._answers[number] = {}
+        for peer in peers:
+            allocator.send(peer, Question(number, dataflow.index, location, time))
+        deadline = clock.monotonic() + patience
+        try:
+            while len(answers) < len(peers) and clock.monotonic() < deadline:
+                allocator.park(min(0.05, max(0.0, deadline - clock.monotonic())))
+                worker.take_in()
+        finally:
+            del self._answers[number]
+        return answers, [peer for peer in peers if peer not in answers]
+
+    def _named(self, worker: int) -> str:
+        config = self._worker.config
+        return f"worker {worker}" if config.processes == 1 else f"worker {worker} (process {config.process_of(worker)})"
+
+
+_BUSY = "it is inside a long operator, or its program does something else"
