@@ -6,8 +6,10 @@ Below the operators everything is int64: one code for a row's key and one for it
   numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes).
 - Text and bytes are interned: a worker-wide table gives each distinct string a small number, and takes it back when
   nothing has it any more (see `differential.interning`). Codes never leave their worker.
-- Two columns whose codes are small are packed into one word, which keeps their order; anything else that has several
-  columns is interned, as a tuple of codes.
+- Several columns whose codes are small are packed into one word, which keeps their order; anything else that has
+  several columns is interned, as a tuple of codes, row by row and slowly. Small is: two columns of up to 31 and 32
+  bits, three of 21, four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is
+  negative.
 - No columns at all (the value of a record that is only a key) is the absent column.
 
 An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
@@ -19,12 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from differential.interning import Interner
+from differential.kernels.fields import append_field, field
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -58,8 +61,29 @@ _ORDERED = {Kind.INT, Kind.BOOL, Kind.FLOAT}
 
 PACKED_LOW = 1 << 31
 PACKED_HIGH = 1 << 30
+MOST_PACKED = 6
 INTERNED = 1 << 62
-"""Codes of interned tuples start here, above every packed pair."""
+"""Codes of interned tuples start here, above every packed word. Words of three columns and more are negative."""
+
+
+class Field(NamedTuple):
+    """Where a column is in a packed word: its item plus `offset` takes `bits` bits, and is from `least` to `most`."""
+
+    bits: int
+    offset: int
+    least: int
+    most: int
+
+
+def fields(count: int) -> list[Field]:
+    """Return the fields of a word of several columns, the first the most significant, whose bits go on above."""
+    if count == 2:
+        return [Field(64, 0, -PACKED_HIGH, PACKED_HIGH - 1), Field(32, PACKED_LOW, -PACKED_LOW, PACKED_LOW - 1)]
+    bits = 63 // count
+    below, above = 1 << (bits - 5), 1 << bits
+    others = Field(bits, below, -below, above - below - 1)
+    return [others._replace(bits=64, offset=below - above), *([others] * (count - 1))]
+
 
 
 class Encoder:
@@ -75,7 +99,7 @@ class Encoder:
 
     @staticmethod
     def _orders(kinds: tuple[Kind, ...]) -> bool:
-        return len(kinds) <= 2 and all(kind in _ORDERED for kind in kinds)
+        return len(kinds) <= MOST_PACKED and all(kind in _ORDERED for kind in kinds)
 
     def encode(self, columns: tuple[Array, ...]) -> Codes:
         """Return one code per row; the absent column when there are no columns."""
@@ -128,7 +152,7 @@ class Encoder:
         texts = [position for position, kind in enumerate(kinds) if kind is Kind.TEXT or kind is Kind.BYTES]
         interned = codes >= INTERNED
         fresh = np.unique(interner.mark(codes[interned] - INTERNED))
-        for part in ([codes[~interned]] if len(kinds) == 2 else []) + [fresh + INTERNED]:
+        for part in (codes[~interned], fresh + INTERNED):
             if texts and len(part):
                 columns = self._separate(part, len(kinds))
                 for position in texts:
@@ -173,16 +197,19 @@ class Encoder:
         return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
 
     def _combine(self, codes: list[Codes]) -> Codes:
-        if len(codes) == 2:
-            high, low = codes
-            fits = (high >= -PACKED_HIGH) & (high < PACKED_HIGH) & (low >= -PACKED_LOW) & (low < PACKED_LOW)
-            if fits.all():
-                return (high << 32) + (low + PACKED_LOW)
-            packed = (high << 32) + (low + PACKED_LOW)
-            outside = ~fits
-            packed[outside] = self._intern_rows([high[outside], low[outside]])
-            return packed
-        return self._intern_rows(codes)
+        if len(codes) > MOST_PACKED:
+            return self._intern_rows(codes)
+        words, outside = np.zeros(len(codes[0]), np.int64), 0
+        layout = fields(len(codes))
+        for column, (bits, offset, least, most) in zip(codes, layout):
+            column = column if column.flags.carray else column.copy()
+            outside += append_field(words, column, bits % 64, offset, least, most)
+        if outside:
+            large = np.zeros(len(words), np.bool_)
+            for column, (_, _, least, most) in zip(codes, layout):
+                large |= (column < least) | (column > most)
+            words[large] = self._intern_rows([column[large] for column in codes])
+        return words
 
     def _intern_rows(self, codes: list[Codes]) -> Codes:
         self.ordered = False
@@ -190,14 +217,20 @@ class Encoder:
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED
-        if count == 2:
-            high = codes >> 32
-            low = (codes & 0xFFFFFFFF) - PACKED_LOW
-            if interned.any():
-                rows = self.interner.decode(codes[interned] - INTERNED)
-                high[interned] = [row[0] for row in rows]
-                low[interned] = [row[1] for row in rows]
-            return [high, low]
+        if count > MOST_PACKED:
+            return self._separate_rows(codes, count)
+        columns, shift = [], 0
+        codes = codes if codes.flags.carray else codes.copy()
+        for bits, offset, _, _ in reversed(fields(count)):
+            columns.append(field(codes, shift, bits, offset))
+            shift += bits
+        columns.reverse()
+        if interned.any():
+            for column, items in zip(columns, self._separate_rows(codes[interned], count)):
+                column[interned] = items
+        return columns
+
+    def _separate_rows(self, codes: Codes, count: int) -> list[Codes]:
         rows = self.interner.decode(codes - INTERNED)
         return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
 

@@ -85,7 +85,7 @@ def antijoin(collection: Collection, keys: Collection, *, name: str = "antijoin"
     return collection.concat(semijoin(collection, keys, name=name).negate())
 
 
-ROWS_PER_BATCH = 1 << 20
+ROWS_PER_BATCH = 1 << 18
 """About how many pairs an activation produces before other operators get a turn."""
 
 

@@ -6,8 +6,8 @@ touched. A chunk of which only part is due is put into the order of its times, o
 it takes out and a look at its times, so that sealing a thousand epochs of one large chunk one by one costs no more
 than twice its size.
 
-When many chunks pile up, those of similar size are consolidated into one, geometrically, so that memory follows the
-number of distinct updates.
+When many chunks pile up, with several times the rows that were left when they last did, they are consolidated into one,
+so that memory follows the number of distinct updates, and each row is sorted once and a half.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ FEW = 256
 """Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
 
 _PILE = 32
+_GROWTH = 3
+"""With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
+
 _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
 
@@ -42,7 +45,7 @@ class Batcher:
     Invariant: every update held is in advance of `upper`, that of the latest batch.
     """
 
-    __slots__ = ("_chunks", "_origin", "_pile", "_rows", "depth", "upper")
+    __slots__ = ("_chunks", "_last", "_origin", "_pile", "_rows", "depth", "upper")
 
     def __init__(self, depth: int) -> None:
         """For times of `depth` coordinates."""
@@ -51,7 +54,7 @@ class Batcher:
         self.upper = self._origin
         self._chunks: list[_Chunk] = []
         self._pile = _PILE
-        self._rows = 0
+        self._rows = self._last = 0
 
     def __len__(self) -> int:
         """The number of rows held."""
@@ -95,7 +98,7 @@ class Batcher:
         table = table_of_parts(parts)
         *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
         chunks.clear()
-        self._rows = len(keys)
+        self._rows = self._last = len(keys)
         self._pile = _PILE
         if self._rows:
             chunks.append(_Chunk(keys, vals, index, diffs, times, least=least))
@@ -110,7 +113,7 @@ class Batcher:
             if rest is not None:
                 kept.append(rest)
         self._chunks = kept
-        self._rows = sum(map(len, kept))
+        self._rows = self._last = sum(map(len, kept))
         self._pile = len(kept) + _PILE
         if not due:
             return None
@@ -125,18 +128,17 @@ class Batcher:
         return Antichain(time for chunk in chunks for time in chunk.least())
 
     def _consolidate(self) -> None:
-        """Make one chunk of the latest ones, back to where one is larger than all after it twice over."""
+        """Make one chunk of all, if there are many more rows than after the last time."""
         chunks = self._chunks
-        first, rows = len(chunks) - 1, len(chunks[-1])
-        while first > 0 and len(chunks[first - 1]) <= 2 * rows:
-            first -= 1
-            rows += len(chunks[first])
-        together = consolidated([chunk.rows() for chunk in chunks[first:]])
-        del chunks[first:]
+        self._pile = len(chunks) + _PILE
+        if self._rows < _GROWTH * self._last:
+            return
+        together = consolidated([chunk.rows() for chunk in chunks])
+        chunks.clear()
         if len(together[0]):
             chunks.append(_Chunk(*together))
-        self._rows = sum(map(len, chunks))
-        self._pile = len(chunks) + _PILE
+        self._rows = self._last = len(together[0])
+        self._pile = _PILE
 
 
 class _Chunk:

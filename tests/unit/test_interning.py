@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+import differential.codes as codes_module
 import differential.interning as interning_module
 from differential import new_input
 from differential.codes import Encoder
@@ -52,7 +53,11 @@ def test_a_column_that_is_gone_keeps_nothing(interner: Interner) -> None:
     assert len(interner) == 1
 
 
-def test_a_tuple_keeps_the_text_in_it(interner: Interner) -> None:
+@pytest.mark.parametrize("most_packed", [2, 6])
+def test_a_tuple_or_a_word_keeps_the_text_in_it(
+    interner: Interner, most_packed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codes_module, "MOST_PACKED", most_packed)
     encoder = Encoder(interner, "key")
     columns = (*text("a", "b"), np.array([1, 2]), *text("x", "y"))
     kept = encoder.encode(columns)
@@ -60,7 +65,7 @@ def test_a_tuple_keeps_the_text_in_it(interner: Interner) -> None:
     interner.watch(encoder, kept)
     collect(interner)
     assert [column.tolist() for column in encoder.decode(kept, 2)] == [["a", "b"], [1, 2], ["x", "y"]]
-    assert len(interner) == 1 + 6
+    assert len(interner) == 1 + (6 if most_packed == 2 else 4)
 
 
 def test_what_is_encoded_while_a_collection_is_under_way_is_kept(

@@ -79,6 +79,7 @@ def test_taking_numbers_back_at_once_changes_no_answer(case: Case, step: int, mo
     note(str(case.program))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes_module, "PACKED_HIGH", most_packed)
+        patch.setattr(codes_module, "MOST_PACKED", 2 if most_packed == 2 else codes_module.MOST_PACKED)
         patch.setattr(interning_module, "LEAST_STEP", step)
         patch.setattr(interning_module, "_LEAST_WATCHED", 4)
         patch.setattr(Interner, "is_due", True)
