@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from differential.arrangement import Arrangement
+from differential.keys import EVERY
 from differential.operators import aggregates as _aggregates
 from differential.operators import argmin as _argmin
 from differential.operators import arrange as _arrange
@@ -131,7 +132,7 @@ class Collection:
         >>> example(program)
         [((1, 'a', 2), 1)]
         """
-        return _arrange.arrange(self, _arrange.EVERY, name="arrange_by_self")
+        return _arrange.arrange(self, EVERY, name="arrange_by_self")
 
     def probe(self) -> Probe:
         """Return a probe of this collection: which times may still change it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.interning import interner_of
+from differential.keys import EVERY, described
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -26,18 +27,12 @@ if TYPE_CHECKING:
 
 CLOSED = Antichain()
 
-ALL_BUT_LAST = -1
-"""As a number of key columns: all but the last column are the key."""
-
-EVERY = 1 << 30
-"""As a number of key columns: all columns are the key."""
-
 
 class ByKey:
     """A pact: each update goes to the worker that its key's hash names."""
 
     def __init__(self, keys: int) -> None:
-        self.name = f"by the first {keys} column(s)"
+        self.name = f"by {described(keys)}"
         self._keys = keys
 
     def split(self, batch: AnyBatch, peers: int) -> Iterator[tuple[int, AnyBatch]] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from differential.keys import described
 from timely.dataflow.inline import merged
 from timely.errors import BuildError
 
@@ -22,5 +23,8 @@ def concat(collection: Collection, *others: Collection, name: str = "concat") ->
     collections = innermost(collection, *others)
     for other in collections[1:]:
         if other.keys != collection.keys:
-            raise BuildError(f"{name}: one collection has {collection.keys} key column(s), another {other.keys}")
+            raise BuildError(
+                f"{name}: the key of one collection is {described(collection.keys)}, that of another "
+                f"{described(other.keys)}; give map() the right `keys`"
+            )
     return Collection(merged([each.stream for each in collections], name=name), collection.keys)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from differential.keys import described
 from differential.updates import Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline
@@ -50,8 +51,8 @@ class Variable:
         """Define the variable as `result`, a collection of the same scope, a round later."""
         if result.keys != self.collection.keys:
             raise BuildError(
-                f"a variable whose records have {self.collection.keys} key column(s) cannot become a collection "
-                f"with {result.keys}: give map() the right `keys`"
+                f"a variable whose key is {described(self.collection.keys)} cannot become a collection whose key is "
+                f"{described(result.keys)}: give map() the right `keys`"
             )
         dataflow = self.collection.scope.dataflow
         if dataflow.flows_in_line(self.collection.stream.location, result.stream.location):

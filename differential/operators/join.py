@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from differential.arrangement import Arrangement
 from differential.kernels.join import join as join_kernel
+from differential.keys import described
 from differential.trace.batch import Batch, table_of
 from differential.updates import Updates
 from timely.container import as_columns
@@ -107,7 +108,7 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     if left.scope is not right.scope:
         raise BuildError(f"{name}: one side is in {left.scope}, the other in {right.scope}")
     if left.keys != right.keys:
-        raise BuildError(f"{name}: the left key has {left.keys} column(s), the right one {right.keys}")
+        raise BuildError(f"{name}: the left key is {described(left.keys)}, the right one {described(right.keys)}")
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)

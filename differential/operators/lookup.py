@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
+from differential.keys import EVERY, described
 from differential.operators.arrange import ByKey
 from differential.trace.batch import Batch
 from differential.updates import Ints, Updates
@@ -71,8 +72,10 @@ def lookup(prefixes: Stream, keys: int, arrangement: Arrangement, ask: Ask, *, i
     """Return the stream of answers to `prefixes`, whose first `keys` columns are looked up in `arrangement`."""
     if prefixes.scope is not arrangement.scope:
         raise BuildError(f"{name}: the prefixes are in {prefixes.scope}, the arrangement in {arrangement.scope}")
-    if keys != arrangement.keys < 1 << 30:
-        raise BuildError(f"{name}: the prefixes' key has {keys} column(s), the arrangement's {arrangement.keys}")
+    if keys != arrangement.keys < EVERY:
+        raise BuildError(
+            f"{name}: the prefixes' key is {described(keys)}, the arrangement's {described(arrangement.keys)}"
+        )
     builder = OperatorBuilder(prefixes.scope, name)
     first = builder.add_input(prefixes, ByKey(keys), frontier=True, drains=True)
     second = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from differential.keys import ALL_BUT_LAST
 from differential.operators import arrange as _arrange
 from differential.operators.parts import as_part, reduce_parts
 from differential.updates import Ints
@@ -68,6 +69,6 @@ def _by_both(left: Collection, right: Collection, function: Callable[[Ints, Ints
     from differential.collection import Collection
 
     both = as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name)
-    source = _arrange.arrange(both, _arrange.ALL_BUT_LAST, name=name)
+    source = _arrange.arrange(both, ALL_BUT_LAST, name=name)
     result = reduce_parts(source, 2, lambda table: ((), function(table[:, 0], table[:, 1])), signed=False, name=name)
     return Collection(result.as_updates(), left.keys)

@@ -52,6 +52,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.capture",
             "differential.codes",
             "differential.interning",
+            "differential.keys",
             "differential.replay",
             "differential.seen",
             "differential.tally",

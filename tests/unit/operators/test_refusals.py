@@ -46,6 +46,24 @@ def test_what_has_no_meaning_is_refused(program: Callable[[Scope], Collection], 
         example(program)
 
 
+def by_self(one: Collection) -> Collection:
+    return one.arrange_by_self().as_collection()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda one: by_self(one).concat(one),
+        lambda one: by_self(one).cogroup(one, lambda groups: groups.left.index),
+        lambda one: by_self(one).union(one),
+        lambda one: by_self(one).join(one),
+    ],
+)
+def test_what_is_indexed_by_whole_records_is_said_so(program: Callable[[Collection], Collection]) -> None:
+    with pytest.raises(BuildError, match=r"key (of one collection )?is all columns, .* the first column"):
+        example(lambda scope: program(numbers(scope)))
+
+
 @pytest.mark.parametrize("program", [lambda one: one.totals(), lambda one: one.prefix_sum(bits=0)])
 def test_a_program_without_meaning_is_refused_when_it_is_built(program: Callable[[Collection], Collection]) -> None:
     with pytest.raises(BuildError):

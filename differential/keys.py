@@ -1,0 +1,22 @@
+"""How many of a record's columns are its key: a number, or one of two that stand for what is not known beforehand."""
+
+from __future__ import annotations
+
+ALL_BUT_LAST = -1
+"""As a number of key columns: all but the last column are the key."""
+
+EVERY = 1 << 30
+"""As a number of key columns: all columns are the key."""
+
+
+def described(keys: int) -> str:
+    """Return which columns are the key, in words.
+
+    >>> described(1), described(2), described(EVERY), described(ALL_BUT_LAST)
+    ('the first column', 'the first 2 columns', 'all columns', 'all columns but the last')
+    """
+    if keys == EVERY:
+        return "all columns"
+    if keys == ALL_BUT_LAST:
+        return "all columns but the last"
+    return "the first column" if keys == 1 else f"the first {keys} columns"
