@@ -148,10 +148,15 @@ class InputPort:
             yield InputCapability(self, time), batch
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
-        """Take the queued messages with their bare times."""
+        """Take the queued messages with their bare times.
+
+        What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends.
+        """
         queue = self.queue
         update = self.dataflow.update
-        while queue:
+        left = len(queue)
+        while queue and left:
+            left -= 1
             time, batch = queue.popleft()
             self.time = time
             update(self.location, time, -1)

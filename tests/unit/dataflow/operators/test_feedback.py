@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.dataflow.running import collect, collected, on_workers
-from timely import Scope, Stream
+from timely import InputPort, OutputPort, Pipeline, Scope, Stream, Worker, execute_directly
 from timely.errors import BuildError, CycleError
 
 
@@ -115,3 +117,31 @@ def test_leaving_with_a_time_and_feeding_it_back_inside_is_refused_with_the_oper
 
     with pytest.raises(CycleError, match="'feedback'"):
         collect(program)
+
+
+def test_a_loop_that_never_ends_lets_its_worker_go_on_after_each_round() -> None:
+    def program(worker: Worker) -> list[int]:
+        rounds = [0]
+
+        def count(_: object, batch: Any) -> None:
+            rounds[0] += 1
+            assert rounds[0] < 1_000_000, "the operator never returns"
+
+        with worker.dataflow() as scope, scope.iterative() as inner:
+            handle, again = inner.feedback()
+            around = scope.to_stream(range(1)).enter(inner).concat(again)
+            around.unary(Pipeline(), passing_on).inspect_batch(count).connect_loop(handle)
+        seen = []
+        for _ in range(3):
+            worker.step()
+            seen.append(rounds[0])
+        worker.drop_dataflow(0)
+        return seen
+
+    seen = execute_directly(program)
+    assert 0 < seen[0] < seen[1] < seen[2] < 1000
+
+
+def passing_on(input: InputPort, output: OutputPort) -> None:
+    for capability, batch in input:
+        output.give(capability, batch)
