@@ -28,7 +28,8 @@ several machines: write a file with one HOST:PORT a line, make keys once and cop
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
 
 All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
-exit status is that of the command. Other settings come from the environment: TIMELY_PROGRESS (demand or eager),
+exit status is that of the command. SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
+Other settings come from the environment: TIMELY_PROGRESS (demand or eager),
 TIMELY_QUEUE_BYTES, TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_GENERATION.
 """
 
@@ -52,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         help="run a script on one or more processes",
         description="Run a script on one or more processes.",
         epilog=_RUN_EXAMPLES,
-        usage="timely run [-n PROCESSES] [-w WORKERS] [--hostfile FILE --process INDEX [--curve DIR]]\n"
+        usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS]\n"
+        "                  [--hostfile FILE --process INDEX [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -62,6 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--hostfile", metavar="FILE", help="where the processes are: HOST:PORT a line, # comments")
     run.add_argument("--process", type=int, metavar="INDEX", help="which line of the host file this machine is, from 0")
     run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
+    run.add_argument(
+        "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
+    )
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, and pass it what follows")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -101,6 +106,8 @@ def _config(options: argparse.Namespace) -> Config:
     base = Config.from_environ()
     if options.curve is not None:
         base = replace(base, curve_dir=options.curve)
+    if options.stall is not None:
+        base = replace(base, stall_seconds=options.stall)
     if options.hostfile is None:
         if options.process is not None:
             raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")

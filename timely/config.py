@@ -39,6 +39,7 @@ class Config:
 
     `generation` tells runs apart: processes of another generation are not let in. `queue_bytes` bounds what a
     worker sends ahead of its peers before its inputs wait, `frame_bytes` the size of one column on the wire.
+    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up.
     """
 
     processes: int = 1
@@ -51,6 +52,7 @@ class Config:
     frame_bytes: int = 1 << 30
     rendezvous_seconds: float = 30.0
     curve_dir: str | None = None
+    stall_seconds: float | None = None
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -64,6 +66,8 @@ class Config:
             raise ConfigError(f"frame_bytes must be at least {1 << 16}, not {self.frame_bytes}")
         if not self.rendezvous_seconds > 0:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
+        if self.stall_seconds is not None and not self.stall_seconds > 0:
+            raise ConfigError(f"stall_seconds must be positive, not {self.stall_seconds}")
 
     @property
     def peers(self) -> int:
@@ -199,7 +203,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "curve_dir"):
         return text
-    kind = float if field == "rendezvous_seconds" else int
+    kind = float if field in ("rendezvous_seconds", "stall_seconds") else int
     try:
         return kind(text)
     except ValueError:

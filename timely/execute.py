@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from itertools import count
 from queue import Empty, SimpleQueue
@@ -29,6 +29,7 @@ from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
 from timely.failure import describe, install_hook
+from timely.signals import report_on_signal
 
 if TYPE_CHECKING:
     from timely.worker import Worker
@@ -51,12 +52,14 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     [0, 1, 2]
     """
     install_hook()
+    report_on_signal()
     settled = Config.from_environ() if config is None else config
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
-    if len(allocators) == 1:
-        return [run(allocators[0], build, settled)]
-    return _run_threads(allocators, build, settled)
+    with _stall_watch(settled):
+        if len(allocators) == 1:
+            return [run(allocators[0], build, settled)]
+        return _run_threads(allocators, build, settled)
 
 
 def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
@@ -79,19 +82,29 @@ def local_allocators(config: Config) -> Sequence[Allocator]:
     return socket_allocators(config)
 
 
+def _stall_watch(config: Config) -> AbstractContextManager[object]:
+    if config.stall_seconds is None:
+        return nullcontext()
+    from timely.stall import StallWatch
+
+    return StallWatch(config.stall_seconds)
+
+
 def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config) -> Result:
     """Run one worker to its end, in this thread. Its peers learn how it ended in any case."""
+    from timely.status import running
     from timely.worker import Worker
 
     worker = Worker(allocator, config)
     try:
-        allocator.connect()
-        result = build(worker)
-        worker.close_inputs()
-        while worker.step_or_park():
-            pass
-        _part(worker, allocator)
-        return result
+        with running(worker):
+            allocator.connect()
+            result = build(worker)
+            worker.close_inputs()
+            while worker.step_or_park():
+                pass
+            _part(worker, allocator)
+            return result
     except PeerFailed:
         raise
     except BaseException as error:

@@ -62,8 +62,13 @@ def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
     return [
         frame
         for frame in traceback.extract_tb(trace)
-        if not is_ours(frame.filename) and not frame.filename.startswith(("<", *_INSTALLED))
+        if not is_ours(frame.filename) and not is_installed(frame.filename)
     ]
+
+
+def is_installed(file: str) -> bool:
+    """Return whether a source file came with Python or a package, or is no file."""
+    return file.startswith(("<", *_INSTALLED))
 
 
 def fail(text: str) -> int:

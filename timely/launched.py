@@ -24,6 +24,7 @@ from types import FrameType, ModuleType, TracebackType
 
 from timely.failure import REPORT_VARIABLE, install_hook
 from timely.origin import is_ours
+from timely.signals import report_on_signal
 
 LIFELINE_VARIABLE = "TIMELY_LIFELINE"
 INTERRUPTED = 128 + signal.SIGINT
@@ -79,10 +80,11 @@ def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
 
 
 def handle_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, and SIGTERM end the program in order."""
+    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report."""
     signal.signal(signal.SIGINT, _interrupt_once())
     signal.signal(signal.SIGTERM, _terminate)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    report_on_signal()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
 
 
 def _interrupt_once() -> Callable[[int, FrameType | None], None]:

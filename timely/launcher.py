@@ -35,6 +35,7 @@ ECHO_SECONDS = 2.0
 TERMINATE_SECONDS = 1.0
 DRAIN_SECONDS = 0.5
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class Child:
@@ -73,7 +74,7 @@ class Launcher:
         ear, hand = socket.socketpair()
         hand.setblocking(False)
         ear.setblocking(False)
-        former = {signum: signal.signal(signum, _note) for signum in (*_FORWARDED, signal.SIGCHLD)}
+        former = {signum: signal.signal(signum, _note) for signum in (*_FORWARDED, signal.SIGUSR1, signal.SIGCHLD)}
         waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
         self._selector.register(ear, selectors.EVENT_READ)
         try:
@@ -95,14 +96,14 @@ class Launcher:
 
     def _start(self) -> None:
         # Blocked signals are inherited: a child takes them when it is ready to end in order.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED[:2])
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             lifeline, self._held = os.pipe()
             for index in range(self._config.processes):
                 self._start_child(index, lifeline)
             os.close(lifeline)
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED[:2])
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
 
     def _start_child(self, index: int, lifeline: int) -> None:
         report = self._directory / f"report.{index}"
@@ -148,6 +149,8 @@ class Launcher:
                 for signum in ear.recv(256):
                     if signum in _FORWARDED:
                         self._signalled(signum)
+                    elif signum == signal.SIGUSR1:
+                        self._signal_all(signum)
                 continue
             lines, source = key.data
             data = os.read(key.fd, 1 << 16)

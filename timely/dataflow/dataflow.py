@@ -178,6 +178,11 @@ class Dataflow:
         """Return the scope whose times a tracked location has."""
         return self._kept[location].scope
 
+    def is_in_loop(self, location: int) -> bool:
+        """Return whether the times of a tracked location have a loop counter."""
+        scope = self.scope_of(location)
+        return scope.width > scope.outer
+
     def shape(self) -> tuple[str, ...]:
         """Return what must be the same on every worker: the name, a line for each operator, and a digest of the wiring.
 

@@ -87,12 +87,16 @@ def explain_here(dataflow: Dataflow) -> str:
 
 
 def rounds(dataflow: Dataflow) -> dict[str, Time]:
-    """Return, for each loop in which something is alive, the least time there: how far it has come."""
+    """Return, for each loop in which this worker holds something, the least time of that: how far it has come."""
     least: dict[str, Time] = {}
-    for location, time, count in dataflow.tracker.pointstamps():
-        scope = dataflow.scope_of(location)
-        if count > 0 and scope.width > scope.outer and (scope.path not in least or time < least[scope.path]):
-            least[scope.path] = time
+    for operator in dataflow.operators:
+        scope = operator.scope
+        if scope.width == scope.outer:
+            continue
+        held = [capability.time for output in operator.outputs for capability in tuple(output.live)]
+        held += [time for port in operator.inputs for time, _ in tuple(port.queue)]
+        if held:
+            least[scope.path] = min([*held, least[scope.path]] if scope.path in least else held)
     return least
 
 

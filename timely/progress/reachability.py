@@ -158,6 +158,10 @@ class Tracker:
             frontier = self._frontiers[location] = Antichain.of_minimal(self._fronts[location])
         return frontier
 
+    def fronts(self) -> tuple[tuple[Time, ...], ...]:
+        """The elements of all frontiers, as of a moment. May be asked from other threads."""
+        return tuple(self._fronts)
+
     def is_sole_holder(self, location: int, time: Time) -> bool:
         """Whether the pointstamp is live and its time would leave the location's frontier with it."""
         return (

@@ -1,0 +1,79 @@
+"""Dataflows that do not finish: the first argument says why."""
+
+import os
+import sys
+import time as clock
+
+import numpy as np
+
+from timely import Pipeline, execute
+
+why = sys.argv[1]
+
+
+def leaking(capability):
+    capability.drop()
+    kept = []
+
+    def logic(input, output):
+        for right, _ in input:
+            kept.append(right.retain())
+
+    return logic
+
+
+def forgetting(capability):
+    capability.drop()
+
+    def logic(input, output):
+        pass
+
+    return logic
+
+
+def slow(record):
+    if why == "sleeping":
+        clock.sleep(60)
+    else:
+        np.sort(np.random.default_rng(1).random(1 << 27))
+    return record
+
+
+def program(worker):
+    with worker.dataflow("stuck") as scope:
+        numbers, stream = scope.new_input("numbers")
+        if why == "leak":
+            stream = stream.unary_frontier(Pipeline(), leaking, name="leaking")
+        elif why == "undrained":
+            stream = stream.exchange(lambda number: number).unary_frontier(Pipeline(), forgetting, name="forgetting")
+        elif why in ("sleeping", "sorting"):
+            stream = stream.exchange(lambda number: number).inspect(slow)
+            stream = stream.exchange(lambda number: number)
+        elif why == "endless":
+            with scope.iterative("loop") as inner:
+                handle, again = inner.feedback()
+                around = stream.enter(inner).concat(again).exchange(lambda number: number)
+                around.connect_loop(handle)
+                stream = around.leave()
+        probe = stream.exchange(lambda number: number).probe()
+    if worker.index == worker.peers - 1:
+        numbers.send(np.arange(1) + worker.index)
+    sys.stdout.write(f"pid {os.getpid()}\n")
+    if why != "forgotten":
+        numbers.advance_to(1)
+    else:
+        numbers.flush()
+    if why in ("forgotten", "undrained", "leak"):
+        worker.step_while(lambda: probe.less_than(1)) if worker.peers > 1 else step_for_ever(worker)
+    numbers.close()
+    while worker.step_or_park():
+        pass
+
+
+def step_for_ever(worker):
+    while worker.step_or_park():
+        pass
+
+
+if __name__ == "__main__":
+    execute(program)

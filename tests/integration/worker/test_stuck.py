@@ -1,0 +1,177 @@
+"""Dataflows that do not finish, on one worker, on threads and on real processes: what is said about them, and when."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time as clock
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.launcher.launching import ROOT, Run
+
+STUCK = Path(__file__).parent / "scripts" / "stuck.py"
+LINES = {line.strip(): number for number, line in enumerate(STUCK.read_text().splitlines(), start=1)}
+RETAINED = LINES["kept.append(right.retain())"]
+INPUT = LINES['numbers, stream = scope.new_input("numbers")']
+
+Start = Callable[..., Run]
+clusters = pytest.mark.parametrize(
+    ("processes", "workers"),
+    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(1, 2, marks=pytest.mark.slow), (2, 1)],
+)
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    runs: list[Run] = []
+
+    def begin(*arguments: str | Path) -> Run:
+        runs.append(Run("run", *arguments))
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.close()
+
+
+def options(processes: int, workers: int) -> tuple[str, ...]:
+    """Return the options of `timely run` for so many processes of so many workers."""
+    return "-n", str(processes), "-w", str(workers)
+
+
+def until_said(run: Run, *parts: str, times: int = 1, seconds: float = 20.0) -> str:
+    """Wait until the run has said all parts on stderr so many times; return what it has said."""
+    end = clock.monotonic() + seconds
+    while missing := [part for part in parts if run.error.count(part) < times]:
+        assert clock.monotonic() < end, f"{missing} not said in {seconds} s:\n{run.error}"
+        assert run.process.poll() is None, f"ended:\n{run.error}"
+        clock.sleep(0.02)
+    return run.error
+
+
+def interrupt(run: Run) -> None:
+    """End the run as Ctrl-C does."""
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end() == 130
+
+
+def place(processes: int, workers: int) -> str:
+    """Return how the last worker, which holds what matters, is named."""
+    last = processes * workers - 1
+    return f"worker {last}" + (f" (process {last})" if processes > 1 else "")
+
+
+@clusters
+@pytest.mark.parametrize(
+    ("why", "holder"),
+    [
+        ("leak", f"a capability for (0,) on output 0 of operator 'leaking' (built at {STUCK}:"),
+        ("forgotten", f"a capability for (0,) on output 0 of operator 'numbers' (built at {STUCK}:{INPUT})"),
+        ("undrained", f"1 queued message (1 record) at (0,) on input 0 of operator 'forgetting' (built at {STUCK}:"),
+    ],
+)
+def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, processes: int, workers: int) -> None:
+    run = start(*options(processes, workers), "--stall", "0.5", STUCK, why)
+    until_said(run, "nothing has moved on worker 0 for 0.5 s", holder, place(processes, workers))
+    clock.sleep(1.2)
+    line = next(line for line in run.error.splitlines() if holder in line and place(processes, workers) in line)
+    if why == "leak":
+        assert f"made at {STUCK}:{RETAINED}, " in line
+    interrupt(run)
+    assert run.error.count("nothing has moved") == 1
+
+
+@clusters
+def test_a_loop_that_does_not_converge_is_told_with_its_rounds(start: Start, processes: int, workers: int) -> None:
+    run = start(*options(processes, workers), "--stall", "0.5", STUCK, "endless")
+    until_said(run, "no time has become final for 0.5 s: 'stuck/loop' goes on without converging: 0.5 s ago worker")
+    before, after = re.findall(r"\(0, (\d+)\)", run.error.partition("without converging")[2])[:2]
+    assert int(before) < int(after)
+    interrupt(run)
+
+
+@pytest.mark.parametrize("why", [pytest.param("sleeping", marks=pytest.mark.slow), "sorting"])
+@clusters
+def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
+    start: Start, why: str, processes: int, workers: int
+) -> None:
+    run = start(*options(processes, workers), "--stall", "0.5", STUCK, why)
+    last = processes * workers - 1
+    text = until_said(run, f"nothing has moved on worker {last} for 0.5 s: worker {last} of ")
+    assert re.search(rf"is in operator 'exchange' \(built at {STUCK}:\d+\), at {STUCK}:\d+, in a step that began", text)
+    if last:
+        until_said(run, f"{place(processes, workers)} did not answer within 1 s")
+
+
+@clusters
+@pytest.mark.parametrize(
+    ("why", "doing", "held"),
+    [
+        ("leak", "has nothing to do and waits for messages, since", "on output 0 of operator 'leaking'"),
+        ("sleeping", f"at {STUCK}:{LINES['clock.sleep(60)']}, in a step that began", "is kept from completing by"),
+        ("endless", "worker", "'stuck/loop' goes on without converging"),
+    ],
+)
+def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
+    start: Start, why: str, doing: str, held: str, processes: int, workers: int
+) -> None:
+    run = start(*options(processes, workers), STUCK, why)
+    run.until_told(processes * workers)
+    clock.sleep(0.5)
+    for time in range(2):
+        os.kill(run.process.pid, signal.SIGUSR1)
+        expected = [f"worker {worker} of {processes * workers} (process" for worker in range(processes * workers)]
+        until_said(run, *expected, doing, held, times=time + 1)
+    interrupt(run)
+    assert [run.error.count(part) for part in expected] == [2] * (processes * workers)
+
+
+def test_a_run_that_moves_is_not_told_to_have_stalled(start: Start) -> None:
+    run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
+    assert run.end(30) == 0
+    assert run.error == ""
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_stall_of_no_time_is_refused(start: Start, seconds: str) -> None:
+    run = start("--stall", seconds, STUCK, "leak")
+    assert run.end(15) == 2
+    assert "stall_seconds must be positive" in run.error
+
+
+HANGS = """
+import pytest
+from timely import execute, Config
+
+@pytest.mark.timeout(3)
+def test_hangs():
+    def program(worker):
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probe = stream.exchange().probe()
+        while not probe.done():
+            worker.step_or_park(0.1)
+    execute(program, Config(workers=2))
+
+def test_does_not():
+    test_passes = True
+"""
+
+
+def test_a_test_that_hangs_says_who_holds_its_dataflow(tmp_path: Path) -> None:
+    (tmp_path / "test_hanging.py").write_text(HANGS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-p", "timely.testing", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=50, check=False)
+    assert "1 failed, 1 passed" in ended.stdout
+    assert "the time of this test is nearly over" in ended.stdout
+    for worker in range(2):
+        assert f"worker {worker} of 2 (process 0, pid" in ended.stdout
+    assert "a capability for (0,) on output 0 of operator 'numbers'" in ended.stdout

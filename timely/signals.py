@@ -1,0 +1,51 @@
+"""SIGUSR1 makes a running process print what its workers do and wait for, without stopping them.
+
+The system's handler writes the signal's number to a pipe, and a thread that reads it prints the report; so it appears
+also while the main thread is inside a kernel or another call that does not return to the interpreter, as long as that
+lets other threads run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from threading import Thread, current_thread, main_thread
+from types import FrameType
+
+
+def report_on_signal() -> None:
+    """Have SIGUSR1 print a report from now on, unless the program has its own use for it.
+
+    Signals can be handled from the main thread only; called in another one, this does nothing.
+    """
+    if not hasattr(signal, "SIGUSR1") or current_thread() is not main_thread():
+        return
+    if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
+        return
+    ear, hand = os.pipe()
+    os.set_blocking(hand, False)
+    former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
+    if former != -1:
+        signal.set_wakeup_fd(former)  # somebody else's, say an event loop's: then our handler writes to the pipe itself
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        if former != -1:
+            os.write(hand, bytes((signum,)))
+
+    signal.signal(signal.SIGUSR1, handle)
+    Thread(target=_listen, args=(ear,), name="timely reporter", daemon=True).start()
+
+
+def say(text: str) -> None:
+    """Print a text on stderr, as one piece."""
+    sys.stderr.write(f"timely: {text}\n")
+    sys.stderr.flush()
+
+
+def _listen(ear: int) -> None:
+    from timely.status import report
+
+    while True:
+        if signal.SIGUSR1 in os.read(ear, 512):
+            say(report())

@@ -1,0 +1,130 @@
+"""Say who holds everything up when nothing moves: `timely run --stall SECONDS`.
+
+A thread looks at the workers of its process a few times in that span. A worker stands still when no count of its
+dataflows has changed: no message was sent or taken, no capability moved, no frontier. The first worker of all then
+explains, asking the others; where a worker does not come round to it, the thread says what that one is inside of. Each
+stall is told once. A loop that goes on while no time becomes final is told, too: it has not converged.
+
+Nothing is counted for this: what is looked at is there in any case.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any
+
+from timely.explaining import PATIENCE
+from timely.signals import say
+from timely.status import doing, going_round, progress_of_loops, running_workers, steady
+from timely.worker import Worker
+
+LOOKS = 8
+"""How often to look in the span after which a stall is told."""
+
+RESPONSE_SECONDS = 0.5
+"""A worker that steps comes round to what it is asked in this time."""
+
+
+class Still:
+    """Since when something has been the same.
+
+    >>> still = Still(5.0)
+    >>> [still.is_due(value, now) for value, now in [("a", 0.0), ("a", 4.0), ("a", 6.0), ("a", 7.0), ("b", 8.0)]]
+    [False, False, True, False, False]
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._value: Any = None
+        self.since = 0.0
+        self._is_told = True
+
+    def is_due(self, value: Any, now: float) -> bool:
+        """Return whether `value` has now been the same for long enough, once for each time it changes."""
+        if value != self._value:
+            self._value, self.since, self._is_told = value, now, False
+        if self._is_told or now - self.since < self._seconds:
+            return False
+        self._is_told = True
+        return True
+
+
+class Watched:
+    """What is remembered of one worker."""
+
+    def __init__(self, seconds: float) -> None:
+        self.counts = Still(seconds)
+        self.outer = Still(seconds)
+        self.loops: dict[str, tuple[int, ...]] = {}
+
+
+class StallWatch:
+    """Watches the workers of this process until it is left."""
+
+    def __init__(self, seconds: float, tell: Callable[[str], None] = say) -> None:
+        self._seconds = seconds
+        self._tell = tell
+        self._watched: dict[int, Watched] = {}
+        self._has_ended = Event()
+        self._thread = Thread(target=self._watch, name="timely stall watch", daemon=True)
+
+    def __enter__(self) -> StallWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._has_ended.set()
+
+    def _watch(self) -> None:
+        while not self._has_ended.wait(self._seconds / LOOKS):
+            for worker, thread in running_workers():
+                if worker.dataflows:
+                    self._look(worker, thread, clock.monotonic())
+
+    def _look(self, worker: Worker, thread: int, now: float) -> None:
+        watched = self._watched.setdefault(worker.index, Watched(self._seconds))
+        if watched.counts.is_due(steady(lambda: counts(worker)), now):
+            self._tell_stall(worker, thread)
+        if watched.outer.is_due(steady(lambda: outermost_frontiers(worker)), now):
+            for line in going_round(worker, watched.loops, self._seconds):
+                self._tell(f"no time has become final for {self._seconds:g} s: {line}")
+        if now == watched.outer.since:
+            watched.loops = steady(lambda: progress_of_loops(worker))
+
+    def _tell_stall(self, worker: Worker, thread: int) -> None:
+        heading = f"nothing has moved on worker {worker.index} for {self._seconds:g} s"
+        texts: list[str] = []
+        answered = Event()
+
+        def answer() -> None:
+            if not self._has_ended.is_set() and not answered.is_set():
+                texts.append("" if worker.index else worker.explain())
+                answered.set()
+
+        before = doing(worker, thread)
+        worker.call(answer)
+        if answered.wait(RESPONSE_SECONDS + (0.0 if worker.index else PATIENCE)):
+            if texts[0]:
+                self._tell(f"{heading}\n{texts[0]}")
+            return
+        answered.set()
+        self._tell(f"{heading}: {before}")
+
+
+def counts(worker: Worker) -> Any:
+    """Return something that is another whenever a count of pointstamps has changed here."""
+    dataflows = worker.dataflows
+    return [(each.index, each.tracker.revision, each.protocol.statistics()) for each in dataflows]
+
+
+def outermost_frontiers(worker: Worker) -> Any:
+    """Return the frontiers at all locations outside of loops."""
+    return [
+        [front for location, front in enumerate(dataflow.tracker.fronts()) if not dataflow.is_in_loop(location)]
+        for dataflow in worker.dataflows
+    ]

@@ -1,0 +1,46 @@
+"""A plugin for pytest: a test that hangs says who holds its dataflows up.
+
+With `pytest -p timely.testing` and the time limits of pytest-timeout, what the workers of the process do and wait for
+(see `timely.status`) is printed shortly before a test's time is over, and so is part of what is shown of its failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from threading import Timer
+from typing import Any
+
+import pytest
+
+from timely.signals import say
+from timely.status import report, running_workers
+
+BEFORE_SECONDS = 1.0
+"""How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""
+
+_timers: pytest.StashKey[Timer] = pytest.StashKey()
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None, Any, Any]:
+    """Print a report before the test's time is over."""
+    limit = float(settings.timeout)
+    timer = Timer(max(limit - BEFORE_SECONDS, 0.8 * limit), _report)
+    timer.daemon = True
+    item.stash[_timers] = timer
+    timer.start()
+    return (yield)
+
+
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Print nothing: the test has ended in time."""
+    timer = item.stash.get(_timers, None)
+    if timer is not None:
+        timer.cancel()
+    return (yield)
+
+
+def _report() -> None:
+    if running_workers():
+        say(f"the time of this test is nearly over\n{report()}")
