@@ -1,31 +1,20 @@
-"""Routing: which worker a key belongs to, the same in every process.
-
-Integers are mixed first (the finaliser of splitmix64), because low bits of identifiers are anything but random.
-"""
+"""Spreading rows over workers by their keys."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from differential.kernels.compile import Ints, inner, kernel
+from differential.kernels.memory import empty
 
 
 @inner
 def mix(key: int) -> int:
-    """Return 63 well-mixed bits of a key."""
-    word = np.uint64(key)
+    """Return the hash of an integer that `timely.dataflow.routing` gives: the SplitMix64 finaliser."""
+    word = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.int64((word ^ (word >> np.uint64(31))) >> np.uint64(1))  # type: ignore[return-value]
-
-
-@kernel
-def mixed(keys: Ints) -> Ints:
-    """Return 63 well-mixed bits of every key."""
-    hashes = np.empty_like(keys)
-    for row in range(len(keys)):
-        hashes[row] = mix(keys[row])
-    return hashes
+    return word ^ (word >> np.uint64(31))  # type: ignore[return-value]
 
 
 @kernel
@@ -33,14 +22,16 @@ def partition(keys: Ints, peers: int) -> tuple[Ints, Ints]:
     """Return (order, offsets): the rows for peer p are `order[offsets[p]:offsets[p + 1]]`, in their order here."""
     count = len(keys)
     offsets = np.zeros(peers + 1, np.int64)
-    targets, order = np.empty(count, np.int64), np.empty(count, np.int64)
+    targets, order = empty(count), empty(count)
     for row in range(count):
-        targets[row] = mix(keys[row]) % peers
-        offsets[targets[row] + 1] += 1
+        target = np.int64(mix(keys[row]) % np.uint64(peers))
+        targets[row] = target
+        offsets[target + 1] += 1
     for peer in range(peers):
         offsets[peer + 1] += offsets[peer]
     place = offsets.copy()
     for row in range(count):
-        order[place[targets[row]]] = row
-        place[targets[row]] += 1
+        target = targets[row]
+        order[place[target]] = row
+        place[target] += 1
     return order, offsets

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.interning import interner_of
+from differential.kernels.route import partition
 from differential.keys import EVERY, described
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 
 CLOSED = Antichain()
 
+_FEW = 64
+"""So many rows are spread as well without a kernel."""
+
 
 class ByKey:
     """A pact: each update goes to the worker that its key's hash names."""
@@ -37,7 +43,22 @@ class ByKey:
 
     def split(self, batch: AnyBatch, peers: int) -> Iterator[tuple[int, AnyBatch]] | None:
         assert isinstance(batch, Updates)
-        return scatter(batch, destinations(hash_columns(batch.columns[: self._keys]), peers))
+        keys = batch.columns[: self._keys]
+        if len(keys) == 1 and keys[0].dtype == np.int64 and len(batch) > _FEW:
+            return _spread(batch, keys[0], peers)
+        return scatter(batch, destinations(hash_columns(keys), peers))
+
+
+def _spread(batch: Updates, keys: Codes, peers: int) -> Iterator[tuple[int, AnyBatch]]:
+    """Yield what `scatter` does, for a key of one column of integers."""
+    order, offsets = partition(keys if keys.flags.carray else keys.copy(), peers)
+    bounds = offsets.tolist()
+    for worker in range(peers):
+        first, last = bounds[worker], bounds[worker + 1]
+        if last - first == len(batch):
+            yield worker, batch
+        elif last > first:
+            yield worker, batch.take(order[first:last])
 
 
 def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arrangement:
