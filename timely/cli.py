@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         help="run a script on one or more processes",
         description="Run a script on one or more processes.",
         epilog=_RUN_EXAMPLES,
-        usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS]\n"
+        usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile]\n"
         "                  [--hostfile FILE --process INDEX [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
     )
+    run.add_argument("--profile", action="store_true", help="print at the end what each operator has cost")
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, and pass it what follows")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -106,6 +107,8 @@ def _config(options: argparse.Namespace) -> Config:
     base = Config.from_environ()
     if options.curve is not None:
         base = replace(base, curve_dir=options.curve)
+    if options.profile:
+        base = replace(base, profile=True)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
     if options.hostfile is None:

@@ -39,7 +39,8 @@ class Config:
 
     `generation` tells runs apart: processes of another generation are not let in. `queue_bytes` bounds what a
     worker sends ahead of its peers before its inputs wait, `frame_bytes` the size of one column on the wire.
-    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up.
+    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`, each process prints
+    at the end what its operators have cost.
     """
 
     processes: int = 1
@@ -53,6 +54,7 @@ class Config:
     rendezvous_seconds: float = 30.0
     curve_dir: str | None = None
     stall_seconds: float | None = None
+    profile: bool = False
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -143,8 +145,9 @@ class Config:
         environ = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is not None and value != ():
-                environ[variable(field.name)] = ",".join(value) if isinstance(value, tuple) else str(value)
+            if value is not None and value != () and value is not False:
+                text = ",".join(value) if isinstance(value, tuple) else "1" if value is True else str(value)
+                environ[variable(field.name)] = text
         return environ
 
     @staticmethod
@@ -203,6 +206,10 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "curve_dir"):
         return text
+    if field == "profile":
+        if text not in ("0", "1"):
+            raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
+        return text == "1"
     kind = float if field in ("rendezvous_seconds", "stall_seconds") else int
     try:
         return kind(text)

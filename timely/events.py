@@ -120,6 +120,17 @@ class MessageReceived(NamedTuple):
     source: int
 
 
+class StateResized(NamedTuple):
+    """What an operator keeps has grown by so many rows and bytes, or shrunk: an arrangement, say."""
+
+    time: int
+    worker: int
+    dataflow: int
+    operator: int
+    rows: int
+    bytes: int
+
+
 class ProgressSent(NamedTuple):
     """One atomic batch of changes (location, time, difference) was sent to all other workers."""
 

@@ -15,13 +15,13 @@ raises the error itself.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
@@ -29,12 +29,13 @@ from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
 from timely.failure import describe, install_hook
-from timely.signals import report_on_signal
+from timely.signals import report_on_signal, say
 
 if TYPE_CHECKING:
     from timely.worker import Worker
 
 Result = TypeVar("Result")
+Build = TypeVar("Build", bound=Callable[..., Any])
 
 GRACE_SECONDS = 3.0
 """How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
@@ -56,10 +57,10 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     settled = Config.from_environ() if config is None else config
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
-    with _stall_watch(settled):
+    with _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
-            return [run(allocators[0], build, settled)]
-        return _run_threads(allocators, build, settled)
+            return [run(allocators[0], accounted(build), settled)]
+        return _run_threads(allocators, accounted(build), settled)
 
 
 def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
@@ -88,6 +89,30 @@ def _stall_watch(config: Config) -> AbstractContextManager[object]:
     from timely.stall import StallWatch
 
     return StallWatch(config.stall_seconds)
+
+
+@contextmanager
+def _profile(config: Config) -> Iterator[Callable[[Build], Build]]:
+    """Yield a function that has a program's workers keep accounts, if asked for, and print them at the end."""
+    if not config.profile:
+        yield lambda build: build
+        return
+    from timely.accounting import Account, table
+
+    accounts: list[Account] = []
+
+    def accounted(build: Any) -> Any:
+        def program(worker: Worker) -> Any:
+            accounts.append(Account(worker))
+            return build(worker)
+
+        return program
+
+    try:
+        yield accounted
+    finally:
+        if accounts:
+            say(f"process {config.process}: {table(accounts)}")
 
 
 def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config) -> Result:

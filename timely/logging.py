@@ -56,7 +56,7 @@ class Log:
         self._worker = worker
         self._begun = clock.perf_counter_ns()
         self._listeners: list[tuple[Listener, frozenset[Any]]] = []
-        self._gauges: list[Callable[[Log], None]] = []
+        self._gauges: dict[Callable[[Log], None], None] = {}
         self._on_end: list[Callable[[], None]] = []
         self.kinds: frozenset[Any] = frozenset()
         self.pending: list[Any] = []
@@ -128,10 +128,14 @@ class Log:
             if chosen:
                 listener(chosen)
 
-    def gauge(self, attach: Callable[[Log], None]) -> None:
-        """Call `attach(log)` now and whenever other kinds are wanted: how other packages know what to record."""
-        self._gauges.append(attach)
+    def gauge(self, attach: Callable[[Log], None]) -> Callable[[], None]:
+        """Call `attach(log)` now and whenever other kinds are wanted, until the function returned is called.
+
+        So other packages know when to record kinds of their own.
+        """
+        self._gauges[attach] = None
         attach(self)
+        return lambda: self._gauges.pop(attach, None)
 
     def when_idle(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the last dataflow that is logged is complete, or at the program's end."""
@@ -169,5 +173,5 @@ class Log:
         for dataflow in self._worker.dataflows:
             if dataflow.is_logged:
                 switch(dataflow, kinds)
-        for attach in self._gauges:
+        for attach in tuple(self._gauges):
             attach(self)

@@ -74,7 +74,6 @@ class Worker:
             self._building = False
         self.built += 1
         self._dataflows[dataflow.index] = dataflow
-        self.log.dataflow_built(dataflow)
         self._announce(dataflow)
         for sender, message in self._early.pop(dataflow.index, ()):
             self._dispatch(sender, dataflow, message)

@@ -12,6 +12,7 @@ from differential.codes import Codes, Encoder
 from differential.interning import interner_of
 from differential.kernels.route import partition
 from differential.keys import EVERY, described
+from differential.logging import log_trace
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -132,6 +133,7 @@ class Sealer:
         self._output = output
         self._spine = spine
         self.held = CapabilitySet(output)
+        log_trace(spine, output)
 
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
         """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at

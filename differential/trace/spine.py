@@ -22,8 +22,8 @@ whatever readers say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 from differential.kernels.compile import Ints
 from differential.kernels.times import advance, intern
@@ -50,6 +50,22 @@ class Claim:
     def __init__(self, logical: Antichain, physical: Antichain) -> None:
         self.logical = logical
         self.physical = physical
+
+
+class Observer(Protocol):
+    """Is told what becomes of a spine's batches."""
+
+    def inserted(self, batch: Batch) -> None:
+        """A batch was added."""
+        ...
+
+    def merged(self, sources: Sequence[Batch], result: Batch) -> None:
+        """Batches were replaced by the one made of them."""
+        ...
+
+    def dropped(self, batches: Sequence[Batch]) -> None:
+        """Nobody reads the trace any more; these were the batches in it."""
+        ...
 
 
 class Statistics(NamedTuple):
@@ -87,6 +103,8 @@ class Spine:
         self._moved = 0
         self.watch: Callable[[Ints, Ints], None] | None = None
         """Is told the columns of keys and values of every batch inserted, or made of others."""
+        self.observer: Observer | None = None
+        """Is told what becomes of the batches."""
 
     def insert(self, batch: Batch) -> None:
         """Add the batch that follows."""
@@ -95,6 +113,8 @@ class Spine:
         self._announce(batch)
         if self._is_abandoned:
             return
+        if self.observer is not None:
+            self.observer.inserted(batch)
         rows = len(batch)
         self._inserted += rows
         self._batches = None
@@ -127,7 +147,7 @@ class Spine:
                     else:
                         layers[place] = done
                         self._batches = None
-                        self._announce(done)
+                        self._made(done, (layer.first, layer.second))
                         self._is_unsettled = True
         # The newest is not before the readers' physical frontiers as yet.
         if self._tiny > TINY_LAYERS:
@@ -172,6 +192,8 @@ class Spine:
         """Take back `register`; with the last claim goes all that is held."""
         self._claims.discard(claim)
         if not self._claims:
+            if self.observer is not None:
+                self.observer.dropped(self.batches())
             self._is_abandoned = True
             self._layers.clear()
             self._batches = ()
@@ -256,8 +278,13 @@ class Spine:
 
     def _merged_few(self, batches: list[Batch]) -> Batch:
         batch = merge_at_once(batches, self.logical)
-        self._announce(batch)
+        self._made(batch, batches)
         return batch
+
+    def _made(self, batch: Batch, sources: Sequence[Batch]) -> None:
+        self._announce(batch)
+        if self.observer is not None:
+            self.observer.merged(sources, batch)
 
     def _announce(self, batch: Batch) -> None:
         if self.watch is not None:
@@ -277,7 +304,7 @@ class Spine:
         if isinstance(layer, Batch):
             return layer
         batch = layer.complete()
-        self._announce(batch)
+        self._made(batch, (layer.first, layer.second))
         return batch
 
     def _compact_layers(self) -> None:

@@ -27,6 +27,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "running": (
         (
             "timely.worker",
+            "timely.accounting",
             "timely.execute",
             "timely.explaining",
             "timely.logging",
@@ -55,8 +56,10 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.arrangement",
             "differential.capture",
             "differential.codes",
+            "differential.events",
             "differential.interning",
             "differential.keys",
+            "differential.logging",
             "differential.replay",
             "differential.seen",
             "differential.tally",

@@ -46,7 +46,7 @@ class Capability:
         capability._file, capability._line = __file__, 0
         capability.output = output
         capability.time = time
-        output.live.add(capability)
+        output.adopt(capability)
         return capability
 
     @property

@@ -134,6 +134,7 @@ class Dataflow:
         self._place_ports(number, [place.rank for place in order])
         self.built = True
         self.resolve_tees()
+        self.worker.log.dataflow_built(self)
         self._start()
 
     def resolve_tees(self) -> None:

@@ -99,8 +99,15 @@ class LoggedOutput(OutputPort):
 
     __slots__ = ()
 
+    def adopt(self, capability: Capability) -> None:
+        super().adopt(capability)
+        self._record_made(capability)
+
     def hold(self, capability: Capability) -> None:
         super().hold(capability)
+        self._record_made(capability)
+
+    def _record_made(self, capability: Capability) -> None:
         if CapabilityMade in self.dataflow.worker.log.kinds:
             self._record(CapabilityMade, capability.time, str(capability.origin))
 

@@ -269,6 +269,10 @@ class OutputPort:
 
     # Called by Capability alone.
 
+    def adopt(self, capability: Capability) -> None:
+        """Take on a capability that is counted already."""
+        self.live.add(capability)
+
     def hold(self, capability: Capability) -> None:
         self.dataflow.update(self.location, capability.time, 1)
         self.live.add(capability)

@@ -81,3 +81,14 @@ def test_an_interrupt_ends_a_loop_at_once_and_without_a_word(start: Start, optio
     assert run.end() == 130
     assert clock.monotonic() - begun < PROMPT
     assert run.error == ""
+
+
+@clusters
+def test_a_profile_says_what_the_operators_of_each_process_cost(start: Start, processes: int, workers: int) -> None:
+    run = start("-n", str(processes), "-w", str(workers), "--profile", COUNT, "3", "1000")
+    assert run.end(30) == 0, run.error
+    for process in range(processes):
+        assert f"timely: process {process}: {workers} worker" in run.error
+    rows = [line.partition(")")[2].split() for line in run.error.splitlines() if "count/unary_frontier (0.1)" in line]
+    assert len(rows) == processes
+    assert sum(int(row[2].replace(",", "")) for row in rows) == 3 * 1000 * processes * workers

@@ -1,0 +1,179 @@
+"""What operators cost adds up to what was sent, done and kept."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Collection, new_input
+from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
+from timely import Config, Pipeline, Worker, execute, execute_directly
+from timely.accounting import Account, OperatorAccount, table
+from timely.events import StateResized
+
+on_workers = pytest.mark.parametrize("workers", [1, 3])
+
+
+def counted(workers: int) -> list[list[OperatorAccount]]:
+    """Return the accounts of a program that sends 100 numbers from each worker, through an exchange."""
+
+    def program(worker: Worker) -> list[OperatorAccount]:
+        account = Account(worker)
+        with worker.dataflow("counted") as scope:
+            numbers, stream = scope.new_input("numbers")
+            stream.filter(lambda x: x % 2 == 0).exchange().unary(Pipeline(), slowly, name="slowly").probe()
+        numbers.send(np.arange(100))
+        numbers.close()
+        while worker.step_or_park():
+            pass
+        return account.operators()
+
+    return execute(program, Config(workers=workers))
+
+
+def slowly(input: Any, output: Any) -> None:
+    for capability, batch in input:
+        clock.sleep(0.01)
+        output.give(capability, batch)
+
+
+@on_workers
+def test_records_and_bytes_are_counted_where_they_leave_and_where_they_arrive(workers: int) -> None:
+    everything = [account for accounts in counted(workers) for account in accounts]
+    sums = {name: [0, 0, 0, 0] for name in ("numbers", "exchange", "slowly")}
+    for each in everything:
+        for place, number in enumerate((each.records_in, each.bytes_in, each.records_out, each.bytes_out)):
+            sums[each.name][place] += number
+    evens = 50 * workers
+    assert sums["numbers"] == [0, 0, evens, 8 * evens]
+    assert sums["exchange"] == [evens, 8 * evens, evens, 8 * evens]
+    assert sums["slowly"] == [evens, 8 * evens, 0, 0]
+    busy = [each for each in everything if each.name == "slowly"]
+    assert all(each.nanoseconds >= 10_000_000 * each.messages_in for each in busy)
+    assert all(each.activations >= 1 for each in busy)
+
+
+def test_a_table_adds_workers_up_and_begins_with_what_took_longest() -> None:
+    accounts: list[Account] = []
+
+    def program(worker: Worker) -> None:
+        accounts.append(Account(worker))
+        with worker.dataflow("counted") as scope:
+            stream = scope.to_stream(range(10))
+            stream.exchange().unary(Pipeline(), slowly, name="slowly").probe()
+
+    execute(program, Config(workers=2))
+    heading, titles, first, *rest = table(accounts).splitlines()
+    assert heading.startswith("2 workers, ")
+    assert titles.split()[:2] == ["operator", "runs"]
+    assert first.split()[:2] == ["counted/slowly", "(0.2)"]
+    assert first.split()[4:6] == ["20", "160"]
+    assert len(rest) == 2
+
+
+def test_a_table_is_cut_after_the_costliest() -> None:
+    accounts: list[Account] = []
+
+    def program(worker: Worker) -> None:
+        accounts.append(Account(worker))
+        with worker.dataflow() as scope:
+            stream = scope.to_stream(range(1))
+            for _ in range(60):
+                stream = stream.exchange()
+
+    execute_directly(program)
+    lines = table(accounts).splitlines()
+    assert len(lines) == 43
+    assert lines[-1] == "and 21 more operators"
+
+
+@on_workers
+def test_what_a_trace_is_said_to_hold_is_what_it_holds(workers: int) -> None:
+    def program(worker: Worker) -> None:
+        sizes: dict[int, list[int]] = {}
+        states: dict[int, list[int]] = {}
+
+        def listen(events: Any) -> None:
+            for event in events:
+                if type(event) is StateResized:
+                    state = states.setdefault(event.operator, [0, 0])
+                    state[0] += event.rows
+                    state[1] += event.bytes
+                    continue
+                held = sizes.setdefault(event.operator, [0, 0])
+                if type(event) is BatchInserted:
+                    held[0] += event.rows
+                    held[1] += event.bytes
+                elif type(event) is BatchesMerged:
+                    held[0] += event.rows - event.rows_before
+                    held[1] += event.bytes - event.bytes_before
+                else:
+                    assert type(event) is TraceDropped
+                    assert held == [event.rows, event.bytes]
+                    held[:] = [0, 0]
+
+        with worker.dataflow() as scope:
+            session, words = new_input(scope)
+            arranged = words.arrange_by_key()
+            trace = arranged.reader()
+            probe = arranged.count().probe()
+        random = np.random.default_rng(worker.index)
+
+        def go_on(epochs: int) -> None:
+            for _ in range(epochs):
+                session.update(
+                    random.integers(0, 50, 200), random.integers(0, 3, 200), diff=random.choice([-1, 1], 200)
+                )
+                session.advance_to(session.epoch + 1)
+                worker.step_while(lambda: probe.less_than(session.time))
+                trace.allow_compaction(trace.upper)
+
+        go_on(3)
+        worker.log.listen(listen, *TRACES, StateResized)
+        for _ in range(12):
+            go_on(1)
+            worker.log.flush()
+            batches = trace.batches()
+            assert sizes[1] == states[1] == [sum(map(len, batches)), sum(batch.nbytes for batch in batches)]
+        assert sizes[1][0] > 0
+        trace.drop()
+        session.close()
+        while worker.step_or_park():
+            pass
+        worker.log.flush()
+        assert set(map(tuple, sizes.values())) == set(map(tuple, states.values())) == {(0, 0)}
+
+    execute(program, Config(workers=workers))
+
+
+def test_traces_are_not_observed_when_nobody_listens() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            _, words = new_input(scope)
+            trace = words.arrange_by_key().reader()
+        assert trace._spine.observer is None
+        stop = worker.log.listen(lambda events: None, *TRACES)
+        assert trace._spine.observer is not None
+        stop()
+        assert trace._spine.observer is None
+        worker.close()
+        assert not worker.log._gauges
+
+    execute_directly(program)
+
+
+def test_what_an_arrangement_keeps_is_in_its_account() -> None:
+    def program(worker: Worker) -> dict[str, tuple[int, int]]:
+        account = Account(worker)
+        with worker.dataflow() as scope:
+            Collection.of(scope, np.arange(1000), np.arange(1000)).count().output()
+        while worker.step_or_park():
+            pass
+        return {each.name: (each.rows_kept, each.bytes_kept) for each in account.operators()}
+
+    kept = execute_directly(program)
+    assert kept["count"][0] == 1000
+    assert kept["count"][1] >= 16_000
