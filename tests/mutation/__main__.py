@@ -23,7 +23,7 @@ from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
 REDUCE = ["tests/property/kernels/test_reduce.py", "tests/unit/kernels/test_reduce.py"]
-TRACE = ["tests/property/trace", "tests/unit/trace"]
+TRACE = ["tests/property/trace", "tests/unit/trace", "tests/unit/test_interning.py"]
 KERNELS = ["tests/property/kernels", "tests/unit/kernels"]
 PROGRAMS = ["tests/property/differential/test_programs_mean_what_they_say.py"]
 TESTS: dict[str, list[str]] = {

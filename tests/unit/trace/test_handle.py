@@ -57,6 +57,23 @@ def test_the_slowest_reader_decides(spine: Spine) -> None:
     assert spine.logical == _at(3)
 
 
+def test_both_frontiers_can_be_moved_at_once(spine: Spine) -> None:
+    plain, inner = TraceHandle(spine), TraceHandle(spine).enter()
+    for handle, frontier in (
+        (plain, _at(1)),
+        (inner, Antichain([(1, 0)])),
+        (plain, _at(2)),
+        (inner, Antichain([(2, 0)])),
+    ):
+        handle.allow_compaction(frontier)
+        assert (handle.logical, handle.physical) == (frontier, frontier)
+    plain.set_logical_compaction(_at(3))
+    plain.allow_compaction(_at(3))
+    assert (spine.logical, spine.physical, plain.physical) == (_at(2), _at(2), _at(3))
+    with pytest.raises(AssertionError, match="cannot have those"):
+        plain.allow_compaction(_at(2))
+
+
 def test_cuts_a_reader_still_may_ask_for_are_kept(spine: Spine) -> None:
     handle, other = TraceHandle(spine), TraceHandle(spine)
     other.set_physical_compaction(_at(3))
