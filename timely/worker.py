@@ -198,18 +198,17 @@ class Worker:
         log.record(Unparked(ended, self.index, ended - begun))
 
     def _receive(self, sender: int, message: Message) -> None:
-        if isinstance(message, Shape):
+        if isinstance(message, (Data, Progress)):
+            dataflow = self._dataflows.get(message.dataflow)
+            if dataflow is not None:
+                self._dispatch(sender, dataflow, message)
+            elif message.dataflow >= self.built:
+                self._early.setdefault(message.dataflow, []).append((sender, message))
+        elif isinstance(message, Shape):
             self._compare(sender, message)
-            return
-        if isinstance(message, (Question, Answer)):
+        else:
+            assert isinstance(message, (Question, Answer))
             self.explainer.receive(sender, message)
-            return
-        assert isinstance(message, (Data, Progress))
-        dataflow = self._dataflows.get(message.dataflow)
-        if dataflow is not None:
-            self._dispatch(sender, dataflow, message)
-        elif message.dataflow >= self.built:
-            self._early.setdefault(message.dataflow, []).append((sender, message))
 
     def _dispatch(self, sender: int, dataflow: Dataflow, message: Data | Progress) -> None:
         if isinstance(message, Progress):
