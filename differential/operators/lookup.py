@@ -5,7 +5,8 @@ updates at times before its initial time, or also those at that time itself, in 
 of times, which extends their partial order. So of two changes, one of them sees the other, and never both.
 
 - A prefix waits until the arrangement can show no more that it should see: until the least element, in lexicographic
-  order, of the frontier of the arrangement's stream is beyond its initial time. A capability is held while it waits.
+  order, of the trace's upper, or of the frontier of the arrangement's stream, is beyond its initial time. A capability
+  is held while it waits.
 - Later updates may be in the trace already, and are not seen.
 - The first coordinate of a prefix's time is that of its initial time, since what it sees is not later in it. Times are
   compacted up to `(a - 1, 0, ...)`, where a is the least first coordinate of prefixes waiting and still to come: that
@@ -29,6 +30,7 @@ from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.keys import EVERY, described
 from differential.operators.arrange import ByKey
+from differential.operators.join import ROWS_PER_BATCH
 from differential.trace.batch import Batch
 from differential.updates import Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
@@ -125,7 +127,8 @@ class Lookup:
         for _ in self._arranged.drain():
             pass
         if self._waiting:
-            self._admit(self._arranged.frontier)
+            # What was sealed in this step is in the trace, before the frontier has moved.
+            self._admit(self._trace.upper.join(self._arranged.frontier))
         self._compact()
         if self._answering:
             self._answer()
@@ -161,14 +164,17 @@ class Lookup:
             self._answering.append((capability, answer, answer.pieces()))
 
     def _answer(self) -> None:
-        """Send a piece, and come back for the next."""
-        capability, _, pieces = self._answering[0]
-        piece = next(pieces, None)
-        if piece is None:
-            capability.drop()
-            self._answering.popleft()
-        elif len(piece):
-            self._output.give(capability, piece)
+        """Send pieces, up to about a batch of rows, and come back for the rest."""
+        rows = 0
+        while self._answering and rows < ROWS_PER_BATCH:
+            capability, _, pieces = self._answering[0]
+            piece = next(pieces, None)
+            if piece is None:
+                capability.drop()
+                self._answering.popleft()
+            elif len(piece):
+                self._output.give(capability, piece)
+                rows += len(piece)
         if self._answering:
             self._dataflow.activate(self._prefixes.operator)
 

@@ -78,7 +78,7 @@ def test_an_extension_by_nothing_is_refused() -> None:
 
 
 def test_keys_of_different_lengths_are_refused() -> None:
-    with pytest.raises(BuildError, match="key has 1 column"):
+    with pytest.raises(BuildError, match="key is the first column"):
         example(
             lambda scope: (
                 Changes.of(Collection.of(scope, 1, 2))
