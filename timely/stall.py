@@ -16,7 +16,6 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
-from timely.explaining import PATIENCE
 from timely.signals import say
 from timely.status import doing, going_round, progress_of_loops, running_workers, steady
 from timely.worker import Worker
@@ -25,7 +24,10 @@ LOOKS = 8
 """How often to look in the span after which a stall is told."""
 
 RESPONSE_SECONDS = 0.5
-"""A worker that steps comes round to what it is asked in this time."""
+"""How long a worker that is seen inside an operator or the program is given to come round to answering."""
+
+STEPPING_SECONDS = 5.0
+"""How long one that steps, or waits for messages, is given: it will answer."""
 
 
 class Still:
@@ -106,14 +108,14 @@ class StallWatch:
                 texts.append("" if worker.index else worker.explain())
                 answered.set()
 
-        before = doing(worker, thread)
+        now = doing(worker, thread)
         worker.call(answer)
-        if answered.wait(RESPONSE_SECONDS + (0.0 if worker.index else PATIENCE)):
+        if answered.wait(STEPPING_SECONDS if now.is_stepping else RESPONSE_SECONDS):
             if texts[0]:
                 self._tell(f"{heading}\n{texts[0]}")
             return
         answered.set()
-        self._tell(f"{heading}: {before}")
+        self._tell(f"{heading}: {now.text}")
 
 
 def counts(worker: Worker) -> Any:

@@ -4,7 +4,7 @@ A worker that is stuck cannot be asked: it may be inside a long operator, or in 
 needs its cooperation. Where it is, is read off its stack; what it holds, off its dataflows while it may be changing
 them, which is tried again when that shows. Nothing of this costs a running worker anything.
 
->>> execute_directly(lambda worker: print(doing(worker, get_ident())))
+>>> execute_directly(lambda worker: print(doing(worker, get_ident()).text))
 worker 0 of 1 (process 0, pid ...) is in the program, at ...
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import get_ident
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from timely.dataflow.explain import explain_here, rounds
 from timely.dataflow.operator import Operator
@@ -37,6 +37,13 @@ PAUSE_SECONDS = 0.2
 _ATTEMPTS = 50
 _LOOKS = 20
 _running: dict[Worker, int] = {}
+
+
+class Doing(NamedTuple):
+    """What a worker does, in words, and whether it can be expected to step soon."""
+
+    text: str
+    is_stepping: bool
 
 
 @contextmanager
@@ -59,7 +66,7 @@ def report() -> str:
     workers = running_workers()
     if not workers:
         return f"no worker runs in this process (pid {os.getpid()})"
-    doings = [doing(worker, thread) for worker, thread in workers]
+    doings = [doing(worker, thread).text for worker, thread in workers]
     before = [steady(lambda worker=worker: progress_of_loops(worker)) for worker, _ in workers]  # type: ignore[misc]
     if any(before):
         clock.sleep(PAUSE_SECONDS)
@@ -70,7 +77,7 @@ def report() -> str:
     return "\n".join(texts)
 
 
-def doing(worker: Worker, thread: int) -> str:
+def doing(worker: Worker, thread: int) -> Doing:
     """Return where a worker is: in an operator, waiting, or in the user's program; and since when, or at which line."""
     config = worker.config
     who = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
@@ -82,15 +89,15 @@ def doing(worker: Worker, thread: int) -> str:
         if line is None and not is_ours(code.co_filename) and not is_installed(code.co_filename):
             line = Origin(code.co_filename, frame.f_lineno)
         if code is Operator.run.__code__:
-            return f"{who} is in {frame.f_locals['self']}{_at(line)}, {_since(worker)}"
+            return Doing(f"{who} is in {frame.f_locals['self']}{_at(line)}, {_since(worker)}", False)
         is_stepping = is_stepping or (code.co_name == "_step" and _is_of(frame, worker))
         is_parked = is_parked or (code.co_name == "_park" and _is_of(frame, worker))
         frame = frame.f_back
     if is_stepping:
-        return f"{who} moves messages and progress, {_since(worker)}"
+        return Doing(f"{who} moves messages and progress, {_since(worker)}", True)
     if is_parked:
-        return f"{who} has nothing to do and waits for messages, since {_seconds(worker)} ago"
-    return f"{who} is in the program{_at(line)}"
+        return Doing(f"{who} has nothing to do and waits for messages, since {_seconds(worker)} ago", True)
+    return Doing(f"{who} is in the program{_at(line)}", False)
 
 
 def going_round(worker: Worker, before: dict[str, Time], seconds: float) -> list[str]:

@@ -42,10 +42,11 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
     there.wait(20)
     clock.sleep(0.05)
     ((worker, ident),) = running_workers()
-    text = doing(worker, ident)
+    text, is_stepping = doing(worker, ident)
     seen.set()
     thread.join()
     assert text == f"worker 0 of 1 (process 0, pid {os.getpid()}) is in the program, at {__file__}:{result[0]}"
+    assert not is_stepping
 
 
 def test_a_look_is_taken_again_while_what_is_looked_at_changes() -> None:

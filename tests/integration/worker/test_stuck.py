@@ -21,9 +21,10 @@ RETAINED = LINES["kept.append(right.retain())"]
 INPUT = LINES['numbers, stream = scope.new_input("numbers")']
 
 Start = Callable[..., Run]
+slow = pytest.mark.slow
 clusters = pytest.mark.parametrize(
     ("processes", "workers"),
-    [pytest.param(1, 1, marks=pytest.mark.slow), pytest.param(1, 2, marks=pytest.mark.slow), (2, 1)],
+    [pytest.param(1, 1, marks=slow), pytest.param(1, 2, marks=slow), (2, 1)],
 )
 
 
@@ -72,8 +73,16 @@ def place(processes: int, workers: int) -> str:
     ("why", "holder"),
     [
         ("leak", f"a capability for (0,) on output 0 of operator 'leaking' (built at {STUCK}:"),
-        ("forgotten", f"a capability for (0,) on output 0 of operator 'numbers' (built at {STUCK}:{INPUT})"),
-        ("undrained", f"1 queued message (1 record) at (0,) on input 0 of operator 'forgetting' (built at {STUCK}:"),
+        pytest.param(
+            "forgotten",
+            f"a capability for (0,) on output 0 of operator 'numbers' (built at {STUCK}:{INPUT})",
+            marks=slow,
+        ),
+        pytest.param(
+            "undrained",
+            f"1 queued message (1 record) at (0,) on input 0 of operator 'forgetting' (built at {STUCK}:",
+            marks=slow,
+        ),
     ],
 )
 def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, processes: int, workers: int) -> None:
@@ -84,7 +93,7 @@ def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, proc
     if why == "leak":
         assert f"made at {STUCK}:{RETAINED}, " in line
     interrupt(run)
-    assert run.error.count("nothing has moved") == 1
+    assert run.error.count("nothing has moved on worker 0") == 1
 
 
 @clusters
@@ -96,7 +105,7 @@ def test_a_loop_that_does_not_converge_is_told_with_its_rounds(start: Start, pro
     interrupt(run)
 
 
-@pytest.mark.parametrize("why", [pytest.param("sleeping", marks=pytest.mark.slow), "sorting"])
+@pytest.mark.parametrize("why", [pytest.param("sleeping", marks=slow), pytest.param("hashing", marks=slow)])
 @clusters
 def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
     start: Start, why: str, processes: int, workers: int
@@ -113,9 +122,14 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
 @pytest.mark.parametrize(
     ("why", "doing", "held"),
     [
-        ("leak", "has nothing to do and waits for messages, since", "on output 0 of operator 'leaking'"),
+        pytest.param(
+            "leak",
+            "has nothing to do and waits for messages, since",
+            "on output 0 of operator 'leaking'",
+            marks=slow,
+        ),
         ("sleeping", f"at {STUCK}:{LINES['clock.sleep(60)']}, in a step that began", "is kept from completing by"),
-        ("endless", "worker", "'stuck/loop' goes on without converging"),
+        pytest.param("endless", "worker", "'stuck/loop' goes on without converging", marks=slow),
     ],
 )
 def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
@@ -132,13 +146,14 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
     assert [run.error.count(part) for part in expected] == [2] * (processes * workers)
 
 
+@slow
 def test_a_run_that_moves_is_not_told_to_have_stalled(start: Start) -> None:
     run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
     assert run.end(30) == 0
     assert run.error == ""
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+@pytest.mark.parametrize("seconds", ["0", "nan"])
 def test_a_stall_of_no_time_is_refused(start: Start, seconds: str) -> None:
     run = start("--stall", seconds, STUCK, "leak")
     assert run.end(15) == 2
@@ -149,7 +164,7 @@ HANGS = """
 import pytest
 from timely import execute, Config
 
-@pytest.mark.timeout(3)
+@pytest.mark.timeout(2)
 def test_hangs():
     def program(worker):
         with worker.dataflow() as scope:

@@ -1,5 +1,6 @@
 """Dataflows that do not finish: the first argument says why."""
 
+import hashlib
 import os
 import sys
 import time as clock
@@ -35,7 +36,7 @@ def slow(record):
     if why == "sleeping":
         clock.sleep(60)
     else:
-        np.sort(np.random.default_rng(1).random(1 << 27))
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 1 << 27)  # one long call into C, which lets other threads run
     return record
 
 
@@ -46,7 +47,7 @@ def program(worker):
             stream = stream.unary_frontier(Pipeline(), leaking, name="leaking")
         elif why == "undrained":
             stream = stream.exchange(lambda number: number).unary_frontier(Pipeline(), forgetting, name="forgetting")
-        elif why in ("sleeping", "sorting"):
+        elif why in ("sleeping", "hashing"):
             stream = stream.exchange(lambda number: number).inspect(slow)
             stream = stream.exchange(lambda number: number)
         elif why == "endless":
