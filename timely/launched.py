@@ -39,6 +39,7 @@ def run_target(target: list[str], is_module: bool) -> int:
     """
     sys.argv = list(target)
     install_hook()
+    report_on_signal()
     try:
         _run_module(target[0]) if is_module else _run_script(target[0])
     except SystemExit:

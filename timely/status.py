@@ -37,6 +37,11 @@ PAUSE_SECONDS = 0.2
 _ATTEMPTS = 50
 _LOOKS = 20
 _running: dict[Worker, int] = {}
+_MEETING = {
+    "connect": "waits for its peers to connect",
+    "_part": "has completed its dataflows and waits for its peers to do so",
+}
+"""What a worker does inside our functions of these names."""
 
 
 class Doing(NamedTuple):
@@ -90,6 +95,8 @@ def doing(worker: Worker, thread: int) -> Doing:
             line = Origin(code.co_filename, frame.f_lineno)
         if code is Operator.run.__code__:
             return Doing(f"{who} is in {frame.f_locals['self']}{_at(line)}, {_since(worker)}", False)
+        if code.co_name in _MEETING and is_ours(code.co_filename):
+            return Doing(f"{who} {_MEETING[code.co_name]}", False)
         is_stepping = is_stepping or (code.co_name == "_step" and _is_of(frame, worker))
         is_parked = is_parked or (code.co_name == "_park" and _is_of(frame, worker))
         frame = frame.f_back

@@ -49,6 +49,23 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
     assert not is_stepping
 
 
+def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> None:
+    seen: list[str] = []
+
+    def program(worker: Worker) -> None:
+        if worker.index == 0:
+            return
+        deadline = clock.monotonic() + 20
+        while not seen and clock.monotonic() < deadline:
+            clock.sleep(0.01)
+            text = doing(*running_workers()[0]).text
+            if "completed" in text:
+                seen.append(text)
+
+    execute(program, Config(workers=2))
+    assert seen[0].endswith("has completed its dataflows and waits for its peers to do so")
+
+
 def test_a_look_is_taken_again_while_what_is_looked_at_changes() -> None:
     attempts = []
 
