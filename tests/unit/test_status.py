@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from threading import Event, Thread, get_ident
 import pytest
 
 from timely import Config, Worker, execute, execute_directly
-from timely.stall import Still
+from timely.stall import StallWatch, Still
 from timely.status import doing, report, running_workers, steady
 
 
@@ -122,3 +123,33 @@ def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program() -> None:
         return clock.monotonic() - begun >= 0.4
 
     assert execute_directly(program)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stall_is_told_once_and_the_next_one_again(workers: int) -> None:
+    told: list[str] = []
+
+    def wait_for(count: int, worker: Worker) -> None:
+        deadline = clock.monotonic() + 20
+        while len(told) < count and clock.monotonic() < deadline:
+            worker.step_or_park(0.05)
+        end = clock.monotonic() + 0.5
+        while clock.monotonic() < end:
+            worker.step_or_park(0.05)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            stream.exchange().probe()
+        wait_for(1, worker)
+        numbers.advance_to(7)
+        wait_for(2, worker)
+        numbers.close()
+
+    with StallWatch(0.2, told.append):
+        execute(program, Config(workers=workers))
+    assert len(told) == 2
+    for time, text in zip((0, 7), told):
+        assert text.startswith("nothing has moved on worker 0 for 0.2 s\n")
+        for worker in range(workers):
+            assert re.search(rf"a capability for \({time},\) on output 0 of operator 'num.*, worker {worker}\b", text)
