@@ -19,7 +19,19 @@ from typing import Any
 from benchmarks.harness import ROOT, WARM_UP, Case, CaseFailed, Figures, Reference, at_least, medians, run_all
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEDIAN
 
-WORKLOADS = ("degrees", "bfs", "wcc", "scc", "triangles", "breakdown", "barrier", "exchange", "wordcount", "logging")
+WORKLOADS = (
+    "degrees",
+    "bfs",
+    "wcc",
+    "scc",
+    "triangles",
+    "bulk",
+    "breakdown",
+    "barrier",
+    "exchange",
+    "wordcount",
+    "logging",
+)
 RUNS = 3
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
 NOTE = """\

@@ -113,7 +113,7 @@ def _program(
     batches: int,
 ) -> Figures:
     figures = {WARM_UP: _warm_up(worker, definition)}
-    before = _forget_peak()
+    before = forget_peak()
     session = Session(worker, definition, graph)
     figures[INITIAL] = session.load()
     initial = str(session.fingerprint)
@@ -122,7 +122,7 @@ def _program(
         figures[SINGLE_MEDIAN], figures[SINGLE_P99] = map(float, np.percentile(latencies, (50, 99)))
     if batches:
         figures[BATCH] = float(np.median([1e6 * session.change(BATCH_SIZE) / BATCH_SIZE for _ in range(batches)]))
-    figures[PEAK] = (_peak() - before) / len(graph.initial[0])
+    figures[PEAK] = (peak() - before) / len(graph.initial[0])
     session.close()
     figures[SCIPY] = _compare(initial, from_scratch, graph, 0)
     _compare(str(session.fingerprint), from_scratch, graph, session.changes_made)
@@ -154,7 +154,7 @@ def _compare(fingerprint: str, from_scratch: FromScratch, graph: ChangingGraph, 
     return seconds
 
 
-def _forget_peak() -> int:
+def forget_peak() -> int:
     """Start to measure the peak of resident memory anew where the system lets us; return what is resident now."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
@@ -163,7 +163,7 @@ def _forget_peak() -> int:
     return _status("VmRSS")
 
 
-def _peak() -> int:
+def peak() -> int:
     """Return the most bytes that were resident."""
     try:
         return _status("VmHWM")

@@ -50,6 +50,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.kernels.heap import keep_pieces
+
 Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""
 Table: TypeAlias = NDArray[np.int64]
@@ -176,6 +178,7 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 
 
 def _numba() -> Any:
+    keep_pieces()
     return importlib.import_module("numba")
 
 

@@ -1,0 +1,98 @@
+"""Indexing, joining and counting in bulk, one worker.
+
+Arrange: random (key, value) rows become one arrangement. Join: the second of two arrangements of that many rows is
+filled while the first is there; its figure is what that takes beyond arranging, for the results, which are only
+counted. Count: the number of rows by key.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graphs import RandomGraph
+from benchmarks.harness import PEAK, WARM_UP, Case, Figures, Reference, check
+from benchmarks.incremental import forget_peak, peak
+from differential import Updates, new_input
+from timely import Worker, execute_directly
+
+ARRANGE, JOIN, COUNT = "arrange s", "join beyond arranging s", "count by key s"
+RESULTS = "results of the join/s"
+
+CASES = [
+    Case("bulk 1M rows, 100k keys", "bulk", {"rows": 1_000_000, "keys": 100_000}),
+    Case(
+        "bulk 10M rows, 1M keys",
+        "bulk",
+        {"rows": 10_000_000, "keys": 1_000_000},
+        quick=False,
+        references={
+            ARRANGE: Reference(4.4, 9, 0.2),
+            JOIN: Reference.of(3.1, 0.5),
+            COUNT: Reference.of(3.6, 0.3),
+        },
+    ),
+]
+
+
+def measure(rows: int, keys: int) -> Figures:
+    """Return the figures for so many rows of so many keys on each side."""
+    return execute_directly(lambda worker: _program(worker, rows, keys))
+
+
+def _program(worker: Worker, rows: int, keys: int) -> Figures:
+    begun = clock.perf_counter()
+    _run(worker, 20_000, 2_000)
+    figures = {WARM_UP: clock.perf_counter() - begun}
+    before = forget_peak()
+    figures |= _run(worker, rows, keys)
+    figures[PEAK] = (peak() - before) / (2 * rows)
+    return figures
+
+
+def _run(worker: Worker, rows: int, keys: int) -> Figures:
+    graph = RandomGraph(keys, 2 * rows)
+    source, target = graph.initial
+    left, right = (source[:rows], target[:rows]), (source[rows:], target[rows:])
+    counted, said = [0], list[Updates]()
+
+    def tally(_: Any, batch: Any) -> None:
+        counted[0] += len(batch) if not len(batch.diffs) else int(batch.diffs.sum())
+
+    with worker.dataflow("join") as scope:
+        first, ours = new_input(scope)
+        second, theirs = new_input(scope)
+        joined = ours.join_map(theirs, lambda key, our, their: their).stream.inspect_batch(tally).probe()
+    with worker.dataflow("count") as scope:
+        third, rows_by_key = new_input(scope)
+        counts = rows_by_key.count().stream.inspect_batch(lambda _, batch: said.append(batch)).probe()
+
+    def seconds(change: Callable[[], None], behind: Callable[[], bool]) -> float:
+        begun = clock.perf_counter()
+        change()
+        worker.step_while(behind)
+        return clock.perf_counter() - begun
+
+    def fill(session: Any, columns: Any, other: Any) -> None:
+        session.insert(*columns)
+        session.advance_to(session.epoch + 1)
+        other.advance_to(session.epoch)
+
+    arrange = seconds(lambda: fill(first, left, second), lambda: joined.less_than(first.time))
+    both = seconds(lambda: fill(second, right, first), lambda: joined.less_than(first.time))
+    check(counted[0] == int(np.bincount(left[0], minlength=keys) @ np.bincount(right[0], minlength=keys)), "join")
+    count = seconds(lambda: fill(third, left, third), lambda: counts.less_than(third.time))
+    expected = np.bincount(left[0], minlength=keys)
+    found = np.zeros(keys, np.int64)
+    for batch in said:
+        found[batch.columns[0]] += batch.columns[1]
+    check(bool((found == expected).all()), "count")
+    for session in (first, second, third):
+        session.close()
+    worker.step_while(lambda: not (joined.done() and counts.done()))
+    join = max(both - arrange, 1e-9)
+    return {ARRANGE: arrange, JOIN: join, RESULTS: counted[0] / join, COUNT: count}
+
