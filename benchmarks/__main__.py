@@ -26,6 +26,8 @@ WORKLOADS = (
     "scc",
     "triangles",
     "bulk",
+    "rounds",
+    "cliffs",
     "breakdown",
     "barrier",
     "exchange",

@@ -1,0 +1,67 @@
+"""Latency has no cliffs: changes one after the other, beside indexes of many rows.
+
+Merging layers of an index is spread over the changes that make it necessary, so that no change waits for a whole merge.
+The figures are percentiles of the latency of single changes, and of a thousand at a time, under sustained load.
+"""
+
+from __future__ import annotations
+
+import time as clock
+
+import numpy as np
+
+from benchmarks.graphs import RandomGraph
+from benchmarks.harness import WARM_UP, Case, Figures
+from benchmarks.incremental import BATCH_SIZE, Definition, Session
+from differential import Collection
+from timely import Worker, execute_directly
+
+
+def degrees(edges: Collection) -> Collection:
+    """Return (node, outgoing edges)."""
+    return edges.count()
+
+
+def lines(edges: Collection) -> Collection:
+    """Return (a, c) for all edges (a, b), (b, c) with a below 10: few results, and the edges indexed both ways."""
+    starts = edges.filter(lambda source, target: source < 10).map(lambda source, target: (target, source))
+    return starts.join_map(edges, lambda middle, start, end: (start, end))
+
+
+DEFINITIONS: dict[str, Definition] = {"count": degrees, "join": lines}
+CASES = [
+    Case(
+        f"cliffs {name} {size}",
+        "cliffs",
+        {"definition": name, "nodes": nodes, "edges": edges, "singles": singles, "batches": batches},
+        quick=quick,
+    )
+    for name in DEFINITIONS
+    for size, nodes, edges, singles, batches, quick in (
+        ("100k/1M", 100_000, 1_000_000, 5_000, 200, True),
+        ("1M/10M", 1_000_000, 10_000_000, 50_000, 2_000, False),
+    )
+]
+PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
+
+
+def measure(definition: str, nodes: int, edges: int, singles: int, batches: int) -> Figures:
+    """Return percentiles of the latency of changes."""
+    graph = RandomGraph(nodes, edges)
+    return execute_directly(lambda worker: _program(worker, DEFINITIONS[definition], graph, singles, batches))
+
+
+def _program(worker: Worker, definition: Definition, graph: RandomGraph, singles: int, batches: int) -> Figures:
+    begun = clock.perf_counter()
+    session = Session(worker, definition, graph)
+    session.load()
+    for _ in range(100):
+        session.change(1)
+    session.change(BATCH_SIZE)
+    figures: Figures = {WARM_UP: clock.perf_counter() - begun}
+    for count, rounds in ((1, singles), (BATCH_SIZE, batches)):
+        latencies = np.array([session.change(count) for _ in range(rounds)])
+        for name, percentile in PERCENTILES.items():
+            figures[f"{count:,} at once, {name}, us"] = 1e6 * float(np.percentile(latencies, percentile))
+    session.close()
+    return figures
