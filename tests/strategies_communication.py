@@ -56,7 +56,7 @@ messages: st.SearchStrategy[WireMessage] = st.one_of(
     st.builds(Shape, indices, st.binary(max_size=32), st.lists(st.text(), max_size=4).map(tuple)),
     st.builds(Failure, indices, st.text(st.characters(exclude_categories=["Cs"]))),
     st.builds(Goodbye, indices, indices),
-    st.builds(Hello, indices, indices, indices, st.booleans()),
+    st.builds(Hello, indices, indices, indices, st.booleans(), indices),
     st.builds(Ack, indices),
     st.builds(Question, indices, indices, indices | st.just(-1), times),
     st.builds(Answer, indices, st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)),

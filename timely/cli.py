@@ -30,7 +30,7 @@ several machines: write a file with one HOST:PORT a line, make keys once and cop
 All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
 exit status is that of the command. SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager),
-TIMELY_QUEUE_BYTES, TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_GENERATION.
+TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_GENERATION.
 """
 
 
@@ -53,8 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         help="run a script on one or more processes",
         description="Run a script on one or more processes.",
         epilog=_RUN_EXAMPLES,
-        usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile]\n"
-        "                  [--hostfile FILE --process INDEX [--curve DIR]]\n"
+        usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
+        "                  [--queue-bytes BYTES] [--hostfile FILE --process INDEX [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -68,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
         "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
     )
     run.add_argument("--profile", action="store_true", help="print at the end what each operator has cost")
+    run.add_argument(
+        "--peer-timeout", metavar="SECONDS", type=float, help="give up a process silent for so long (default 5)"
+    )
+    run.add_argument(
+        "--queue-bytes", metavar="BYTES", type=int, help="inputs wait while a worker has more queued than this (64 MiB)"
+    )
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, and pass it what follows")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -111,6 +117,10 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, profile=True)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
+    if options.peer_timeout is not None:
+        base = replace(base, peer_timeout=options.peer_timeout)
+    if options.queue_bytes is not None:
+        base = replace(base, queue_bytes=options.queue_bytes)
     if options.hostfile is None:
         if options.process is not None:
             raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")

@@ -38,9 +38,9 @@ class Config:
     """The cluster, as one of its processes sees it. Raises `ConfigError` when it makes no sense.
 
     `generation` tells runs apart: processes of another generation are not let in. `queue_bytes` bounds what a
-    worker sends ahead of its peers before its inputs wait, `frame_bytes` the size of one column on the wire.
-    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`, each process prints
-    at the end what its operators have cost.
+    worker has queued before inputs wait, `frame_bytes` the size of one column on the wire. `peer_timeout` is within
+    how many seconds a peer that does not answer any more is given up. Where nothing moves for `stall_seconds`, it is
+    said on stderr who holds it up. With `profile`, each process prints at the end what its operators have cost.
     """
 
     processes: int = 1
@@ -52,6 +52,7 @@ class Config:
     queue_bytes: int = 64 << 20
     frame_bytes: int = 1 << 30
     rendezvous_seconds: float = 30.0
+    peer_timeout: float = 5.0
     curve_dir: str | None = None
     stall_seconds: float | None = None
     profile: bool = False
@@ -70,6 +71,8 @@ class Config:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
         if self.stall_seconds is not None and not self.stall_seconds > 0:
             raise ConfigError(f"stall_seconds must be positive, not {self.stall_seconds}")
+        if not self.peer_timeout >= 1:
+            raise ConfigError(f"peer_timeout must be at least 1 second, not {self.peer_timeout}")
 
     @property
     def peers(self) -> int:
@@ -210,7 +213,7 @@ def _parse(field: str, text: str) -> Any:
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"
-    kind = float if field in ("rendezvous_seconds", "stall_seconds") else int
+    kind = float if field in ("rendezvous_seconds", "stall_seconds", "peer_timeout") else int
     try:
         return kind(text)
     except ValueError:

@@ -1,8 +1,9 @@
 """Messages as frames of bytes, and back.
 
 The first frame is four bytes (three of magic, one of protocol version) and a msgpack array: generation of the cluster,
-sending and receiving worker, kind, and the fields of the message. The buffers of a batch follow as further frames, raw
-and uncopied; small ones ride in the first frame, because a frame costs more than copying a few kilobytes.
+sending and receiving worker, the message's number, kind, and the fields of the message. The buffers of a batch follow
+as further frames, raw and uncopied; small ones ride in the first frame, because a frame costs more than
+copying a few kilobytes.
 
 Encoding fails only on records of a list batch that are not plain data. Decoding is total: any frames give a message or
 a `FrameError`. Nothing in them is executed, and nothing is believed about their lengths.
@@ -11,7 +12,7 @@ A message of 64 bytes costs about two microseconds each way.
 
 >>> frames = Encoder(sender=0, generation="g").encode(Goodbye(0, dataflows=1), receiver=1)
 >>> decode(frames)
-Envelope(generation='g', sender=0, receiver=1, message=Goodbye(worker=0, dataflows=1))
+Envelope(generation='g', sender=0, receiver=1, number=0, message=Goodbye(worker=0, dataflows=1))
 >>> decode([b"GET / HTTP/1.1"])
 Traceback (most recent call last):
     ...
@@ -32,7 +33,7 @@ from timely.communication.message import Answer, Data, Failure, Goodbye, Message
 from timely.errors import DataError, FrameError
 
 MAGIC = b"tdf"
-PROTOCOL = 1
+PROTOCOL = 2
 INLINE_BYTES = 8192  # up to here a copy is cheaper than a frame of its own
 MAX_FRAMES = 4096
 MAX_DEPTH = 16  # tuples within tuples; each level is a call of the unpacker, so it must be bounded
@@ -42,17 +43,18 @@ class Hello(NamedTuple):
     """The first message to every peer, repeated until it is answered.
 
     `quantum` is how many bytes the sender lets the receiver take without an `Ack`. One that is not an `answer` asks for
-    one.
+    one. `pid` is the sender's process, for people.
     """
 
     processes: int
     workers: int
     quantum: int
     answer: bool
+    pid: int
 
 
 class Ack(NamedTuple):
-    """The sender of this has taken so many more bytes of what the receiver of this sent."""
+    """The sender of this has taken so many bytes, in all, of what the receiver sent. Said twice, it is the same."""
 
     taken: int
 
@@ -61,11 +63,12 @@ WireMessage = Message | Hello | Ack
 
 
 class Envelope(NamedTuple):
-    """A message with what its frame says about where it is from and for whom."""
+    """A message with what its frame says about where it is from and for whom, and which of those it is."""
 
     generation: str
     sender: int
     receiver: int
+    number: int
     message: WireMessage
 
 
@@ -92,20 +95,20 @@ class Encoder:
         self._pack = msgpack.Packer(autoreset=True, unicode_errors="replace").pack
         self._plain = PlainPacker().pack
 
-    def encode(self, message: WireMessage, receiver: int) -> Frames:
-        """Return the frames of a message. Those of big buffers are views of the batch."""
+    def encode(self, message: WireMessage, receiver: int, number: int = 0) -> Frames:
+        """Return the frames of a message, the `number`-th for this receiver. Big buffers are views of the batch."""
         if type(message) is Data:
-            return self._encode_data(message, receiver)
-        return [_PREFIX + self._pack((*self._origin, receiver, _CODES[type(message)], *message))]
+            return self._encode_data(message, receiver, number)
+        return [_PREFIX + self._pack((*self._origin, receiver, number, _CODES[type(message)], *message))]
 
-    def _encode_data(self, message: Data, receiver: int) -> Frames:
+    def _encode_data(self, message: Data, receiver: int, number: int) -> Frames:
         dataflow, channel, time, batch = message
         kind, meta, buffers = container.encode(batch)
         views = [buffer.data for buffer in buffers]
         size = sum([view.nbytes for view in views])
         inline = views if size <= INLINE_BYTES else None
         header = _PREFIX + self._pack(
-            (*self._origin, receiver, _DATA, dataflow, channel, time, kind, self._plain(meta), inline)
+            (*self._origin, receiver, number, _DATA, dataflow, channel, time, kind, self._plain(meta), inline)
         )
         return [header] if inline is not None else [header, *views]
 
@@ -195,11 +198,11 @@ def _decode(frames: Sequence[bytes | memoryview]) -> Envelope:
         raise FrameError("not a frame of this protocol")
     if len(frames) > MAX_FRAMES:
         raise FrameError(f"{len(frames)} frames in one message")
-    generation, sender, receiver, code, *values = msgpack.unpackb(memoryview(header)[4:], use_list=False)
+    generation, sender, receiver, number, code, *values = msgpack.unpackb(memoryview(header)[4:], use_list=False)
     if code != _DATA and len(frames) > 1:
         raise ValueError("buffers after a message that has none")
     message = _decode_data(values, frames) if code == _DATA else _DECODERS[_index(code)](*values)
-    return Envelope(_instance(generation, str), _index(sender), _index(receiver), message)
+    return Envelope(_instance(generation, str), _index(sender), _index(receiver), _index(number), message)
 
 
 def _decode_data(values: Sequence[Any], frames: Sequence[bytes | memoryview]) -> Data:
@@ -242,8 +245,8 @@ def _decode_goodbye(worker: Any, dataflows: Any) -> Goodbye:
     return Goodbye(_index(worker), _index(dataflows))
 
 
-def _decode_hello(processes: Any, workers: Any, quantum: Any, answer: Any) -> Hello:
-    return Hello(_index(processes), _index(workers), _index(quantum), _instance(answer, bool))
+def _decode_hello(processes: Any, workers: Any, quantum: Any, answer: Any, pid: Any) -> Hello:
+    return Hello(_index(processes), _index(workers), _index(quantum), _instance(answer, bool), _index(pid))
 
 
 def _decode_ack(taken: Any) -> Ack:

@@ -12,21 +12,19 @@ queues; peers acknowledge what they take. So nothing blocks, the order is kept, 
 far as the worker heeds `congested`.
 
 **Loss.** When a connection breaks and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is
-lost. On one machine the system closes the connections of a dead process; between machines there are heartbeats.
+lost. The system closes the connections of a process that has ended; `watch` finds those that are stopped or cut off.
 
-**Strangers.** Whoever can reach the socket can send bytes. Frames that are malformed, of another generation, or not
-from a peer to this worker are refused and counted. The largest frame is bounded.
+**Strangers.** Whoever can reach the socket can send bytes. Frames that are malformed, of another generation, not from a
+peer to this worker, or not the next one of that peer are refused and counted. The largest frame is bounded. ZeroMQ
+takes in whatever arrives, for a heartbeat must not wait behind messages: it is the window that bounds what peers send.
 
 It leaves out reconnecting: a broken connection may have swallowed messages, so it ends the run.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
 import time as clock
-from collections import deque
 from contextlib import suppress
 from math import ceil, inf
 from threading import Lock
@@ -34,22 +32,23 @@ from typing import Any, cast
 
 import numpy as np
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.curve import load_keys
+from timely.communication.doorbell import Doorbell
+from timely.communication.endpoint import advice, bindable
+from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Message, Progress
 from timely.communication.thread import Mailbox
-from timely.config import Config, is_loopback, split_tcp
+from timely.communication.watch import GRACE_SECONDS, Watch, heartbeat
+from timely.config import Config, split_tcp
 from timely.errors import DataError, FrameError, PeerLost, TransportError
 
-GRACE_SECONDS = 0.5
 WATCH_SECONDS = 0.25
 HELLO_SECONDS = 0.25
 STRANGER_SECONDS = 2.0
 LINGER_MILLISECONDS = 2000
-HEARTBEAT_MILLISECONDS = 1000
 SPIN_SECONDS = 100e-6
 FRUITLESS_SPINS = 4
 COPY_BYTES = 1 << 16
@@ -57,109 +56,6 @@ MESSAGES_AT_ONCE = 256
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE = int(zmq.SNDMORE)
-
-
-class Link:
-    """The way to one worker of another process, and what is known of it."""
-
-    __slots__ = (
-        "answered",
-        "connected",
-        "flying",
-        "hello_at",
-        "lost_at",
-        "monitor",
-        "peer",
-        "quantum",
-        "queue",
-        "socket",
-        "stranger",
-        "taken",
-        "trouble",
-    )
-
-    def __init__(self, peer: int, push: zmq.Socket[bytes]) -> None:
-        self.peer = peer
-        self.socket = push
-        self.monitor = push.get_monitor_socket(
-            zmq.EVENT_DISCONNECTED
-            | zmq.EVENT_HANDSHAKE_SUCCEEDED
-            | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-            | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-        )
-        self.queue: deque[tuple[Frames, int]] = deque()
-        self.flying = 0  # bytes sent and not acknowledged
-        self.taken = 0  # bytes received and not acknowledged
-        self.quantum = 1
-        self.answered = False
-        self.connected = False
-        self.hello_at = 0.0
-        self.lost_at: float | None = None
-        self.stranger: tuple[str, float] | None = None
-        self.trouble = ""
-
-    @property
-    def met(self) -> bool:
-        return self.answered and self.connected
-
-    @property
-    def state(self) -> str:
-        """What is missing before the peers have met, for people."""
-        if not self.connected:
-            return self.trouble or "nobody listens there"
-        return "it does not answer"
-
-    def observe(self, now: float) -> None:
-        """Take in what happened to the connection."""
-        while readable(self.monitor):
-            event = recv_monitor_message(self.monitor)["event"]
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self.connected = True
-            elif event == zmq.EVENT_DISCONNECTED:
-                if self.met and self.lost_at is None:
-                    self.lost_at = now
-                self.connected = False
-            else:
-                self.trouble = "somebody else listens there, or the keys differ"
-
-    def close(self, now: float) -> None:
-        """Close the connection after what was sent has left, unless nobody is there to take it."""
-        self.observe(now)
-        self.socket.disable_monitor()
-        self.monitor.close(0)
-        self.socket.close(LINGER_MILLISECONDS if self.connected else 0)
-
-
-class Doorbell:
-    """A bell that a poll can wait for. May be rung from any thread or signal handler, also after it is closed."""
-
-    __slots__ = ("_ear", "_hand", "_rung")
-
-    def __init__(self) -> None:
-        self._ear, self._hand = socket.socketpair()
-        self._ear.setblocking(False)
-        self._hand.setblocking(False)
-        self._rung = False
-
-    def fileno(self) -> int:
-        return self._ear.fileno()
-
-    def ring(self) -> None:
-        if not self._rung:
-            self._rung = True
-            with suppress(OSError):  # closed
-                self._hand.send(b"\0")
-
-    def hush(self) -> None:
-        """Forget the ringing. Whoever rings before this returns is heard: the caller is awake."""
-        with suppress(BlockingIOError):
-            self._ear.recv(64)
-        self._rung = False
-
-    def close(self) -> None:
-        self._ear.close()
-        self._hand.close()
 
 
 class SharedContext:
@@ -204,6 +100,7 @@ class SocketAllocator:
         self._encoder = Encoder(index, config.generation)
         self._early: list[tuple[int, Message]] = []
         self._links: dict[int, Link] = {}
+        self._watcher: Watch | None = None
         remote = config.peers - config.workers
         self._window = max(1, config.queue_bytes // remote)
         self._outstanding = 0
@@ -212,6 +109,7 @@ class SocketAllocator:
         self._last_refusal = ""
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
+        self._raised = False
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
         try:
@@ -220,6 +118,7 @@ class SocketAllocator:
         except BaseException:
             self.close()
             raise
+        self._watcher = Watch(self._links.values(), doorbell.ring, self._unheard)
         self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
 
     # Setting up
@@ -228,12 +127,13 @@ class SocketAllocator:
         endpoint = self._config.endpoint(self.index)
         self._protect(self._pull, endpoint)
         self._pull.maxmsgsize = self._config.frame_bytes
+        self._pull.rcvhwm = 0
         try:
             self._pull.bind(bindable(endpoint))
         except (OSError, zmq.ZMQError) as error:
             reason = error.strerror if isinstance(error, OSError) else zmq.strerror(error.errno or 0)
             raise TransportError(
-                f"process {self.process} cannot listen at {endpoint}: {reason}; {_advice(error.errno)}"
+                f"process {self.process} cannot listen at {endpoint}: {reason}; {advice(error.errno)}"
             ) from None
 
     def _link(self) -> None:
@@ -246,19 +146,16 @@ class SocketAllocator:
             push.reconnect_ivl = 20
             push.reconnect_ivl_max = 500
             self._links[peer] = Link(peer, push)
+            heartbeat(push, self._config.peer_timeout)
             self._protect(push, endpoint)
             push.connect(endpoint)
 
     def _protect(self, end: zmq.Socket[bytes], endpoint: str) -> None:
-        """Set what depends on the kind of network: keys, heartbeats."""
+        """Set what depends on the kind of network: addresses, keys."""
         if not endpoint.startswith("tcp://"):
             return
         host, _ = split_tcp(endpoint)
         end.ipv6 = host.startswith("[")
-        if not is_loopback(host):
-            end.heartbeat_ivl = HEARTBEAT_MILLISECONDS
-            end.heartbeat_timeout = 3 * HEARTBEAT_MILLISECONDS
-            end.heartbeat_ttl = 3 * HEARTBEAT_MILLISECONDS
         if self._config.curve_dir is not None:
             public, secret = load_keys(self._config.curve_dir)
             end.curve_publickey, end.curve_secretkey = public, secret
@@ -285,10 +182,10 @@ class SocketAllocator:
 
     def _say_hello(self, link: Link, answer: bool) -> None:
         quantum = max(1, self._window // 4)
-        self._emit(link, Hello(self._config.processes, self._config.workers, quantum, answer))
+        self._emit(link, Hello(self._config.processes, self._config.workers, quantum, answer, os.getpid()))
 
     def _greet(self, link: Link, hello: Hello) -> None:
-        link.quantum = hello.quantum
+        link.quantum, link.pid = hello.quantum, hello.pid
         if link.answered and hello.answer:
             return
         # An answer is answered once: the way to the peer is proven now, so this one arrives, and the peer need not find
@@ -312,7 +209,9 @@ class SocketAllocator:
             )
 
     def _describe(self, peer: int) -> str:
-        return f"process {self._config.process_of(peer)} (worker {peer} at {self._config.endpoint(peer)})"
+        link = self._links.get(peer)
+        pid = "" if link is None or link.pid is None else f", pid {link.pid}"
+        return f"process {self._config.process_of(peer)} (worker {peer} at {self._config.endpoint(peer)}{pid})"
 
     # Sending
 
@@ -322,15 +221,18 @@ class SocketAllocator:
         if link is None:
             self._count(message, self._mailboxes[peer].put(self.index, message))
             return
-        frames = self._encoder.encode(message, peer)
+        overtakes = type(message) is Failure  # nothing before it matters any more
+        frames = self._encoder.encode(message, peer, 0 if overtakes else link.next_number)
         size = sum(map(_size, frames))
-        self._count(message, size)
-        self._outstanding += size
-        if type(message) is Failure:
-            self._transmit(link, frames, size)  # overtakes: nothing before it matters any more
-            return
         if len(frames) > 1 or size > self._config.frame_bytes:
             self._check_frames(frames)
+        if not overtakes:
+            link.next_number += 1
+        self._count(message, size)
+        self._outstanding += size
+        if overtakes:
+            self._transmit(link, frames, size)
+            return
         if link.queue or not self._has_room(link, size) or not self._transmit(link, frames, size):
             link.queue.append((frames, size))
 
@@ -360,7 +262,7 @@ class SocketAllocator:
                 push.send(frame, flags, copy=_size(frame) < COPY_BYTES)
         except zmq.Again:
             return False
-        link.flying += size
+        link.sent += size
         return True
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:
@@ -420,22 +322,22 @@ class SocketAllocator:
             self._last_refusal = str(error)
             return
         if isinstance(message, Ack):
-            taken = min(message.taken, link.flying)
-            link.flying -= taken
-            self._outstanding -= taken
+            self._outstanding -= link.heed(message)
             self._flush(link)
         elif isinstance(message, Hello):
             self._greet(link, message)
         else:
-            link.taken += sum(map(_size, frames))
-            if link.taken >= link.quantum:
-                self._emit(link, Ack(link.taken))
-                link.taken = 0
+            if type(message) is not Failure:
+                link.last_number = envelope.number
+            link.received += sum(map(_size, frames))
+            if link.received - link.said >= link.quantum:
+                self._emit(link, Ack(link.received))
+                link.said = link.received
             arrived.append((envelope.sender, message))
 
     def _sender(self, envelope: Envelope) -> Link:
         """Return the link to the sender; raise `FrameError` unless it is a peer that speaks for itself, to us."""
-        generation, sender, receiver, message = envelope
+        generation, sender, receiver, number, message = envelope
         link = self._links.get(sender)
         if generation != self._config.generation:
             if isinstance(message, Hello) and link is not None and link.stranger is None:
@@ -447,6 +349,8 @@ class SocketAllocator:
             raise FrameError(f"from worker {sender} to worker {receiver}, this is worker {self.index}")
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
             raise FrameError(f"worker {sender} speaks for worker {message.worker}")
+        if not isinstance(message, (Hello, Ack, Failure)) and number != link.last_number + 1:
+            raise FrameError(f"message {number} of worker {sender} after message {link.last_number}")
         return link
 
     def _check_shape(self, sender: int, hello: Hello) -> None:
@@ -518,14 +422,26 @@ class SocketAllocator:
         """Look after the connections; raise `PeerLost` when one broke without a farewell and none came since."""
         self._watch_at = now + WATCH_SECONDS
         for link in self._links.values():
-            link.observe(now)
-            if link.lost_at is not None and now > link.lost_at + GRACE_SECONDS and link.peer not in self.farewells:
-                raise PeerLost(
-                    f"{self._describe(link.peer)} is gone without a farewell: it was killed, it crashed, or the "
-                    "network between is down"
-                )
+            if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS:
+                self._raised = True
+                raise PeerLost(self._lost(link))
             if link.queue and not link.flying:
                 self._flush(link)
+
+    def _is_lost(self, link: Link) -> bool:
+        return link.lost_at is not None and link.peer not in self.farewells
+
+    def _lost(self, link: Link) -> str:
+        return (
+            f"{self._describe(link.peer)} is gone without a farewell: it was killed or stopped, it crashed, or the "
+            "network between is down"
+        )
+
+    def _unheard(self, link: Link) -> str | None:
+        """Return what the watch is to say when this worker has not yet raised what it has to."""
+        if self._raised or not self._is_lost(link):
+            return None
+        return f"timely: {self._lost(link)}; worker {self.index} ends when it comes back from the operator it is in"
 
     def wake(self) -> None:
         self._doorbell.ring()
@@ -559,9 +475,10 @@ class SocketAllocator:
         if self._closed:
             return
         self._closed = True
-        now = clock.monotonic()
+        if self._watcher is not None:
+            self._watcher.close()
         for link in self._links.values():
-            link.close(now)
+            link.close(LINGER_MILLISECONDS)
         self._pull.close(0)
         self._doorbell.close()
         self._context.release()
@@ -583,33 +500,6 @@ def aligned(view: memoryview) -> memoryview:
     """
     address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if len(view) else 0
     return view if address % 8 == 0 else memoryview(bytearray(view))
-
-
-def bindable(endpoint: str) -> str:
-    """Return an endpoint as ZeroMQ can bind it: with the address of a named host. Raise `OSError` when it is taken.
-
-    ZeroMQ silently takes over an ipc path, also from a process that still listens there.
-    """
-    if endpoint.startswith("ipc://"):
-        path = endpoint.removeprefix("ipc://")
-        with socket.socket(socket.AF_UNIX) as probe:
-            if probe.connect_ex(path) == 0:
-                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        return endpoint
-    host, port = split_tcp(endpoint)
-    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    return f"tcp://[{address[0]}]:{port}" if family == socket.AF_INET6 else f"tcp://{address[0]}:{port}"
-
-
-def _advice(number: int | None) -> str:
-    if number == errno.EADDRINUSE:
-        return "another program uses it, perhaps an earlier run; end that, or choose another address"
-    if number in (errno.EADDRNOTAVAIL, errno.ENODEV, socket.EAI_NONAME):
-        return "it is not an address of this machine; check the host file and the process index"
-    if number in (errno.ENOENT, errno.ENOTDIR):
-        return "make the directory first"
-    return "choose another address"
 
 
 def socket_allocators(config: Config) -> list[SocketAllocator]:

@@ -23,7 +23,7 @@ from tests.unit.communication.networks import (
     until,
 )
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.codec import Encoder, Hello
+from timely.communication.codec import Ack, Encoder, Hello
 from timely.communication.curve import make_keys
 from timely.communication.message import Data, Failure, Goodbye, Progress
 from timely.communication.sockets import aligned, socket_allocators
@@ -110,7 +110,7 @@ def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -
 
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
-    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False), 0)
+    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1), 0)
     (first,) = socket_allocators(settings[0])
     pour(settings[0].endpoint(0), [[bytes(frame) for frame in hello]])
     (second,) = socket_allocators(settings[1])
@@ -195,6 +195,35 @@ def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kin
         until(lambda: first.statistics().refused == len(poured), [first, second])
         first.send(1, CHANGE)
         assert collect(second, 1) == [(0, CHANGE)]
+
+
+def test_what_was_sent_before_and_what_is_not_due_yet_is_refused_and_counted(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path)
+    with connected(settings) as (first, second):
+        second.send(0, CHANGE)
+        second.send(0, Goodbye(1, 0))
+        until(lambda: bool(first.farewells), [first])
+        recorded = [Encoder(1, "test").encode(CHANGE, 0, number) for number in (1, 2, 0, 4)]
+        pour(settings[0].endpoint(0), [[bytes(frame) for frame in frames] for frames in recorded])
+        until(lambda: first.statistics().refused == 4, [first, second])
+        second.send(0, CHANGE)
+        assert collect(first, 1, others=[second]) == [(1, CHANGE)]
+
+
+def test_an_acknowledgement_said_again_makes_no_room(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path, queue_bytes=1 << 20)
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))  # 128 KiB
+    with connected(settings) as (first, second):
+        for _ in range(100):
+            first.send(1, batch)
+        link = first._links[1]  # type: ignore[attr-defined]
+        pour(settings[0].endpoint(0), [[bytes(Encoder(1, "test").encode(Ack(1 << 18), 0)[0])] for _ in range(20)])
+        until(lambda: link.acknowledged > 0, [first])
+        for _ in range(20):
+            first.receive()
+        assert link.acknowledged == 1 << 18
+        assert link.flying <= 1 << 20
+        assert len(collect(second, 100, others=[first])) == 100
 
 
 def test_bytes_that_are_not_even_zeromq_change_nothing() -> None:

@@ -1,0 +1,36 @@
+"""A worker that waits for its peers, idle or in an operator that takes long, for ever or for some seconds."""
+
+import os
+import sys
+import time as clock
+from typing import Any
+
+import numpy as np
+
+from timely import Worker, execute
+
+MODE, SECONDS = sys.argv[1], float(sys.argv[2])
+
+
+def program(worker: Worker) -> None:
+    def compute(time: Any, batch: Any) -> None:
+        end = clock.monotonic() + SECONDS
+        while clock.monotonic() < end:
+            np.sort(np.arange(1000))
+
+    with worker.dataflow() as scope:
+        session, stream = scope.new_input()
+        probe = stream.exchange().inspect_batch(compute).probe()
+    print("pid", os.getpid(), flush=True)
+    if MODE == "computing":
+        session.send(np.arange(100))
+        session.advance_to(1)
+        worker.step_while(lambda: probe.less_than((1,)))
+        print("computed", flush=True)
+        return
+    end = clock.monotonic() + SECONDS
+    while clock.monotonic() < end:
+        worker.step_or_park(0.5)
+
+
+execute(program)

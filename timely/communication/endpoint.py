@@ -1,0 +1,37 @@
+"""Endpoints as ZeroMQ can bind them, and what to do about those it cannot."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+
+from timely.config import split_tcp
+
+
+def bindable(endpoint: str) -> str:
+    """Return an endpoint as ZeroMQ can bind it: with the address of a named host. Raise `OSError` when it is taken.
+
+    ZeroMQ silently takes over an ipc path, also from a process that still listens there.
+    """
+    if endpoint.startswith("ipc://"):
+        path = endpoint.removeprefix("ipc://")
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        return endpoint
+    host, port = split_tcp(endpoint)
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return f"tcp://[{address[0]}]:{port}" if family == socket.AF_INET6 else f"tcp://{address[0]}:{port}"
+
+
+def advice(number: int | None) -> str:
+    """Return what to do about an address that cannot be listened at, given the number of the error."""
+    if number == errno.EADDRINUSE:
+        return "another program uses it, perhaps an earlier run; end that, or choose another address"
+    if number in (errno.EADDRNOTAVAIL, errno.ENODEV, socket.EAI_NONAME):
+        return "it is not an address of this machine; check the host file and the process index"
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        return "make the directory first"
+    return "choose another address"
