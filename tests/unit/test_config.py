@@ -19,7 +19,7 @@ def test_nothing_said_is_one_worker() -> None:
 
 
 def test_a_configuration_survives_the_environment() -> None:
-    config = Config(2, 2, 1, LOCAL, "run", "eager", 1 << 20, 1 << 20, 2.5, "/keys")
+    config = Config(2, 2, 1, LOCAL, "run", "eager", 1 << 20, 1 << 20, 2.5, 3.5, "/keys")
     assert Config.from_environ(config.to_environ()) == config
 
 
@@ -40,6 +40,7 @@ def test_workers_are_counted_over_processes() -> None:
         ({"processes": 2}, "2 processes need 2 addresses, 0 given"),
         ({"progress": "lazy"}, "demand, eager, not 'lazy'"),
         ({"queue_bytes": 10}, "queue_bytes must be at least"),
+        ({"peer_timeout": 0.5}, "peer_timeout must be at least 1 second"),
         ({"frame_bytes": 10}, "frame_bytes must be at least"),
         ({"rendezvous_seconds": 0}, "must be positive"),
         ({"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")}, "would both listen at"),
