@@ -1,0 +1,77 @@
+"""Seeds of the fuzzer: an input for everything that can be said, and those kept in `corpus.txt`.
+
+A line of the corpus is an input in hexadecimal; long runs found that it reaches branches that no other one reaches.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgpack
+import numpy as np
+
+from differential.capture import Changes, Statement
+from differential.updates import Updates
+from tests.fuzz.frames import joined
+from timely import captured, container
+from timely.captured import Event
+from timely.communication import event_codec
+from timely.communication.codec import Ack, Encoder, Hello, PlainPacker, WireMessage
+from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
+from timely.container import Batch, Columns
+from timely.progress.antichain import Antichain
+
+CORPUS = Path(__file__).with_name("corpus.txt")
+
+_BATCHES: list[Batch] = [
+    [1, "text", None, (2.5, b"bytes", [True, {"a": (1 << 80,)}])],
+    Columns((np.arange(3), np.array([True, False, True]))),
+    Columns((np.array([0.5, 1.5]), np.array(["a", "wörter"], np.dtypes.StringDType()))),
+    Columns((np.array([b"x", b""], np.object_), np.array([1, 2], np.int16))),
+    Updates.at((3,), (np.arange(2), np.array([0.5, 1.5]))),
+    Updates((np.arange(3),), np.array([[0, 1], [2, 0]]), np.array([0, 1, 1]), np.array([1, -1, 2])),
+]
+
+_MESSAGES: list[WireMessage] = [
+    *(Data(1, 2, (3, 4), batch) for batch in _BATCHES),
+    Data(0, 0, (0,), Columns((np.arange(2000),))),
+    Progress(1, ((7, (2**40, 0), -3), (8, (1,), 1))),
+    Shape(2, b"digest", ("map", "filter")),
+    Failure(0, "no"),
+    Goodbye(0, 3),
+    Hello(2, 1, 1 << 20, True, 4711),
+    Ack(1 << 30),
+    Question(1, 0, -1, (5,)),
+    Answer(1, ("a line",)),
+]
+
+_EVENTS: list[Event] = [
+    captured.Progress((((0,), -1), ((1,), 1))),
+    *(captured.Messages((2,), batch) for batch in _BATCHES),
+    Changes(Updates.at((3,), (np.arange(2),))),
+    Statement(Antichain([(0,)]), Antichain([(2,)]), (((0,), 2), ((1,), 1))),
+]
+
+
+def seeds() -> list[bytes]:
+    """Return inputs that are understood."""
+    plain = PlainPacker().pack
+    made = []
+    for message in _MESSAGES:
+        encoded = [bytes(frame) for frame in Encoder(0, "g").encode(message, 1)]
+        made.append(b"\0" + joined([encoded[0][4:], *encoded[1:]]))
+        _, _, _, _, *values = msgpack.unpackb(encoded[0][4:], use_list=False)
+        made.append(b"\1" + joined([*map(msgpack.packb, values), b"".join(encoded[1:])]))
+    for batch in _BATCHES:
+        kind, meta, buffers = container.encode(batch)
+        number = ("columns", "updates", "list").index(kind)
+        made.append(b"\2" + joined([bytes((number,)), plain(meta), *(buffer.tobytes() for buffer in buffers)]))
+    for event in _EVENTS:
+        frame = b"".join(map(bytes, event_codec.encode(event)))
+        made.append(b"\3" + joined([frame[event_codec.FRAME.size :]]))
+    return made
+
+
+def corpus() -> list[bytes]:
+    """Return the inputs kept."""
+    return [bytes.fromhex(line) for line in CORPUS.read_text().split()] if CORPUS.exists() else []
