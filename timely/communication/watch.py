@@ -1,12 +1,12 @@
 """Looking after the connections of a worker while the worker is busy.
 
-That a peer is alive is established between the I/O threads of ZeroMQ, which run without the interpreter: they ask every
-`interval` and give a connection up that has been silent for `silence`. So a worker may compute as long as it likes; a
-process that is stopped, killed or cut off loses its connections.
+That a peer is alive is established between the I/O threads of ZeroMQ, which run without the interpreter: they ask
+several times a timeout, and give a connection up that has been silent for half of it. So a worker may compute as long
+as it likes; a process that is stopped, killed or cut off loses its connections.
 
-One thread a worker waits for such events, notes them on the links, and wakes the worker, which raises when it next
-receives. When the worker does not come back to its sockets by then, because it is in a long operator, the thread says
-so on standard error. It sleeps unless something happens to a connection.
+One thread a worker waits for such events, notes them on the links, and wakes the worker for a loss, which it raises
+when it next receives. When the worker does not come back to its sockets by then, because it is in a long operator, the
+thread says so on standard error. It sleeps unless something happens to a connection.
 """
 
 from __future__ import annotations
@@ -64,8 +64,7 @@ class Watch:
         for monitor in self._links:
             poller.register(monitor, zmq.POLLIN)
         while not any(end == self._ended.fileno() for end, _ in poller.poll(self._patience())):
-            if self._note():
-                self._wake()
+            self._note()
             self._speak()
 
     def _patience(self) -> int | None:
@@ -73,14 +72,11 @@ class Watch:
         lost = any(link.lost_at is not None and link.peer not in self._told for link in self._links.values())
         return int(1000 * GRACE_SECONDS / 2) if lost else None
 
-    def _note(self) -> bool:
-        """Note what has happened to the connections; return whether anything has."""
-        happened = False
+    def _note(self) -> None:
+        """Note what has happened to the connections."""
         for monitor, link in self._links.items():
             while cast(int, monitor.get(zmq.EVENTS)) & int(zmq.POLLIN):
                 link.observe(recv_monitor_message(monitor)["event"], clock.monotonic())
-                happened = True
-        return happened
 
     def _speak(self) -> None:
         """Name peers that have been lost for a while."""
