@@ -7,6 +7,8 @@ from timely.config import Config
 from timely.container import Columns, rowwise
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.notificator import FrontierNotificator, Notificator
+from timely.dataflow.operators.concat import concatenate
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input
@@ -41,11 +43,13 @@ __all__ = [
     "EventSocketWriter",
     "EventSource",
     "Exchange",
+    "FrontierNotificator",
     "Gather",
     "Input",
     "InputPort",
     "LoopHandle",
     "MutableAntichain",
+    "Notificator",
     "OperatorBuilder",
     "OutputPort",
     "PathSummary",
@@ -56,6 +60,7 @@ __all__ = [
     "Time",
     "TimelyError",
     "Worker",
+    "concatenate",
     "example",
     "execute",
     "execute_directly",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import timely.dataflow.stream as streams
@@ -99,3 +99,24 @@ def merged(streams: Sequence[Stream], *, name: str) -> Stream:
         dataflow.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
         stream.tee.consumers.append(Forward(target.tee))
     return target
+
+
+def split(
+    stream: Stream, divide: Callable[[Time, Batch], Iterable[tuple[int, Batch]]], parts: int, *, name: str
+) -> tuple[Stream, ...]:
+    """Return `parts` streams; `divide(time, batch)` yields (number of the stream, what goes there)."""
+    dataflow = stream.scope.dataflow
+    origin = user_origin()
+    targets = tuple([derived(stream, name=f"{name} {number}") for number in range(parts)])
+    tees = [target.tee for target in targets]
+
+    def push(time: Time, batch: Batch) -> None:
+        try:
+            pieces = [(number, piece) for number, piece in divide(time, batch) if len(piece)]
+        except Exception as error:
+            raise operator_error(dataflow, name, origin, error, time) from error
+        for number, piece in pieces:
+            tees[number].push(time, piece)
+
+    stream.tee.consumers.append(Inline(push))
+    return targets

@@ -95,5 +95,17 @@ class Scope:
 
         return feedback(self, step, name=name)
 
+    def loop_variable(self, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, Stream]:
+        """Return a handle to close a loop of this iterative scope with, and the stream of what comes round."""
+        from timely.dataflow.operators.feedback import loop_variable
+
+        return loop_variable(self, step, name=name)
+
+    def empty(self, *, name: str = "empty") -> Stream:
+        """Return a stream on which nothing ever comes."""
+        from timely.dataflow.operators.empty import empty
+
+        return empty(self, name=name)
+
     def __str__(self) -> str:
         return f"scope {self.path!r}"

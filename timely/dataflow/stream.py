@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timely.dataflow.operators import (
+    accumulate as _accumulate,
+)
+from timely.dataflow.operators import (
+    aggregate as _aggregate,
+)
+from timely.dataflow.operators import (
+    branch as _branch,
+)
+from timely.dataflow.operators import (
     broadcast as _broadcast,
 )
 from timely.dataflow.operators import (
@@ -12,6 +21,12 @@ from timely.dataflow.operators import (
 )
 from timely.dataflow.operators import (
     concat as _concat,
+)
+from timely.dataflow.operators import (
+    count as _count,
+)
+from timely.dataflow.operators import (
+    delay as _delay,
 )
 from timely.dataflow.operators import (
     enter as _enter,
@@ -41,7 +56,19 @@ from timely.dataflow.operators import (
     map as _map,
 )
 from timely.dataflow.operators import (
+    ok_err as _ok_err,
+)
+from timely.dataflow.operators import (
+    partition as _partition,
+)
+from timely.dataflow.operators import (
     probe as _probe,
+)
+from timely.dataflow.operators import (
+    reclock as _reclock,
+)
+from timely.dataflow.operators import (
+    state_machine as _state_machine,
 )
 
 if TYPE_CHECKING:
@@ -65,6 +92,23 @@ class Stream:
     filter = _filter.filter
     inspect = _inspect.inspect
     inspect_batch = _inspect.inspect_batch
+    inspect_time = _inspect.inspect_time
+
+    # Into several streams
+    partition = _partition.partition
+    branch = _branch.branch
+    branch_when = _branch.branch_when
+    ok_err = _ok_err.ok_err
+
+    # Time by time
+    accumulate = _accumulate.accumulate
+    count = _count.count
+    aggregate = _aggregate.aggregate
+    combine = _aggregate.combine
+    combine_everywhere = _aggregate.combine_everywhere
+    state_machine = _state_machine.state_machine
+    delay = _delay.delay
+    reclock = _reclock.reclock
 
     # Between streams and workers
     concat = _concat.concat
@@ -87,4 +131,6 @@ class Stream:
     unary_frontier = _generic.unary_frontier
     binary = _generic.binary
     binary_frontier = _generic.binary_frontier
+    unary_notify = _generic.unary_notify
+    binary_notify = _generic.binary_notify
     sink = _generic.sink

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from timely.dataflow.inline import merged
+from timely.errors import BuildError
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -17,3 +19,14 @@ def concat(stream: Stream, *others: Stream, name: str = "concat") -> Stream:
     [0, 1, 5, 6]
     """
     return merged((stream, *others), name=name)
+
+
+def concatenate(streams: Sequence[Stream], *, name: str = "concatenate") -> Stream:
+    """Return the stream of everything on all of `streams`, of which there must be one at least.
+
+    >>> sorted(example(lambda scope: concatenate([scope.to_stream([number]) for number in range(3)])))
+    [0, 1, 2]
+    """
+    if not streams:
+        raise BuildError(f"{name} needs a stream at least: which scope would the result be in? (see Scope.empty)")
+    return merged(streams, name=name)

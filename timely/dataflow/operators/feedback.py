@@ -74,3 +74,21 @@ def feedback(scope: Scope, step: int = 1, *, name: str = "feedback") -> tuple[Lo
 def connect_loop(stream: Stream, handle: LoopHandle) -> None:
     """Close the loop that `handle` was made for with this stream. The example is that of `feedback`."""
     handle.connect(stream)
+
+
+def loop_variable(scope: Scope, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, Stream]:
+    """Return what `feedback` does, for a loop of `scope`; refuse a scope whose times have no loop counter.
+
+    >>> def doubled_until_100(scope):
+    ...     start = scope.to_stream([3])
+    ...     with scope.iterative() as loop:
+    ...         handle, again = loop.loop_variable()
+    ...         small, large = start.enter(loop).concat(again).map(lambda x: 2 * x).branch(lambda x: x >= 100)
+    ...         small.connect_loop(handle)
+    ...         return large.leave()
+    >>> example(doubled_until_100)
+    [192]
+    """
+    if scope.width == scope.outer:
+        raise BuildError(f"{scope} has no loop counter: a loop variable belongs in an iterative scope")
+    return feedback(scope, step, name=name)

@@ -8,14 +8,16 @@ returns is activated when a frontier moves, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
+from timely.dataflow.notificator import Notificator
 from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 UnaryLogic = Callable[[InputPort, OutputPort], None]
 BinaryLogic = Callable[[InputPort, InputPort, OutputPort], None]
+UnaryNotifyLogic = Callable[[InputPort, OutputPort, Notificator], None]
+BinaryNotifyLogic = Callable[[InputPort, InputPort, OutputPort, Notificator], None]
 
 
 def source(
@@ -142,6 +146,78 @@ def binary_frontier(
     def build(capabilities: list[Capability]) -> Logic:
         logic = constructor(capabilities[0])
         return lambda: logic(first, second, output)
+
+    builder.build(build)
+    return result
+
+
+def unary_notify(
+    stream: Stream, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Time] = (), name: str = "unary_notify"
+) -> Stream:
+    """Return the stream of what `logic(input, output, notificator)` sends; it may ask to be told of complete times.
+
+    `init` are times to notify of though no message asks for it.
+
+    >>> def count(input, output, notificator):
+    ...     for capability, batch in input:
+    ...         counts[capability.time] = counts.get(capability.time, 0) + len(batch)
+    ...         notificator.notify_at(capability)
+    ...     for time, capability in notificator:
+    ...         output.give(capability, [counts.pop(time)])
+    >>> counts = {}
+    >>> example(lambda scope: unary_notify(scope.to_stream(range(5)), Exchange(), count))
+    [5]
+    """
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, pact, frontier=True)
+    output, result = builder.add_output(initial=True)
+
+    def build(capabilities: list[Capability]) -> Logic:
+        notificator = Notificator([input], output)
+        with capabilities[0] as least:
+            for time in init:
+                notificator.notify_at(least.delayed(time))
+        return lambda: logic(input, output, notificator)
+
+    builder.build(build)
+    return result
+
+
+def binary_notify(
+    left: Stream,
+    right: Stream,
+    left_pact: Pact,
+    right_pact: Pact,
+    logic: BinaryNotifyLogic,
+    *,
+    init: Iterable[Time] = (),
+    name: str = "binary_notify",
+) -> Stream:
+    """Return the stream of what `logic(left, right, output, notificator)` sends; told of times complete on both inputs.
+
+    >>> def meet(left, right, output, notificator):
+    ...     for side, input in enumerate((left, right)):
+    ...         for capability, batch in input:
+    ...             seen.setdefault(capability.time, ([], []))[side].extend(batch)
+    ...             notificator.notify_at(capability)
+    ...     for time, capability in notificator:
+    ...         output.give(capability, [tuple(map(sum, seen.pop(time)))])
+    >>> seen = {}
+    >>> example(lambda scope: scope.to_stream([1, 2]).binary_notify(
+    ...     scope.to_stream([3]), Pipeline(), Pipeline(), meet))
+    [(3, 3)]
+    """
+    builder = OperatorBuilder(left.scope, name)
+    first = builder.add_input(left, left_pact, frontier=True)
+    second = builder.add_input(right, right_pact, frontier=True)
+    output, result = builder.add_output(initial=True)
+
+    def build(capabilities: list[Capability]) -> Logic:
+        notificator = Notificator([first, second], output)
+        with capabilities[0] as least:
+            for time in init:
+                notificator.notify_at(least.delayed(time))
+        return lambda: logic(first, second, output, notificator)
 
     builder.build(build)
     return result

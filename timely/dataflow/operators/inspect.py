@@ -41,3 +41,18 @@ def inspect_batch(stream: Stream, look: Callable[[Time, Batch], object], *, name
         return time, batch
 
     return inline_timed(stream, transform, name=name)
+
+
+def inspect_time(stream: Stream, look: Callable[[Time, Any], object], *, name: str = "inspect_time") -> Stream:
+    """Return the stream unchanged, after `look(time, record)` was called for each of its records, as Python values.
+
+    >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect_time(print))
+    (0,) 0
+    (0,) 1
+    """
+
+    def look_at_all(time: Time, batch: Batch) -> None:
+        for record in records(batch):
+            look(time, record)
+
+    return inspect_batch(stream, look_at_all, name=name)

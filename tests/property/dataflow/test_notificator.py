@@ -1,0 +1,32 @@
+"""Notifications come when their time is complete: never early, once, in an order that the partial order permits."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timely import Antichain, FrontierNotificator, Time, less_equal, less_than
+
+times = st.tuples(st.integers(0, 3), st.integers(0, 3))
+rounds = st.lists(st.tuples(st.lists(times, max_size=6), st.lists(times, max_size=3)), min_size=1, max_size=6)
+
+
+@given(rounds)
+def test_notifications_come_when_their_time_is_complete_and_once(steps: list[tuple[list[Time], list[Time]]]) -> None:
+    requests = FrontierNotificator()
+    pending: set[Time] = set()
+    frontier = Antichain([(0, 0)])
+    for asked, moved in [*steps, ([], [])]:
+        for time in asked:
+            requests.notify_after(time)
+            pending.add(time)
+        frontier = frontier.join(Antichain(moved)) if moved else frontier
+        told = [time for time, _ in requests.available([frontier])]
+        assert set(told) == {
+            time for time in pending if not any(less_equal(element, time) for element in frontier.elements)
+        }
+        assert len(told) == len(set(told))
+        assert not any(less_than(later, earlier) for place, earlier in enumerate(told) for later in told[place + 1 :])
+        pending -= set(told)
+    assert len(requests) == len(pending)
+    assert {time for time, _ in requests.available([Antichain()])} == pending

@@ -1,0 +1,112 @@
+"""Tests of what is computed time by time: `aggregate`, `combine`, `state_machine`, `count`, `accumulate`, `delay`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.dataflow.running import collected, on_workers
+from timely import Scope, Stream, Time, Worker, execute_directly
+from timely.container import Array
+
+Sent = list[tuple[int, int, int]]
+sent = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 9)), max_size=20).map(sorted)
+
+
+def total(starts: Array, values: Array) -> Array:
+    """Return the sum of each group."""
+    return np.add.reduceat(values, starts)
+
+
+def results(rows: Sent, operator: Any) -> list[tuple[Time, Any]]:
+    """Return (time, record) of `operator(stream)`, given rows of (epoch, key, value) in order of epochs."""
+    found: list[tuple[Time, Any]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            operator(stream).inspect_time(lambda time, record: found.append((time, record)))
+        for epoch, key, value in rows:
+            numbers.advance_to(epoch)
+            numbers.send(key, value)
+            numbers.flush()
+
+    execute_directly(program)
+    return found
+
+
+@given(sent)
+def test_aggregates_are_the_sums_of_each_key_and_time(rows: Sent) -> None:
+    expected: defaultdict[tuple[Time, int], int] = defaultdict(int)
+    for epoch, key, value in rows:
+        expected[(epoch,), key] += value
+    wanted = [(time, (key, value)) for (time, key), value in sorted(expected.items())]
+    assert results(rows, lambda stream: stream.aggregate(total)) == wanted
+    assert results(rows, lambda stream: stream.combine(total)) == wanted
+
+
+@given(sent)
+def test_a_state_machine_moves_each_key_in_the_order_of_times(rows: Sent) -> None:
+    def history(key: int, state: list[int] | None, values: Array) -> tuple[list[int], list[Any]]:
+        state = [*(state or []), *values.tolist()]
+        return state, [(key, state)]
+
+    states: defaultdict[int, list[int]] = defaultdict(list)
+    for _, key, value in rows:
+        states[key].append(value)
+    last = dict(record for _, record in results(rows, lambda stream: stream.state_machine(history)))
+    assert last == states
+
+
+@given(sent)
+def test_delayed_records_come_once_at_their_times(rows: Sent) -> None:
+    found = results(rows, lambda stream: stream.delay(lambda time, key, value: time[0] + key))
+    assert sorted(found) == sorted(((epoch + key,), (key, value)) for epoch, key, value in rows)
+    assert [time for time, _ in found] == sorted(time for time, _ in found)
+
+
+@given(sent)
+def test_counts_are_of_each_time(rows: Sent) -> None:
+    epochs = [epoch for epoch, _, _ in rows]
+    assert results(rows, lambda stream: stream.count()) == [
+        ((epoch,), epochs.count(epoch)) for epoch in sorted(set(epochs))
+    ]
+
+
+@on_workers
+def test_keys_of_all_workers_meet(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream((np.arange(10) % 3, np.ones(10, np.int64))).combine(total)
+
+    assert collected(program, workers) == [(0, 4 * workers), (1, 3 * workers), (2, 3 * workers)]
+
+
+@on_workers
+def test_every_worker_has_the_broadcast_totals(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream((np.arange(4) % 2, np.ones(4, np.int64))).combine_everywhere(total)
+
+    assert collected(program, workers) == sorted([(0, 2 * workers), (1, 2 * workers)] * workers)
+
+
+def test_records_wait_for_the_tick_of_another_stream() -> None:
+    found: list[tuple[Time, int]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            ticks, clock = scope.new_input()
+            stream.reclock(clock).inspect_time(lambda time, record: found.append((time, record)))
+        for epoch in range(5):
+            numbers.advance_to(epoch)
+            ticks.advance_to(epoch)
+            numbers.send(epoch)
+            if epoch in (1, 3):
+                ticks.send(0)
+
+    execute_directly(program)
+    assert found == [((1,), 0), ((1,), 1), ((3,), 2), ((3,), 3)]

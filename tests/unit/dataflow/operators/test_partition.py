@@ -1,0 +1,72 @@
+"""Tests of `partition`, `branch`, `branch_when` and `ok_err`: parts are disjoint and complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.dataflow.running import collected, on_workers
+from timely import Scope, Stream, TimelyError, Worker, example, execute_directly
+
+
+def parts_of(data: Any, parts: int) -> list[list[Any]]:
+    """Return what is on each part of `data`, divided by remainder."""
+    found: list[list[Any]] = [[] for _ in range(parts)]
+
+    def program(scope: Scope) -> Stream:
+        stream = scope.to_stream(data)
+        for part, records in zip(stream.partition(parts, lambda x: x % parts), found):
+            part.inspect(records.append)
+        return stream
+
+    example(program)
+    return found
+
+
+@given(st.lists(st.integers(0, 100), max_size=20), st.integers(1, 4), st.booleans())
+def test_each_record_is_on_the_part_it_is_routed_to(numbers: list[int], parts: int, as_column: bool) -> None:
+    data = np.array(numbers, np.int64) if as_column else numbers
+    assert parts_of(data, parts) == [[x for x in numbers if x % parts == part] for part in range(parts)]
+
+
+def test_a_route_out_of_range_is_refused() -> None:
+    with pytest.raises(TimelyError, match="integers from 0 to 1"):
+        example(lambda scope: scope.to_stream(range(3)).partition(2, lambda x: x)[0])
+
+
+@on_workers
+def test_both_branches_together_are_the_stream(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        low, high = scope.to_stream(range(10)).branch(lambda x: x > 6)
+        return low.map(lambda x: (x, False)).concat(high.map(lambda x: (x, True)))
+
+    assert collected(program, workers) == sorted([(x, x > 6) for x in range(10)] * workers)
+
+
+def test_times_are_told_apart_by_branch_when() -> None:
+    found: dict[bool, list[int]] = {False: [], True: []}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            early, late = stream.branch_when(lambda time: time >= (2,))
+            early.inspect(found[False].append)
+            late.inspect(found[True].append)
+        for epoch in range(4):
+            numbers.advance_to(epoch)
+            numbers.send(epoch)
+
+    execute_directly(program)
+    assert found == {False: [0, 1], True: [2, 3]}
+
+
+def test_records_of_lists_are_results_or_errors() -> None:
+    def parse(text: str) -> tuple[bool, Any]:
+        return (True, int(text)) if text.isdigit() else (False, f"not a number: {text}")
+
+    assert example(lambda scope: scope.to_stream(["1", "x"]).ok_err(parse)[0]) == [1]
+    assert example(lambda scope: scope.to_stream(["1", "x"]).ok_err(parse)[1]) == ["not a number: x"]

@@ -1,0 +1,138 @@
+"""Tests of notifications and of the operators that are given them."""
+
+from __future__ import annotations
+
+from tests.unit.dataflow.running import collect, on_workers
+from timely import (
+    Exchange,
+    InputPort,
+    Notificator,
+    OutputPort,
+    Pipeline,
+    Probe,
+    Scope,
+    Stream,
+    Time,
+    Worker,
+    execute_directly,
+)
+
+
+def counter(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+    """Send how many records each time had, by way of a state that lives in the notifications' order."""
+    counts = states.setdefault(id(input), {})
+    for capability, batch in input:
+        counts[capability.time] = counts.get(capability.time, 0) + len(batch)
+        notificator.notify_at(capability)
+    for time, capability in notificator:
+        assert capability is not None
+        assert capability.time == time
+        output.give(capability, [counts.pop(time)])
+
+
+states: dict[int, dict[Time, int]] = {}
+
+
+@on_workers
+def test_a_notification_says_when_all_workers_are_done(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream(range(100)).unary_notify(Exchange(lambda x: x * 0), counter)
+
+    found = [record for each in collect(program, workers) for record in each]
+    assert found == [((0,), 100 * workers)]
+
+
+def test_the_two_times_of_a_notification_are_apart() -> None:
+    told: list[tuple[Time, Time | None, int]] = []
+
+    def program(worker: Worker) -> list[bool]:
+        def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+            for capability, _ in input:
+                notificator.notify_at(capability, guarantee=(3,))
+                notificator.notify_after((5,))
+            for time, held in notificator:
+                told.append((time, None if held is None else held.time, numbers.epoch))
+
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.unary_notify(Pipeline(), logic).probe()
+        numbers.send(1)
+        held_back: list[bool] = []
+        for epoch in range(1, 8):
+            numbers.advance_to(epoch)
+            settle(worker)
+            held_back.append(probe.less_equal(0))
+        return held_back
+
+    # Until 3 is complete the capability for 0 is held; the request for 5 holds nobody back.
+    assert execute_directly(program) == [True, True, True, False, False, False, False]
+    assert told == [((3,), (0,), 4), ((5,), None, 6)]
+
+
+def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> None:
+    told: list[Time] = []
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for _ in input:
+            notificator.notify_after((0,))
+        for time, _ in notificator:
+            told.append(time)
+        if told == [(0,)]:
+            notificator.notify_after((0,))
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.unary_notify(Pipeline(), logic).probe()
+        numbers.send(1)
+        numbers.advance_to(1)
+        wait(worker, probe, 1)
+        settle(worker)
+
+    execute_directly(program)
+    assert told == [(0,), (0,)]
+
+
+def test_times_asked_for_at_the_start_are_told_of_without_messages() -> None:
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for time, capability in notificator:
+            assert capability is not None
+            output.give(capability, [time[0]])
+
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream([]).unary_notify(Pipeline(), logic, init=[(2,), (1,)])
+
+    assert collect(program) == [[((1,), 1), ((2,), 2)]]
+
+
+@on_workers
+def test_two_inputs_are_complete_together(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        seen: list[int] = []
+
+        def logic(left: InputPort, right: InputPort, output: OutputPort, notificator: Notificator) -> None:
+            for input in (left, right):
+                for capability, batch in input:
+                    seen.append(len(batch))
+                    notificator.notify_at(capability)
+            for _, capability in notificator:
+                assert capability is not None
+                output.give(capability, [sum(seen)])
+
+        one = Exchange(lambda x: x * 0)
+        return scope.to_stream(range(10)).binary_notify(scope.to_stream(range(5)), one, one, logic)
+
+    found = [record for each in collect(program, workers) for record in each]
+    assert found == [((0,), 15 * workers)]
+
+
+def wait(worker: Worker, probe: Probe, time: int) -> None:
+    """Step until `time` is the least that may still appear."""
+    worker.step_while(lambda: probe.less_than(time))
+
+
+def settle(worker: Worker) -> None:
+    """Step until nothing is left to do."""
+    worker.step()
+    while not worker.is_stalled:
+        worker.step()

@@ -1,0 +1,147 @@
+"""Notifications: be told, once, that a time is complete.
+
+A request has two times, as in Naiad (Murray et al., SOSP 2013, section 2.4). The *guarantee* time is what must be
+complete: the notification comes when no input can receive a message at it or before it. The *capability* time is when
+the operator wants to send then; the request holds a capability for it, and so holds back frontiers downstream. A
+request without a capability holds nobody back and permits nothing to be sent: it is for forgetting state.
+
+Invariants: no notification comes while a frontier has an element at or before its guarantee time; requests for the same
+two times are one; those available come in lexicographic order of their guarantee times, which no earlier time violates,
+for whatever is before an available time in the product order is available too.
+
+A request in a loop whose capability time can come round to its guarantee time waits for itself; `explain` shows it.
+Asking costs a dictionary entry, delivery a look at every pending guarantee time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from timely.dataflow.capability import Capability
+from timely.errors import CapabilityError
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from timely.dataflow.ports import InputCapability, InputPort, OutputPort
+
+Notification = tuple[Time, Capability | None]
+"""The guarantee time, and the capability that the request held."""
+
+
+class FrontierNotificator:
+    """Requests for notifications, delivered as of frontiers that the caller hands over.
+
+    >>> requests = FrontierNotificator()
+    >>> requests.notify_after((1,)); requests.notify_after((0,)); requests.notify_after((2,))
+    >>> [time for time, _ in requests.available([Antichain([(2,)])])]
+    [(0,), (1,)]
+    """
+
+    __slots__ = ("_pending",)
+
+    def __init__(self) -> None:
+        self._pending: dict[Time, dict[Time | None, Capability | None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._pending.values()))
+
+    def notify_at(self, capability: Capability, guarantee: Time | None = None) -> None:
+        """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability."""
+        if capability.output is None:
+            raise CapabilityError(f"cannot ask for a notification with {capability!r}")
+        asked = self._pending.setdefault(capability.time if guarantee is None else guarantee, {})
+        if capability.time in asked:
+            capability.drop()
+        else:
+            asked[capability.time] = capability
+
+    def notify_after(self, guarantee: Time) -> None:
+        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
+        self._pending.setdefault(guarantee, {}).setdefault(None, None)
+
+    def is_asked(self, guarantee: Time, capability: Time | None) -> bool:
+        """Return whether the notification with these two times is pending."""
+        return capability in self._pending.get(guarantee, ())
+
+    def available(self, frontiers: Sequence[Antichain]) -> Iterator[Notification]:
+        """Yield the notifications due, in order. Each capability is dropped when the next one is asked for.
+
+        Of one guarantee time, those with a capability come first, the one without comes last. What is asked for
+        meanwhile is delivered too, if it is due.
+        """
+        pending = self._pending
+        while due := [time for time in pending if not any(frontier.less_equal(time) for frontier in frontiers)]:
+            guarantee = min(due)
+            asked = pending[guarantee]
+            with_capability = [time for time in asked if time is not None]
+            chosen = min(with_capability) if with_capability else None
+            capability = asked.pop(chosen)
+            if not asked:
+                del pending[guarantee]
+            try:
+                yield guarantee, capability
+            finally:
+                if capability is not None:
+                    capability.drop()
+
+
+class Notificator:
+    """Notifications of one operator, as of its inputs' frontiers, holding capabilities on one output.
+
+    Iterate over it, after taking the messages, to receive what is due. A capability is dropped when the loop goes on;
+    `clone` it to hold it longer.
+
+    >>> def sums(input, output, notificator):
+    ...     for capability, batch in input:
+    ...         total[capability.time] = total.get(capability.time, 0) + batch.columns[0].sum()
+    ...         notificator.notify_at(capability)
+    ...     for time, capability in notificator:
+    ...         output.give(capability, [int(total.pop(time))])
+    >>> total = {}
+    >>> example(lambda scope: scope.to_stream(range(4)).unary_notify(Pipeline(), sums))
+    [6]
+    """
+
+    __slots__ = ("_inputs", "_output", "_requests")
+
+    def __init__(self, inputs: Sequence[InputPort], output: OutputPort) -> None:
+        self._inputs = inputs
+        self._output = output
+        self._requests = FrontierNotificator()
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @property
+    def frontiers(self) -> list[Antichain]:
+        """The frontiers of the inputs."""
+        return [input.frontier for input in self._inputs]
+
+    def notify_at(self, capability: Capability | InputCapability, *, guarantee: Time | None = None) -> None:
+        """Ask to be told when `guarantee` (by default the capability's time) is complete on all inputs.
+
+        The capability may be that of a message, or one held, which is taken over.
+        """
+        time = self._output.time_of(capability)
+        at = time if guarantee is None else guarantee
+        if isinstance(capability, Capability):
+            self._requests.notify_at(capability, at)
+        elif not self._requests.is_asked(at, time):
+            self._requests.notify_at(capability.retain(self._output.index), at)
+        self._wake(at)
+
+    def notify_after(self, guarantee: Time) -> None:
+        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
+        self._requests.notify_after(guarantee)
+        self._wake(guarantee)
+
+    def __iter__(self) -> Iterator[Notification]:
+        """Yield (guarantee time, capability or None) for what is due, in order."""
+        return self._requests.available(self.frontiers)
+
+    def _wake(self, guarantee: Time) -> None:
+        """Have the operator run again for what is due already: no frontier will move on its account."""
+        if not any(frontier.less_equal(guarantee) for frontier in self.frontiers):
+            self._output.dataflow.activate(self._output.operator)

@@ -1,0 +1,97 @@
+"""Keyed aggregation: one result for each key and time, when the time is complete.
+
+The first columns are the key. A reduction receives the positions at which groups of equal keys start, and the other
+columns, ordered by key: the form of `np.add.reduceat(values, starts)`. So it runs once a time, not once a key; one that
+is written for a single group can loop over `np.split(values, starts[1:])`.
+
+Where a reduction of parts, reduced again, is the reduction of the whole (sums, minima; not means), `combine` does it
+before records travel, too: local combine, exchange, combine. `combine_everywhere` is the same with a broadcast instead
+of the exchange. Keys come in their order, values of equal keys in that in which they arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Array, Columns, as_columns, concatenate, of_columns
+from timely.dataflow.notificator import Notificator
+from timely.dataflow.operators.generic import unary_notify
+from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+Reduction = Callable[..., Any]
+"""`reduction(starts, *values)` returns a column, or a tuple of them, with one value for each group."""
+
+
+def aggregate(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "aggregate") -> Stream:
+    """Return the keys with `reduction` of each key's values at a time, on the worker that the key hashes to.
+
+    >>> pairs = (np.array(["a", "b", "a"]), np.array([1, 2, 3]))
+    >>> example(lambda scope: scope.to_stream(pairs).aggregate(lambda starts, x: np.add.reduceat(x, starts)))
+    [('a', 4), ('b', 2)]
+    """
+    return grouped(stream, Exchange(lambda *columns: columns[:keys]), reduction, keys, name)
+
+
+def combine(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "combine") -> Stream:
+    """Return what `aggregate` does, having reduced on each worker first: one record a key, time and worker travels.
+
+    `reduction` must take its own results: as many columns, meaning the same.
+
+    >>> pairs = (np.array([7, 7, 8]), np.array([1, 2, 3]))
+    >>> example(lambda scope: scope.to_stream(pairs).combine(lambda starts, x: np.maximum.reduceat(x, starts)))
+    [(7, 2), (8, 3)]
+    """
+    local = grouped(stream, Pipeline(), reduction, keys, f"{name} locally")
+    return aggregate(local, reduction, keys=keys, name=name)
+
+
+def combine_everywhere(
+    stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "combine_everywhere"
+) -> Stream:
+    """Return all keys with their reductions on every worker: local combine, broadcast, combine.
+
+    >>> example(lambda scope: scope.to_stream((np.array([1, 1]), np.array([0.5, 0.25]))).combine_everywhere(
+    ...     lambda starts, x: np.add.reduceat(x, starts)))
+    [(1, 0.75)]
+    """
+    local = grouped(stream, Pipeline(), reduction, keys, f"{name} locally")
+    return grouped(local, Broadcast(), reduction, keys, name)
+
+
+def grouped(stream: Stream, pact: Pact, reduction: Reduction, keys: int, name: str) -> Stream:
+    """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
+    waiting: dict[Time, list[Columns]] = {}
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
+            notificator.notify_at(capability)
+        for time, due in notificator:
+            assert due is not None
+            columns, starts = in_groups(concatenate(waiting.pop(time)), keys)
+            results = as_columns(reduction(starts, *columns[keys:]), len(starts))
+            output.give(due, Columns((*(column[starts] for column in columns[:keys]), *results)))
+
+    return unary_notify(stream, pact, logic, name=name)
+
+
+def in_groups(batch: Columns, keys: int) -> tuple[tuple[Array, ...], Array]:
+    """Return the columns ordered by their first `keys`, and where each group of equal keys starts."""
+    columns = batch.columns
+    order = np.arange(len(batch))
+    for column in reversed(columns[:keys]):
+        order = order[np.argsort(column[order], kind="stable")]
+    columns = tuple(column[order] for column in columns)
+    is_first = np.zeros(len(batch), np.bool_)
+    is_first[0] = True
+    for column in columns[:keys]:
+        is_first[1:] |= column[1:] != column[:-1]
+    return columns, np.flatnonzero(is_first)

@@ -1,0 +1,56 @@
+"""Let records come later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Batch, Columns, as_columns, records, take
+from timely.dataflow.notificator import Notificator
+from timely.dataflow.operators.generic import unary_notify
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def delay(stream: Stream, later: Callable[..., Any], *, name: str = "delay") -> Stream:
+    """Return the records at times of their own, not before those at which they came, once these are complete.
+
+    `later` receives the time and a batch's columns and returns the new times: an integer or a column of them for each
+    coordinate (a tuple where there are several). For list batches it receives the time and one record.
+
+    >>> example(lambda scope: scope.to_stream(range(3)).delay(lambda time, x: time[0] + 2 - x))
+    [2, 1, 0]
+    """
+    waiting: dict[Time, list[Batch]] = {}
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            for time, part in _by_time(batch, later, capability.time):
+                notificator.notify_at(capability.delayed(time))
+                waiting.setdefault(time, []).append(part)
+        for time, due in notificator:
+            assert due is not None
+            for batch in waiting.pop(time):
+                output.give(due, batch)
+
+    return unary_notify(stream, Pipeline(), logic, name=name)
+
+
+def _by_time(batch: Batch, later: Callable[..., Any], time: Time) -> list[tuple[Time, Batch]]:
+    """Return the parts of a batch that go to the same time."""
+    if isinstance(batch, Columns):
+        times = as_columns(later(time, *batch.columns), len(batch))
+    else:
+        given = [later(time, record) for record in records(batch)]
+        times = tuple(map(np.array, zip(*(each if isinstance(each, tuple) else (each,) for each in given))))
+    distinct, which = np.unique(np.stack(times, axis=1), axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    return [
+        (tuple(each), take(batch, np.flatnonzero(which == number))) for number, each in enumerate(distinct.tolist())
+    ]

@@ -1,0 +1,43 @@
+"""Tell what could be computed from what could not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from timely.container import Batch, Columns, as_columns, as_mask, of_columns
+from timely.dataflow.inline import split
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err") -> tuple[Stream, Stream]:
+    """Return the stream of results and the stream of errors of `function`.
+
+    `function` receives a batch's columns and returns (whether it went well, results, errors), each a column or, for the
+    latter two, a tuple of columns, of the batch's length. For list batches it receives one record and returns
+    (whether it went well, the result or the error).
+
+    >>> def halve(x):
+    ...     return x % 2 == 0, x // 2, (x, "odd")
+    >>> example(lambda scope: scope.to_stream(range(4)).ok_err(halve)[0])
+    [0, 1]
+    >>> example(lambda scope: scope.to_stream(range(4)).ok_err(halve)[1])
+    [(1, 'odd'), (3, 'odd')]
+    """
+
+    def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        if isinstance(batch, list):
+            told = [function(record) for record in batch]
+            yield 0, [value for went_well, value in told if went_well]
+            yield 1, [value for went_well, value in told if not went_well]
+            return
+        went_well, results, errors = function(*of_columns(batch))
+        mask = as_mask(went_well, len(batch))
+        yield 0, Columns(as_columns(results, len(batch))).compress(mask)
+        yield 1, Columns(as_columns(errors, len(batch))).compress(~mask)
+
+    results, errors = split(stream, divide, 2, name=name)
+    return results, errors

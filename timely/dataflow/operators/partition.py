@@ -1,0 +1,41 @@
+"""Divide a stream into several, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Batch, Columns, records
+from timely.dataflow.inline import split
+from timely.dataflow.pact import scatter
+from timely.errors import BuildError, DataError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def partition(stream: Stream, parts: int, route: Callable[..., Any], *, name: str = "partition") -> tuple[Stream, ...]:
+    """Return `parts` streams; `route` says for each record, by a number from 0 on, which one it is on.
+
+    `route` receives a batch's columns and returns a column of integers; for list batches, a record and an integer.
+
+    >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])
+    [1, 4]
+    """
+    if parts < 1:
+        raise BuildError(f"{name}: a stream cannot be divided into {parts} parts")
+
+    def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        numbers: Any
+        if isinstance(batch, Columns):
+            numbers = np.broadcast_to(np.asarray(route(*batch.columns)), len(batch))
+        else:
+            numbers = np.array([route(record) for record in records(batch)])
+        if numbers.dtype.kind not in "biu" or numbers.min() < 0 or numbers.max() >= parts:
+            raise DataError(f"{name}: the route must return integers from 0 to {parts - 1}, got {numbers!r}")
+        return scatter(batch, numbers.astype(np.int64))
+
+    return split(stream, divide, parts, name=name)

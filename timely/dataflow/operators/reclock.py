@@ -1,0 +1,40 @@
+"""Let another stream say when records come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.container import Batch
+from timely.dataflow.notificator import Notificator
+from timely.dataflow.operators.generic import binary_notify
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time, less_equal
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def reclock(stream: Stream, clock: Stream, *, name: str = "reclock") -> Stream:
+    """Return the records of `stream`, each at the first time not before its own at which `clock` has a message.
+
+    What `clock` says is ignored, only its times matter, on each worker for itself. Records that no tick follows are
+    never sent.
+
+    >>> example(lambda scope: scope.to_stream(range(2)).reclock(scope.to_stream(["tick"])))
+    [0, 1]
+    """
+    waiting: list[tuple[Time, Batch]] = []
+
+    def logic(left: InputPort, right: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        waiting.extend(left.drain())
+        for capability, _ in right:
+            notificator.notify_at(capability)
+        for now, due in notificator:
+            assert due is not None
+            for time, batch in waiting:
+                if less_equal(time, now):
+                    output.give(due, batch)
+            waiting[:] = [(time, batch) for time, batch in waiting if not less_equal(time, now)]
+
+    return binary_notify(stream, clock, Pipeline(), Pipeline(), logic, name=name)

@@ -1,0 +1,62 @@
+"""A state for each key, moved on by what arrives, time by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely.container import Array, Columns, concatenate, of_columns
+from timely.dataflow.notificator import Notificator
+from timely.dataflow.operators.aggregate import in_groups
+from timely.dataflow.operators.generic import unary_notify
+from timely.dataflow.pact import Exchange
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+Transition = Callable[..., tuple[Any, Iterable[Any]]]
+
+
+def state_machine(stream: Stream, transition: Transition, *, name: str = "state_machine") -> Stream:
+    """Return the records that `transition` says, called for each key of each time, in an order of times.
+
+    The first column is the key, and decides the worker. `transition(key, state, *columns)` receives what the key has at
+    one complete time, in order of arrival, and returns the next state and the records to send; the state is None at
+    first, and a key whose state becomes None is forgotten. Costs a call a key and time.
+
+    >>> def running_total(key, state, values):
+    ...     total = (state or 0) + int(values.sum())
+    ...     return total, [(key, total)]
+    >>> example(lambda scope: scope.to_stream((np.array([1, 2, 1]), np.array([5, 6, 7]))).state_machine(running_total))
+    [(1, 12), (2, 6)]
+    """
+    states: dict[Any, Any] = {}
+    waiting: dict[Time, list[Columns]] = {}
+
+    def move(key: Any, columns: list[Array]) -> Iterable[Any]:
+        state, records = transition(key, states.get(key), *columns)
+        if state is None:
+            states.pop(key, None)
+        else:
+            states[key] = state
+        return records
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
+            notificator.notify_at(capability)
+        for time, due in notificator:
+            assert due is not None
+            columns, starts = in_groups(concatenate(waiting.pop(time)), 1)
+            keys = columns[0][starts].tolist()
+            ends = np.append(starts[1:], len(columns[0])).tolist()
+            records: list[Any] = []
+            for key, start, end in zip(keys, starts.tolist(), ends):
+                records.extend(move(key, [column[start:end] for column in columns[1:]]))
+            output.give(due, records)
+
+    return unary_notify(stream, Exchange(lambda key, *_: key), logic, name=name)
