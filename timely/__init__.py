@@ -1,5 +1,6 @@
 """Timely dataflow: worker processes run operators over messages tagged with logical timestamps."""
 
+from timely.barrier import Barrier
 from timely.captured import EventQueue, EventSink, EventSource, extract
 from timely.communication.event_file import EventFileReader, EventFileWriter
 from timely.communication.event_socket import EventSocketReader, EventSocketWriter
@@ -30,6 +31,7 @@ from timely.worker import Worker
 
 __all__ = [
     "Antichain",
+    "Barrier",
     "Broadcast",
     "Capability",
     "CapabilitySet",

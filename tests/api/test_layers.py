@@ -27,6 +27,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "running": (
         (
             "timely.worker",
+            "timely.barrier",
             "timely.accounting",
             "timely.execute",
             "timely.explaining",
