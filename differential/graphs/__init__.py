@@ -4,10 +4,12 @@ A graph is a collection of edges (source, target); a node is an integer (or text
 """
 
 from differential.graphs.bfs import bfs
+from differential.graphs.closure import transitive_closure
 from differential.graphs.components import connected_components
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.graphs.propagate import propagate
 from differential.graphs.reachability import reachability
+from differential.graphs.shortest_distances import shortest_distances
 from differential.graphs.strong_components import cyclic_edges, strongly_connected_components
 
 __all__ = [
@@ -18,7 +20,9 @@ __all__ = [
     "motif",
     "propagate",
     "reachability",
+    "shortest_distances",
     "strongly_connected_components",
+    "transitive_closure",
     "triangles",
     "triangles_by_joins",
 ]

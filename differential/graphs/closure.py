@@ -1,0 +1,18 @@
+"""Which nodes can be reached from which."""
+
+from __future__ import annotations
+
+from differential import Collection
+
+
+def transitive_closure(edges: Collection) -> Collection:
+    """Return (node, other) for every path of one edge or more from a node to another, or to itself.
+
+    >>> example(lambda scope: transitive_closure(Collection.of(scope, np.array([0, 1]), np.array([1, 2]))))
+    [((0, 1), 1), ((0, 2), 1), ((1, 2), 1)]
+    """
+    backward = edges.map(lambda source, target: (target, source))
+    paths = backward.iterate(
+        lambda inner: inner.join_map(edges, lambda _, source, target: (target, source)).concat(backward).distinct()
+    )
+    return paths.map(lambda target, source: (source, target))

@@ -1,0 +1,30 @@
+"""Least distances along edges that have lengths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from differential import Collection
+from timely.errors import DataError
+
+
+def shortest_distances(edges: Collection, start: Collection) -> Collection:
+    """Return (node, least distance) for every node that can be reached from a node of `start`.
+
+    `edges` holds (source, target, length), and `start` the distances (node, distance) to begin with; all lengths and
+    distances are integers, or all are floats. This is the method of Bellman and Ford: round i has the least distances
+    by up to i edges. Raises DataError for a negative length on the way, since there might be no least distance.
+
+    >>> def program(scope):
+    ...     roads = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([2, 3, 9]))
+    ...     return shortest_distances(roads, Collection.of(scope, 0, 0))
+    >>> example(program)
+    [((0, 0), 1), ((1, 2), 1), ((2, 5), 1)]
+    """
+
+    def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
+        if (length < 0).any():
+            raise DataError(f"shortest_distances: an edge to {neighbour[length < 0][0]} has a negative length")
+        return neighbour, distance + length
+
+    return start.iterate(lambda inner: inner.join_map(edges, along).concat(start).min())

@@ -1,0 +1,70 @@
+"""Shortest distances and transitive closure are those of brute force, at every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential import Collection
+from differential.graphs import shortest_distances, transitive_closure
+from tests.oracle.grid import Multiset, Update, check, run
+from timely.errors import TimelyError
+
+NODES = range(5)
+
+
+def edits(*lengths: Any) -> st.SearchStrategy[list[Update]]:
+    """Return edges that come at an epoch and perhaps go at a later one."""
+    node = st.sampled_from(NODES)
+    edge = st.tuples(node, node, *(st.sampled_from(each) for each in lengths))
+    stay = st.tuples(edge, st.integers(0, 3), st.sampled_from((0, 1, 2)))
+
+    def updates(stays: Any) -> list[Update]:
+        come = [(edge, (when,), 1) for edge, when, _ in stays]
+        return come + [(edge, (when + later,), -1) for edge, when, later in stays if later]
+
+    return st.lists(stay, min_size=1, max_size=12).map(updates)
+
+
+def distances(edges: Multiset) -> dict[tuple[Any, Any], int]:
+    """Return (node, distance from node 0), by relaxing all edges as often as there are nodes."""
+    least: dict[Any, Any] = {0: 0}
+    for _ in NODES:
+        for source, target, length in edges:
+            if source in least:
+                least[target] = min(least.get(target, 10**6), least[source] + length)
+    return dict.fromkeys(least.items(), 1)
+
+
+def closure(edges: Multiset) -> dict[tuple[Any, Any], int]:
+    """Return all pairs joined by a path, by Warshall's algorithm."""
+    joined = set(edges)
+    for middle in NODES:
+        joined |= {(a, b) for a in NODES for b in NODES if (a, middle) in joined and (middle, b) in joined}
+    return dict.fromkeys(joined, 1)
+
+
+@pytest.mark.parametrize(("lengths", "zero"), [((0, 1, 2, 7), 0), ((0.0, 0.5, 2.25), 0.0)])
+@given(data=st.data(), workers=st.integers(1, 3), seed=st.integers(0, 999))
+@settings(max_examples=20, deadline=None)
+def test_shortest_distances_are_those_of_brute_force(
+    lengths: Any, zero: Any, data: st.DataObject, workers: int, seed: int
+) -> None:
+    def program(edges: Collection) -> Collection:
+        return shortest_distances(edges, Collection.of(edges.scope, 0, zero))
+
+    check(program, distances, data.draw(edits(lengths)), workers=workers, seed=seed)
+
+
+@given(edges=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
+@settings(max_examples=25, deadline=None)
+def test_the_closure_is_that_of_brute_force(edges: list[Update], workers: int, seed: int) -> None:
+    check(transitive_closure, closure, edges, workers=workers, seed=seed)
+
+
+def test_a_negative_length_is_refused() -> None:
+    with pytest.raises(TimelyError, match="negative length"):
+        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), [((0, 1, -1), (0,), 1)])
