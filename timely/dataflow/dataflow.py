@@ -63,6 +63,8 @@ class Dataflow:
         self._on_complete: list[Callable[[], None]] = []
         self._inputs: list[Callable[[], None]] = []
         self._constructors: list[Callable[[], None]] = []
+        self._running = False
+        self._put_off: list[int] = []
 
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
@@ -291,10 +293,17 @@ class Dataflow:
     # Running
 
     def activate(self, operator: Operator) -> None:
-        """Schedule an operator in this or the next step."""
+        """Schedule an operator in this or the next step.
+
+        One without inputs that asks for it while operators run has to wait for the next: it would come before those
+        that consume what it sends, and fill their queues.
+        """
         if not operator.active:
             operator.active = True
-            heappush(self._ready, operator.rank)
+            if self._running and not operator.inputs:
+                self._put_off.append(operator.rank)
+            else:
+                heappush(self._ready, operator.rank)
 
     def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Send a batch to an input of this dataflow on another worker."""
@@ -316,9 +325,13 @@ class Dataflow:
             return False
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
+        self._running = True
         while ready and budget:
             scheduled[heappop(ready)].run()
             budget -= 1
+        self._running = False
+        while self._put_off:
+            heappush(ready, self._put_off.pop())
         self._flush()
         return True
 
