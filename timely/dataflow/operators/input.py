@@ -28,6 +28,8 @@ class Input:
         self._output, self.stream = builder.add_output(initial=True)
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
+        self._sent = 0  # bytes, since the step that began at `_sent_in`
+        self._sent_in = -1.0
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
 
@@ -44,6 +46,17 @@ class Input:
     def epoch(self) -> int:
         """The first coordinate of `time`."""
         return self.time[0]
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` were sent here since the worker stepped, or wait for its peers.
+
+        What is sent then is queued all the same. A program whose memory is to be bounded waits before it sends:
+        `worker.step_while(lambda: session.is_congested)`.
+        """
+        worker = self._builder.scope.dataflow.worker
+        unstepped = self._sent if self._sent_in == worker.step_began else 0
+        return unstepped > worker.config.queue_bytes or worker.allocator.congested
 
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns.
@@ -64,6 +77,10 @@ class Input:
     def send_batch(self, batch: Batch) -> None:
         """Send a batch: `Columns`, or a list of arbitrary records."""
         capability = self._open()
+        began = self._builder.scope.dataflow.worker.step_began
+        if began != self._sent_in:
+            self._sent_in, self._sent = began, 0
+        self._sent += 64 + getattr(batch, "nbytes", 16 * len(batch))
         self._output.give(capability, batch)
 
     def flush(self) -> None:
