@@ -295,8 +295,8 @@ class Dataflow:
     def activate(self, operator: Operator) -> None:
         """Schedule an operator in this or the next step.
 
-        One without inputs that asks for it while operators run has to wait for the next: it would come before those
-        that consume what it sends, and fill their queues.
+        One without inputs that asks for it while operators run waits until nothing else is ready: it would come before
+        those that consume what it sends, and fill their queues.
         """
         if not operator.active:
             operator.active = True
@@ -329,11 +329,17 @@ class Dataflow:
         while ready and budget:
             scheduled[heappop(ready)].run()
             budget -= 1
+            if not ready:
+                self._resume(ready)
+        self._resume(ready)
         self._running = False
-        while self._put_off:
-            heappush(ready, self._put_off.pop())
         self._flush()
         return True
+
+    def _resume(self, ready: list[int]) -> None:
+        """Schedule the operators that were put off."""
+        while self._put_off:
+            heappush(ready, self._put_off.pop())
 
     @property
     def is_idle(self) -> bool:
