@@ -54,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a script on one or more processes.",
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
-        "                  [--queue-bytes BYTES] [--hostfile FILE --process INDEX [--curve DIR]]\n"
+        "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
+        "                  [--hostfile FILE --process INDEX [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -74,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--queue-bytes", metavar="BYTES", type=int, help="inputs wait while a worker has more queued than this (64 MiB)"
     )
+    run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
+    run.add_argument("--spill-dir", metavar="DIR", help="where these files are (default: where temporary files are)")
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, and pass it what follows")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -121,6 +124,10 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, peer_timeout=options.peer_timeout)
     if options.queue_bytes is not None:
         base = replace(base, queue_bytes=options.queue_bytes)
+    if options.spill_above is not None:
+        base = replace(base, spill_above=options.spill_above)
+    if options.spill_dir is not None:
+        base = replace(base, spill_dir=options.spill_dir)
     if options.hostfile is None:
         if options.process is not None:
             raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")

@@ -41,6 +41,8 @@ class Config:
     worker has queued before inputs wait, `frame_bytes` the size of one column on the wire. `peer_timeout` is within
     how many seconds a peer that does not answer any more is given up. Where nothing moves for `stall_seconds`, it is
     said on stderr who holds it up. With `profile`, each process prints at the end what its operators have cost.
+    Batches of traces with more than `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary
+    files are), and else in memory.
     """
 
     processes: int = 1
@@ -56,6 +58,8 @@ class Config:
     curve_dir: str | None = None
     stall_seconds: float | None = None
     profile: bool = False
+    spill_above: int | None = None
+    spill_dir: str | None = None
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -73,6 +77,10 @@ class Config:
             raise ConfigError(f"stall_seconds must be positive, not {self.stall_seconds}")
         if not self.peer_timeout >= 1:
             raise ConfigError(f"peer_timeout must be at least 1 second, not {self.peer_timeout}")
+        if self.spill_above is not None and self.spill_above < 0:
+            raise ConfigError(f"spill_above must not be negative, but is {self.spill_above}")
+        if self.spill_dir is not None and not os.path.isdir(self.spill_dir):
+            raise ConfigError(f"spill_dir must be a directory, which {self.spill_dir!r} is not")
 
     @property
     def peers(self) -> int:
@@ -207,7 +215,7 @@ def variable(field: str) -> str:
 def _parse(field: str, text: str) -> Any:
     if field == "addresses":
         return tuple(address.strip() for address in text.split(","))
-    if field in ("generation", "progress", "curve_dir"):
+    if field in ("generation", "progress", "curve_dir", "spill_dir"):
         return text
     if field == "profile":
         if text not in ("0", "1"):

@@ -55,6 +55,10 @@ class FrameError(TimelyError):
     """Bytes that are not one of our frames. Refused and counted; never ends a run."""
 
 
+class SpillError(TimelyError):
+    """Part of a trace could not be put into a file."""
+
+
 class CaptureError(TimelyError):
     """What was captured cannot be replayed: cut off, damaged, or contradicting itself. Names the file and the place."""
 

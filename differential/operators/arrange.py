@@ -16,6 +16,7 @@ from differential.logging import log_trace
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from differential.updates import Updates
 from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
@@ -70,7 +71,7 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = Spine(scope.width)
+    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     writer = Arranger(input, output, spine, key, value, keys)
     builder.build(lambda _: writer.run)
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
@@ -146,6 +147,6 @@ class Sealer:
                 upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
                 batch = batcher.seal(upper)
                 if batch is not None:
-                    self._spine.insert(batch)
+                    batch = self._spine.insert(batch)
                     self._output.give(self.held[time], cast(Any, batch))
         self.held.downgrade(batcher.frontier().meet(pending))

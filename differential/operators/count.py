@@ -21,6 +21,7 @@ from differential.trace.batch import Batch
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 
@@ -49,7 +50,7 @@ def _count_in_order(source: Arrangement, name: str) -> Arrangement:
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width)
+    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     counter = CounterInOrder(input, Sealer(output, spine), TraceHandle(spine))
     builder.build(lambda _: counter.run)
     scope.dataflow.when_complete(counter.drop)

@@ -24,6 +24,7 @@ from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
@@ -62,7 +63,7 @@ def reduce_arrangement(
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width)
+    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     worker = scope.dataflow.worker
     value = Encoder(interner_of(worker), "value", value_kinds)
     reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value), value)

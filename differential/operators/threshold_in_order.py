@@ -21,6 +21,7 @@ from differential.trace.batch import Batch
 from differential.trace.batcher import Batcher, consolidated
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
@@ -32,7 +33,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width)
+    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     value = Encoder(interner_of(scope.dataflow.worker), "value")
     operator = ThresholdInOrder(input, source, Sealer(output, spine), function, value)
     builder.build(lambda _: operator.run)

@@ -27,6 +27,7 @@ from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from differential.updates import NOTHING, Array, Ints, Updates
 from timely.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
@@ -146,7 +147,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = Spine(scope.width)
+    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     upserter = Upserter(input, Sealer(output, spine), TraceHandle(spine), key, value, keys)
     builder.build(lambda _: upserter.run)
     scope.dataflow.when_complete(upserter.drop)

@@ -12,6 +12,7 @@ from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.consolidate import consolidate_parts
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
+from differential.trace.storage import MEMORY, Storage
 from timely.progress.antichain import Antichain
 
 _PIECE = 4096
@@ -29,29 +30,29 @@ class Merge:
         "_settling",
         "_since",
         "_state",
+        "_storage",
         "_table",
         "_times",
         "first",
         "second",
     )
 
-    def __init__(self, first: Batch, second: Batch, since: Antichain) -> None:
-        """Merge `first` and the batch that follows it, with times advanced to `since`."""
+    def __init__(self, first: Batch, second: Batch, since: Antichain, storage: Storage = MEMORY) -> None:
+        """Merge `first` and the batch that follows it, with times advanced to `since`, into columns of `storage`."""
         assert first.upper == second.lower, f"{first} is not followed by {second}"
         self.first = first
         self.second = second
         self._since = since
+        self._storage = storage
         self._credit = 0
         self._rows = rows = len(first) + len(second)
         self._table = table_of((first, second))
         self._times, self._place = plan(first.times, second.times, frontier_table(since, first.depth))
         self._state = np.zeros(USED + len(self._times), np.int64)
-        self._columns: list[Ints] = [
-            np.empty(rows, np.int64),
-            np.empty(rows, np.int64) if len(first.vals) or len(second.vals) else NOTHING,
-            np.empty(rows, np.int64) if len(self._times) > 1 else NOTHING,
-            np.empty(rows, np.int64) if len(first.diffs) or len(second.diffs) else NOTHING,
-        ]
+        has_vals, has_diffs = len(first.vals) or len(second.vals), len(first.diffs) or len(second.diffs)
+        has_index = len(self._times) > 1
+        lengths = [rows, rows if has_vals else 0, rows if has_index else 0, rows if has_diffs else 0]
+        self._columns = storage.empty(lengths)
         self._settling: _Settling | None = None
 
     def __len__(self) -> int:
@@ -114,7 +115,7 @@ class Merge:
         if not is_all_used:
             self._times, place = self._times[used], np.cumsum(used) - 1
             columns[2] = index[:rows] if len(self._times) > 1 else NOTHING
-        self._settling = _Settling(columns, place)
+        self._settling = _Settling(columns, place, self._storage)
         return self._settling.columns if self._settling.work(_PIECE) else None
 
     def _result(self, columns: list[Ints]) -> Batch:
@@ -128,11 +129,11 @@ class _Settling:
 
     __slots__ = ("_done", "_place", "_sources", "columns")
 
-    def __init__(self, sources: list[Ints], place: Ints) -> None:
+    def __init__(self, sources: list[Ints], place: Ints, storage: Storage) -> None:
         self._sources = sources
         self._place = place
         self._done = 0
-        self.columns = [np.empty(len(source), np.int64) for source in sources]
+        self.columns = storage.empty([len(source) for source in sources])
 
     @property
     def remaining(self) -> int:

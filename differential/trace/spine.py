@@ -29,6 +29,7 @@ from differential.kernels.compile import Ints
 from differential.kernels.times import advance, intern
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.merge import Merge, merge_at_once
+from differential.trace.storage import MEMORY, Storage
 from timely.progress.antichain import Antichain
 
 EFFORT = 4
@@ -85,9 +86,10 @@ class Spine:
     logical frontiers, and sources wholly before that of their physical ones.
     """
 
-    def __init__(self, depth: int) -> None:
-        """A trace without updates, whose times have `depth` coordinates."""
+    def __init__(self, depth: int, storage: Storage = MEMORY) -> None:
+        """A trace without updates, whose times have `depth` coordinates, and whose batches are in `storage`."""
         self.depth = depth
+        self._storage = storage
         self.upper = Antichain([(0,) * depth])
         self._origin = self.upper
         self._layers: list[Batch | Merge] = []
@@ -106,13 +108,15 @@ class Spine:
         self.observer: Observer | None = None
         """Is told what becomes of the batches."""
 
-    def insert(self, batch: Batch) -> None:
-        """Add the batch that follows."""
+    def insert(self, batch: Batch) -> Batch:
+        """Add the batch that follows; return it as the trace keeps it, which is what others should read."""
         assert batch.lower == self.upper, f"{batch} does not follow what the trace holds, up to {self.upper}"
         self.upper = batch.upper
+        if not self._is_abandoned:
+            batch = self._storage.keep(batch)
         self._announce(batch)
         if self._is_abandoned:
-            return
+            return batch
         if self.observer is not None:
             self.observer.inserted(batch)
         rows = len(batch)
@@ -133,6 +137,7 @@ class Spine:
             self._tiny = 0
             self._is_unsettled = True
         self.exert(EFFORT * max(1, rows))
+        return batch
 
     def exert(self, fuel: int) -> bool:
         """Spend `fuel` rows of work on each merge under way; return whether there is more to do."""
@@ -267,7 +272,7 @@ class Spine:
         self._moved += rows
         if rows <= FEW:
             return self._merged_few(batches)
-        return Merge(batches[0], batches[1], self.logical)
+        return Merge(batches[0], batches[1], self.logical, self._storage)
 
     def _replace(self, first: int, after: int, layer: Batch | Merge) -> None:
         """Put a layer in the place of others."""
@@ -277,7 +282,7 @@ class Spine:
         self._is_merging |= isinstance(layer, Merge)
 
     def _merged_few(self, batches: list[Batch]) -> Batch:
-        batch = merge_at_once(batches, self.logical)
+        batch = self._storage.keep(merge_at_once(batches, self.logical))
         self._made(batch, batches)
         return batch
 
@@ -316,9 +321,12 @@ class Spine:
             distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
             if 2 * len(distinct) <= len(layer.times):
                 self._moved += len(layer)
-                nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
                 few = len(layer) <= FEW
-                self._replace(place, place + 1, self._merged_few([layer]) if few else Merge(layer, nothing, since))
+                self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since))
+
+    def _alone(self, layer: Batch, since: Antichain) -> Merge:
+        nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
+        return Merge(layer, nothing, since, self._storage)
 
 
 def _are_close(older: int, newer: int) -> bool:

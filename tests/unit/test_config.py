@@ -30,6 +30,11 @@ def test_workers_are_counted_over_processes() -> None:
     assert [config.endpoint(worker)[-4:] for worker in range(4)] == ["2101", "2102", "2103", "2104"]
 
 
+def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> None:
+    config = Config(spill_above=0, spill_dir=str(tmp_path))
+    assert Config.from_environ(config.to_environ()) == config
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -43,6 +48,8 @@ def test_workers_are_counted_over_processes() -> None:
         ({"peer_timeout": 0.5}, "peer_timeout must be at least 1 second"),
         ({"frame_bytes": 10}, "frame_bytes must be at least"),
         ({"rendezvous_seconds": 0}, "must be positive"),
+        ({"spill_above": -1}, "spill_above must not be negative"),
+        ({"spill_dir": "/nowhere"}, "spill_dir must be a directory"),
         ({"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")}, "would both listen at"),
         ({"processes": 2, "workers": 3, "addresses": LOCAL}, "processes 0 and 1 .* 3 ports in a row"),
         ({"processes": 2, "addresses": ("udp://a:1", "udp://b:1")}, "neither ipc://PATH nor tcp://HOST:PORT"),

@@ -23,7 +23,7 @@ SOAK = int(os.environ.get("SOAK_PROGRAMS", "0"))
 def run(case: Case) -> list[Pairs]:
     """Return the output after each epoch, from several workers in one thread and a network of arbitrary delays."""
     network = SimulatedNetwork(case.workers, case.seed)
-    config = Config(workers=case.workers)
+    config = Config(workers=case.workers, spill_above=100 if case.seed % 2 else None)
     workers = [Worker(allocator, config) for allocator in network.allocators]
     parts = [assemble(worker, case) for worker in workers]
     random = Random(case.seed)

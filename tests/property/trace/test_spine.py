@@ -15,6 +15,7 @@ from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
+from differential.trace.storage import Storage
 from tests.oracle.trace import Row, as_of
 from tests.strategies_batches import frontiers, rows_of, times, updates
 from timely.order import Time, less_equal
@@ -41,7 +42,7 @@ class Run:
     def __init__(self, data: Any) -> None:
         self.data = data
         self.depth = data.draw(st.integers(1, 3))
-        self.spine = Spine(self.depth)
+        self.spine = Spine(self.depth, Storage(data.draw(st.sampled_from([None, 0, 200]))))
         self.origin = Antichain([(0,) * self.depth])
         self.rows: list[Row] = []
         self.readers = [Reader(TraceHandle(self.spine), [self.origin])]

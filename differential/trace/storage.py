@@ -1,0 +1,110 @@
+"""Where the columns of batches are: in memory, or in files mapped into it.
+
+Batches whose columns have more than a number of bytes are put into files, so that the operating system can write what
+is not in use to disk, and take its memory for something else: what arrangements hold may then be larger than memory.
+To everybody else a mapped column is an array like any other, and is read and written like one.
+
+A file has no name: it is removed as soon as it is made or, where the system does not allow that, when it is closed.
+Its space is returned when the last array in it dies, so nothing is left behind, not even by a crash. All of it is
+reserved beforehand: a disk that is full is an error here, not a signal that kills the process where a page is first
+written. A large merge writes into the file of its result; what is sealed at once is copied into one.
+
+Each such batch holds one file descriptor open. Tables of times, updates that wait to be sealed, and what a kernel
+makes of one activation's input before it is in a trace are in memory always.
+
+>>> with_files = Storage(above=1 << 20)
+>>> small, large = with_files.empty([1000]), with_files.empty([1 << 20])
+>>> is_mapped(small[0]), is_mapped(large[0])
+(False, True)
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Sequence
+
+import numpy as np
+
+from differential.kernels.compile import NOTHING, Ints
+from differential.trace.batch import Batch
+from timely.config import Config
+from timely.errors import SpillError
+
+_WORD = 8
+
+
+class Storage:
+    """Makes columns: in files in `directory` if together they have more than `above` bytes, else in memory."""
+
+    __slots__ = ("above", "directory")
+
+    def __init__(self, above: int | None = None, directory: str | None = None) -> None:
+        """Use memory alone without `above`; without `directory` use the one for temporary files."""
+        self.above = above
+        self.directory = directory
+
+    @classmethod
+    def of(cls, config: Config) -> Storage:
+        """Return the storage that a configuration asks for."""
+        return cls(config.spill_above, config.spill_dir)
+
+    def empty(self, lengths: Sequence[int]) -> list[Ints]:
+        """Return columns of so many int64, of whatever was there before; `NOTHING` for 0.
+
+        Raises `SpillError` where a file is called for and cannot be made.
+        """
+        if not self._is_spilled(_WORD * sum(lengths)):
+            return [np.empty(length, np.int64) if length else NOTHING for length in lengths]
+        file = self._mapped(_WORD * sum(lengths))
+        columns, place = [], 0
+        for length in lengths:
+            columns.append(np.frombuffer(file, np.int64, length, place) if length else NOTHING)
+            place += _WORD * length
+        return columns
+
+    def keep(self, batch: Batch) -> Batch:
+        """Return `batch` with its columns where they belong: the batch itself, or a copy."""
+        if self.above is None:
+            return batch
+        sources = [batch.keys, batch.vals, batch.time_index, batch.diffs]
+        if not self._is_spilled(_WORD * sum(map(len, sources))) or is_mapped(batch.keys):
+            return batch
+        keys, vals, index, diffs = targets = self.empty([len(source) for source in sources])
+        for source, target in zip(sources, targets):
+            target[:] = source
+        return Batch(keys, vals, index, diffs, batch.times, batch.lower, batch.upper, batch.since)
+
+    def _is_spilled(self, size: int) -> bool:
+        return self.above is not None and size > self.above
+
+    def _mapped(self, size: int) -> mmap.mmap:
+        try:
+            with tempfile.TemporaryFile(prefix="timely-", dir=self.directory) as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, size)
+                else:
+                    file.truncate(size)
+                return mmap.mmap(file.fileno(), size)
+        except OSError as error:
+            where = self.directory or tempfile.gettempdir()
+            raise SpillError(
+                f"cannot put {size} bytes of a trace into a file in {where}: {error.strerror or error}; "
+                "make room there, name another directory (TIMELY_SPILL_DIR, --spill-dir), or let larger batches stay "
+                "in memory (TIMELY_SPILL_ABOVE, --spill-above)"
+            ) from error
+
+
+MEMORY = Storage()
+"""Keeps everything in memory."""
+
+
+def is_mapped(column: Ints) -> bool:
+    """Return whether a column is in a mapped file."""
+    base: object = column
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return isinstance(base, mmap.mmap)

@@ -1,0 +1,110 @@
+"""Columns in files: which are, that nothing is left behind, and that more fits than into memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from differential.trace.storage import Storage, is_mapped
+from timely.errors import SpillError
+from timely.progress.antichain import Antichain
+
+
+def _batch(epoch: int, rows: int) -> Batch:
+    nothing = np.empty(0, np.int64)
+    keys = np.arange(rows) * 7 + epoch
+    bounds = Antichain([(epoch,)]), Antichain([(epoch + 1,)])
+    return Batch.build(keys, keys + 1, nothing, nothing, np.array([[epoch]]), *bounds, Antichain([(0,)]))
+
+
+def test_large_batches_and_what_they_are_merged_into_are_in_files_without_names(tmp_path: Path) -> None:
+    spine = Spine(1, Storage(10_000, str(tmp_path)))
+    reader = TraceHandle(spine)
+    for epoch in range(6):
+        kept = spine.insert(_batch(epoch, 1000))
+        assert is_mapped(kept.keys)
+        assert is_mapped(kept.vals)
+        reader.allow_compaction(Antichain([(epoch + 1,)]))
+    while spine.exert(1000):
+        pass
+    spine.validate()
+    batches = reader.batches()
+    assert len(batches) < 6
+    assert all(is_mapped(batch.keys) for batch in batches)
+    assert sum(map(len, batches)) == 6000
+    assert os.listdir(tmp_path) == []
+
+
+def test_small_batches_stay_in_memory() -> None:
+    spine = Spine(1, Storage(10_000))
+    reader = TraceHandle(spine)
+    batch = _batch(0, 100)
+    assert spine.insert(batch) is batch
+    assert not is_mapped(reader.batches()[0].keys)
+
+
+def test_a_file_that_cannot_be_made_is_an_error_that_says_where(tmp_path: Path) -> None:
+    missing = str(tmp_path / "gone")
+    with pytest.raises(SpillError, match=r"80 bytes .* in .*gone: .*TIMELY_SPILL_DIR"):
+        Storage(0, missing).empty([10])
+
+
+def test_a_disk_that_is_full_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SpillError, match="make room there"):
+        Storage(0, str(tmp_path)).empty([1 << 55])
+
+
+_BOUNDED = """
+import resource, sys
+import numpy as np
+from differential import new_input
+from timely import Antichain, Config, execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        pairs, collection = new_input(scope)
+        trace = collection.arrange_by_key()
+        reader = trace.reader()
+        probe = trace.stream.probe()
+    column = np.arange(1_000_000)
+    for epoch in range(25):
+        if epoch == 1:
+            with open("/proc/self/status") as status:
+                used = next(int(line.split()[1]) for line in status if line.startswith("VmData"))
+            resource.setrlimit(resource.RLIMIT_DATA, ((used << 10) + (250 << 20),) * 2)
+        pairs.insert(column * 25 + epoch, column)
+        pairs.advance_to(epoch + 1)
+        worker.step_while(lambda: probe.less_than(epoch + 1))
+        reader.allow_compaction(Antichain([(epoch + 1,)]))
+    batches = reader.batches()
+    print(sum(map(len, batches)), sum(batch.nbytes for batch in batches) >> 20)
+
+execute(program, Config(spill_above=int(sys.argv[1]) if sys.argv[1:] else None))
+"""
+
+
+def _run_bounded(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _BOUNDED, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the bound is that of Linux")
+def test_arrangements_may_be_larger_than_the_memory_there_is() -> None:
+    spilled = _run_bounded(str(1 << 20))
+    assert spilled.returncode == 0, spilled.stderr
+    rows, megabytes = map(int, spilled.stdout.split())
+    assert rows == 25_000_000
+    assert megabytes > 350
+    in_memory = _run_bounded()
+    assert in_memory.returncode != 0
+    assert "MemoryError" in in_memory.stderr
