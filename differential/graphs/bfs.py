@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from differential import Collection
+from differential import Collection, Variable, innermost
 
 
 def bfs(edges: Collection, roots: Collection) -> Collection:
     """Return (node, distance) for every node reachable from `roots`, itself at distance 0.
+
+    The nearest of what was found is indexed by the reduction that tells it, and the edges are matched with that index.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 3]))
@@ -14,9 +16,9 @@ def bfs(edges: Collection, roots: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 1), 1), ((2, 2), 1), ((3, 1), 1)]
     """
-    start = roots.map(lambda root: (root, 0))
-    return start.iterate(
-        lambda inner: (
-            inner.join_map(edges, lambda node, distance, neighbour: (neighbour, distance + 1)).concat(start).min()
-        )
-    )
+    edges, start = innermost(edges, roots.map(lambda root: (root, 0)))
+    with start.scope.iterative("bfs") as inner:
+        found = Variable(inner)
+        nearest = found.collection.concat(start).min()
+        found.set(nearest.join_map(edges, lambda node, distance, neighbour: (neighbour, distance + 1)))
+        return nearest.leave()

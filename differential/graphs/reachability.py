@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from differential import Collection
+from differential import Collection, Variable, innermost
 
 
 def reachability(edges: Collection, roots: Collection) -> Collection:
@@ -14,7 +14,9 @@ def reachability(edges: Collection, roots: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 0), 1), ((2, 0), 1), ((2, 3), 1), ((3, 3), 1)]
     """
-    start = roots.map(lambda root: (root, root))
-    return start.iterate(
-        lambda inner: inner.join_map(edges, lambda node, root, neighbour: (neighbour, root)).concat(start).distinct()
-    )
+    edges, start = innermost(edges, roots.map(lambda root: (root, root)))
+    with start.scope.iterative("reachability") as inner:
+        found = Variable(inner)
+        reached = found.collection.concat(start).distinct()
+        found.set(reached.join_map(edges, lambda node, root, neighbour: (neighbour, root)))
+        return reached.leave()
