@@ -10,7 +10,7 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.consolidate import consolidate_parts
-from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, merge, plan
+from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, WRITTEN, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
 from differential.trace.storage import MEMORY, Storage
 from timely.progress.antichain import Antichain
@@ -78,7 +78,9 @@ class Merge:
         if self._settling is None:
             status = self._merge(credit)
             if status == NEEDS_DIFFS:
-                self._columns[3] = np.ones(self._rows, np.int64)
+                # Every row still to be written will have its diff, so the others are all that is to be filled in.
+                (self._columns[3],) = self._storage.empty([self._rows])
+                self._columns[3][: self._state[WRITTEN]] = 1
                 status = self._merge(credit)
             if status != DONE:
                 return None
