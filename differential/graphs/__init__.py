@@ -6,7 +6,11 @@ A graph is a collection of edges (source, target); a node is an integer (or text
 from differential.graphs.bfs import bfs
 from differential.graphs.closure import transitive_closure
 from differential.graphs.components import connected_components
+from differential.graphs.cores import k_core
+from differential.graphs.grammar import grammar_reachability
+from differential.graphs.independent_set import independent_set
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
+from differential.graphs.pagerank import pagerank
 from differential.graphs.propagate import propagate
 from differential.graphs.reachability import reachability
 from differential.graphs.shortest_distances import shortest_distances
@@ -17,7 +21,11 @@ __all__ = [
     "cliques4",
     "connected_components",
     "cyclic_edges",
+    "grammar_reachability",
+    "independent_set",
+    "k_core",
     "motif",
+    "pagerank",
     "propagate",
     "reachability",
     "shortest_distances",

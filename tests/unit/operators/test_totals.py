@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, example
+from differential.trace.batch import Batch
 from differential.trace.spine import Spine
 from tests.oracle.grid import on_workers, run
 from timely import Scope
@@ -25,7 +26,12 @@ def test_sums_that_are_all_0_say_nothing_and_come_back(workers: int) -> None:
 def test_one_row_is_kept_for_each_key_and_sum_however_many_values_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     insert = Spine.insert
-    monkeypatch.setattr(Spine, "insert", lambda spine, batch: (kept.append(len(batch)), insert(spine, batch)))
+
+    def counted(spine: Spine, batch: Batch) -> Batch:
+        kept.append(len(batch))
+        return insert(spine, batch)
+
+    monkeypatch.setattr(Spine, "insert", counted)
 
     def program(scope: Scope) -> Collection:
         values = np.arange(10_000)

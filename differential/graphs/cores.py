@@ -1,0 +1,26 @@
+"""Cores: what is left of a graph when nodes of few neighbours go, again and again."""
+
+from __future__ import annotations
+
+from differential import Collection
+
+
+def k_core(edges: Collection, k: int) -> Collection:
+    """Return (node, neighbour), both ways, for the largest part of the graph in which each node has `k` neighbours.
+
+    Edges count in both directions, once however often they occur, and not from a node to itself. (Seidman, "Network
+    structure and minimum degree", Social Networks 5, 1983.)
+
+    >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4]]).T
+    >>> example(lambda scope: k_core(Collection.of(scope, *edges), 2))
+    [((1, 2), 1), ((1, 3), 1), ((2, 1), 1), ((2, 3), 1), ((3, 1), 1), ((3, 2), 1)]
+    """
+    proper = edges.filter(lambda source, target: source != target)
+    both_ways = proper.concat(proper.map(lambda source, target: (target, source))).distinct()
+
+    def kept(inner: Collection) -> Collection:
+        enough = inner.count().filter(lambda node, degree: degree >= k).map(lambda node, degree: node)
+        half = inner.semijoin(enough).map(lambda node, neighbour: (neighbour, node))
+        return half.semijoin(enough).map(lambda neighbour, node: (node, neighbour))
+
+    return both_ways.iterate(kept)

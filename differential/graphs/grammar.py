@@ -1,0 +1,54 @@
+"""Reachability along paths whose labels a grammar allows: what program analyses ask, as in Graspan (ASPLOS 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from differential import Collection, Variable, innermost
+from timely.errors import BuildError
+
+Production = tuple[str, Sequence[str]]
+"""A label, and the labels of the edges that in a row make an edge with it."""
+
+
+def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[Production]) -> dict[str, Collection]:
+    """Return, for each label that a production makes, the (source, target) of all edges with it, given ones included.
+
+    Here, what a variable may point to, when values flow along assignments:
+
+    >>> def program(scope):
+    ...     new, assign = Collection.of(scope, 10, 1), Collection.of(scope, *np.array([[1, 2], [2, 3]]).T)
+    ...     flows = [("points", ["new"]), ("points", ["points", "assign"])]
+    ...     return grammar_reachability({"new": new, "assign": assign}, flows)["points"]
+    >>> example(program)
+    [((10, 1), 1), ((10, 2), 1), ((10, 3), 1)]
+    """
+    heads = list(dict.fromkeys(head for head, _ in productions))
+    for head, body in productions:
+        unknown = [label for label in body if label not in edges and label not in heads]
+        if not body or unknown:
+            problem = f"no edges and no production have the label {unknown[0]!r}" if unknown else "it has no body"
+            raise BuildError(f"the production of {head!r} cannot be used: {problem}")
+    labels = list(edges)
+    outside = dict(zip(labels, innermost(*edges.values())))
+    scope = next(iter(outside.values())).scope
+    with scope.iterative("grammar") as inner:
+        variables = {head: Variable(inner) for head in heads}
+        known = {label: collection.enter(inner) for label, collection in outside.items()}
+        known |= {head: variable.collection for head, variable in variables.items()}
+        made: dict[str, Collection] = {}
+        for head, variable in variables.items():
+            rows = [_path(known, body) for other, body in productions if other == head]
+            rows += [outside[head].enter(inner)] if head in outside else []
+            made[head] = rows[0].concat(*rows[1:]).distinct()
+            variable.set(made[head])
+        return {head: collection.leave(scope) for head, collection in made.items()}
+
+
+def _path(known: Mapping[str, Collection], body: Sequence[str]) -> Collection:
+    """Return (source, target) for all paths with these labels in a row."""
+    path = known[body[0]]
+    for label in body[1:]:
+        by_end = path.map(lambda source, target: (target, source))
+        path = by_end.join_map(known[label], lambda _, source, target: (source, target))
+    return path

@@ -1,0 +1,26 @@
+"""A maximal independent set: no two of its nodes are neighbours, and no node can be added."""
+
+from __future__ import annotations
+
+from differential import Collection
+
+
+def independent_set(edges: Collection) -> Collection:
+    """Return the nodes that a walk over all nodes in ascending order takes if it has taken no neighbour of theirs.
+
+    A node is taken if no smaller neighbour is; that is a fixed point, reached from the smallest nodes upwards. Nodes
+    are integers; edges count in both directions, and not from a node to itself.
+
+    >>> edges = np.array([[1, 2], [2, 3], [3, 4]]).T
+    >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))
+    [((1,), 1), ((3,), 1)]
+    """
+    both_ways = edges.concat(edges.map(lambda source, target: (target, source)))
+    upwards = both_ways.filter(lambda node, neighbour: node < neighbour)
+    nodes = both_ways.map(lambda node, _: node).distinct()
+
+    def taken(inner: Collection) -> Collection:
+        blocked = inner.join_map(upwards, lambda node, neighbour: neighbour).distinct()
+        return nodes.concat(blocked.negate()).consolidate()
+
+    return nodes.iterate(taken)

@@ -1,0 +1,89 @@
+"""Cores, independent sets, ranks and grammars are those of brute force, at every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential import Collection
+from differential.graphs import grammar_reachability, independent_set, k_core, pagerank
+from tests.oracle.grid import Multiset, check
+from tests.property.differential.test_paths import NODES, closure, edits
+from timely.errors import BuildError
+
+
+def both_ways(edges: Multiset) -> set[tuple[Any, Any]]:
+    return {pair for a, b in edges for pair in ((a, b), (b, a))}
+
+
+def core(edges: Multiset) -> dict[Any, int]:
+    left = {(a, b) for a, b in both_ways(edges) if a != b}
+    for _ in NODES:
+        enough = {node for node in NODES if sum(a == node for a, _ in left) >= 2}
+        left = {(a, b) for a, b in left if a in enough and b in enough}
+    return dict.fromkeys(left, 1)
+
+
+def walk(edges: Multiset) -> dict[Any, int]:
+    joined, taken = both_ways(edges), set[Any]()
+    for node in sorted({a for a, _ in joined}):
+        if not any((node, other) in joined for other in taken):
+            taken.add(node)
+    return {(node,): 1 for node in taken}
+
+
+def ranks(edges: Multiset) -> dict[Any, int]:
+    rank = {node: 600 for edge in edges for node in edge}
+    for _ in range(4):
+        passed = dict.fromkeys(rank, 100)
+        for (source, target), times in edges.items():
+            degree = sum(number for (other, _), number in edges.items() if other == source)
+            passed[target] += times * (5 * rank[source] // (6 * degree))
+        rank = passed
+    return {(node, each): 1 for node, each in rank.items() if each}
+
+
+def closed(edges: Collection) -> Collection:
+    return grammar_reachability({"edge": edges}, [("path", ["edge"]), ("path", ["path", "path"])])["path"]
+
+
+def even(edges: Collection) -> Collection:
+    return grammar_reachability(
+        {"edge": edges}, [("odd", ["edge"]), ("odd", ["even", "edge"]), ("even", ["odd", "edge"])]
+    )["even"]
+
+
+def even_paths(edges: Multiset) -> dict[Any, int]:
+    twice = {(a, d) for a, b in edges for c, d in edges if b == c}
+    return closure(dict.fromkeys(twice, 1))  # type: ignore[arg-type]
+
+
+CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[Any, int]]]] = [
+    (lambda edges: k_core(edges, 2), core),
+    (independent_set, walk),
+    (lambda edges: pagerank(edges, 4, unit=600), ranks),
+    (closed, closure),
+    (even, even_paths),
+]
+
+
+@pytest.mark.parametrize(("program", "meaning"), CASES, ids=["core", "independent", "ranks", "closed", "even"])
+@given(edges=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
+@settings(max_examples=20, deadline=None)
+def test_the_answer_is_that_of_brute_force_at_every_time(
+    program: Any, meaning: Any, edges: Any, workers: int, seed: int
+) -> None:
+    check(program, meaning, edges, workers=workers, seed=seed)
+
+
+@pytest.mark.parametrize(("production", "problem"), [(("a", ["b"]), "label 'b'"), (("a", []), "no body")])
+def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: str) -> None:
+    def program(edges: Collection) -> Collection:
+        return grammar_reachability({"edge": edges}, [production])["a"]
+
+    with pytest.raises(BuildError, match=problem):
+        check(program, closure, [], workers=1, seed=0)
