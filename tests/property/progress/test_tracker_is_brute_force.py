@@ -57,9 +57,20 @@ def test_keys_grow_along_every_edge(data: st.DataObject) -> None:
         assert key(edge.source, time) < key(edge.target, result)
 
 
-@thorough
+@settings(thorough, max_examples=60)
 @given(st.data())
 def test_frontiers_equal_those_of_following_every_path(data: st.DataObject) -> None:
+    check_frontiers(data)
+
+
+@pytest.mark.slow
+@settings(thorough, max_examples=600)
+@given(st.data())
+def test_frontiers_equal_those_of_following_every_path_in_many_graphs(data: st.DataObject) -> None:
+    check_frontiers(data)
+
+
+def check_frontiers(data: st.DataObject) -> None:
     graph = data.draw(graphs())
     oracle = Frontiers(graph)
     tracker = Tracker(graph.lengths, graph.edges)
