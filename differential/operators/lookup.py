@@ -6,7 +6,8 @@ of times, which extends their partial order. So of two changes, one of them sees
 
 - A prefix waits until the arrangement can show no more that it should see: until the least element, in lexicographic
   order, of the trace's upper, or of the frontier of the arrangement's stream, is beyond its initial time. A capability
-  is held while it waits.
+  is held while it waits: for the least times of those that wait and no earlier one, or in a loop it would keep back
+  the rounds of an earlier epoch, which a prefix of a later one waits for.
 - Later updates may be in the trace already, and are not seen.
 - The first coordinate of a prefix's time is that of its initial time, since what it sees is not later in it. Times are
   compacted up to `(a - 1, 0, ...)`, where a is the least first coordinate of prefixes waiting and still to come: that
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
+from differential.kernels.times import minimal
 from differential.keys import EVERY, described
 from differential.operators.arrange import ByKey
 from differential.operators.join import ROWS_PER_BATCH
@@ -122,8 +124,7 @@ class Lookup:
     def run(self) -> None:
         for time, batch in self._prefixes.drain():
             prefixes = cast(Updates, batch)
-            initial = initial_times(prefixes, self._width)
-            self._waiting.append(Waiting(Capability(self._output, time), prefixes, initial))
+            self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
         for _ in self._arranged.drain():
             pass
         if self._waiting:
@@ -140,6 +141,29 @@ class Lookup:
             self._is_released = True
             self._trace.drop()
 
+    def _hold(self, capability: Capability, prefixes: Updates, initial: Ints) -> None:
+        """Let prefixes wait, with the right to send at their least times and no earlier one."""
+        times, index = prefixes.times, prefixes.time_index
+        if not len(index):
+            capability.downgrade(tuple(times[0].tolist()))
+            self._waiting.append(Waiting(capability, prefixes, initial))
+            return
+        used, number = np.unique(index, return_inverse=True)
+        times = np.ascontiguousarray(times[used])
+        assigned = np.zeros(len(times), np.bool_)
+        for least in minimal(times):
+            mine = (times >= least).all(axis=1) & ~assigned
+            assigned |= mine
+            rows = mine[number]
+            self._waiting.append(
+                Waiting(
+                    capability.delayed(tuple(least.tolist())),
+                    prefixes.take(rows),
+                    initial[rows] if len(initial) > 1 else initial,
+                )
+            )
+        capability.drop()
+
     def _admit(self, closed: Antichain) -> None:
         """Begin to answer the prefixes for which the arrangement is complete."""
         least = min(closed.elements) if closed.elements else None
@@ -152,8 +176,7 @@ class Lookup:
                 continue
             capability, prefixes, initial = each.capability, each.prefixes, each.initial
             if not due.all():
-                rest = Waiting(capability.clone(), prefixes.take(~due), initial[~due])
-                self._waiting.append(rest)
+                self._hold(capability.clone(), prefixes.take(~due), initial[~due])
                 prefixes, initial = prefixes.take(due), initial[due]
             if past is None:
                 past = tuple(batch for batch in self._trace.batches() if len(batch))

@@ -5,12 +5,35 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from differential import Collection, example, new_input
+from differential import Collection, Variable, example, new_input
 from differential.delta import AltNeu, Changes, extend
 from differential.graphs import motif, triangles
 from differential.operators import half_join
 from timely import Worker, execute_directly
 from timely.errors import BuildError
+
+
+@pytest.mark.parametrize("outer", [1, 2])
+def test_changes_of_several_epochs_in_one_message_do_not_keep_the_earlier_ones_rounds_back(outer: int) -> None:
+    def program(worker: Worker) -> object:
+        with worker.dataflow(outer=outer) as scope:
+            session, start = new_input(scope)
+            with scope.iterative() as loop:
+                value = Variable(loop, start)
+                arranged = value.collection.arrange_by_key()
+                onward = Changes.of(value.collection).half_join(arranged, lambda k, a, b: (a, b), AltNeu.ALT).results()
+                result = onward.concat(value.collection).distinct()
+                value.set(result)
+                output = result.leave().output()
+        for key, epoch in ((1, 1), (0, 0), (2, 2)):
+            session.update_at(key, 5, time=(epoch, 2 - epoch)[:outer])
+        session.close()
+        for _ in range(500):
+            worker.step()
+        assert output.done(), worker.explain()
+        return output.contents()
+
+    assert execute_directly(program) == {(key, 5): 1 for key in range(3)}
 
 
 @pytest.mark.parametrize(("degree", "piece"), [(800, 1 << 12), pytest.param(13_000, 1 << 19, marks=pytest.mark.slow)])
