@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from timely.config import Config
+from timely.config import Config, hosts_of
 from timely.errors import ConfigError, TimelyError
 from timely.launched import run_target
 
@@ -22,7 +22,10 @@ examples:
   timely run -n 2 script.py --size 10      two processes on this machine; '--size 10' goes to the script
   timely run -n 2 -m package.module        a module instead of a script
 
-several machines: write a file with one HOST:PORT a line, make keys once and copy both to every machine, then
+at ports instead of private sockets: a file with one HOST:PORT a line, all of this machine
+  timely run --hostfile hosts script.py    one process a line, with keys made for this run if others could reach them
+
+several machines: write such a file with lines of all of them, make keys once and copy both to every machine, then
   timely keys ~/cluster
   timely run --hostfile hosts --process 0 --curve ~/cluster script.py      on the first machine
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
@@ -63,7 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-n", "--processes", type=int, help="number of processes (default 1, or as many as hosts)")
     run.add_argument("-w", "--workers", type=int, help="worker threads in each process (default 1)")
     run.add_argument("--hostfile", metavar="FILE", help="where the processes are: HOST:PORT a line, # comments")
-    run.add_argument("--process", type=int, metavar="INDEX", help="which line of the host file this machine is, from 0")
+    run.add_argument(
+        "--process", type=int, metavar="INDEX", help="start only the process of this line of the host file, from 0"
+    )
     run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
     run.add_argument(
         "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
@@ -103,12 +108,33 @@ def _run(options: argparse.Namespace) -> int:
     target = options.module if is_module else options.script
     _check_target(target, is_module)
     config = _config(options)
-    if config.processes > 1 and options.hostfile is None:
-        from timely.launcher import launch
+    if options.process is None:
+        addresses = _hosts_here(options)
+        processes = len(addresses) or (1 if options.processes is None else options.processes)
+        if processes != 1:
+            from timely.launcher import launch
 
-        return launch(config, ["-m", "timely.launched", *(["-m"] if is_module else []), *target])
+            arguments = ["-m", "timely.launched", *(["-m"] if is_module else []), *target]
+            return launch(config, processes, arguments, addresses)
     os.environ.update(config.to_environ())
     return run_target(target, is_module)
+
+
+def _hosts_here(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the addresses in the host file, which must all be of this machine; none without such a file."""
+    if options.hostfile is None:
+        return ()
+    from timely.communication.endpoint import is_here
+
+    addresses = hosts_of(options.hostfile, options.processes)
+    for number, address in enumerate(addresses):
+        if not is_here(address):
+            raise ConfigError(
+                f"{options.hostfile}: {address.removeprefix('tcp://')} is not of this machine, so it cannot be started "
+                f"from here; start each process on its own machine: --process {number} for this one, and with "
+                "--curve DIR the same keys for all (made by 'timely keys DIR')"
+            )
+    return addresses
 
 
 def _config(options: argparse.Namespace) -> Config:
@@ -128,12 +154,11 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, spill_above=options.spill_above)
     if options.spill_dir is not None:
         base = replace(base, spill_dir=options.spill_dir)
-    if options.hostfile is None:
-        if options.process is not None:
-            raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")
-        base = replace(base, processes=1, process=0, addresses=())
-    elif options.process is None:
-        raise ConfigError("--hostfile needs --process INDEX: which line of the file is this machine, from 0?")
+    if options.hostfile is None and options.process is not None:
+        raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")
+    if options.process is None:
+        workers = base.workers if options.workers is None else options.workers
+        return replace(base, processes=1, workers=workers, process=0, addresses=())
     return base.with_options(options.processes, options.workers, options.process, options.hostfile)
 
 

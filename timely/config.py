@@ -190,12 +190,8 @@ class Config:
         threads = workers if workers is not None else self.workers
         addresses = self.addresses
         if hostfile is not None:
-            addresses = read_hosts(hostfile)
-            if processes is None:
-                count = len(addresses)
-            elif len(addresses) < processes:
-                raise ConfigError(f"{hostfile}: {len(addresses)} hosts, {processes} processes")
-            addresses = addresses[:count]
+            addresses = hosts_of(hostfile, processes)
+            count = len(addresses)
         elif len(addresses) != count:
             addresses = tuple(
                 f"tcp://127.0.0.1:{FIRST_PORT + index * threads}" for index in range(count if count > 1 else 0)
@@ -250,6 +246,14 @@ def read_hosts(path: str) -> tuple[str, ...]:
     if not addresses:
         raise ConfigError(f"{path}: no host in it; write one HOST:PORT a line")
     return tuple(addresses)
+
+
+def hosts_of(path: str, processes: int | None) -> tuple[str, ...]:
+    """Return the first `processes` addresses in a host file, or all; raise `ConfigError` when there are not as many."""
+    addresses = read_hosts(path)
+    if processes is not None and len(addresses) < processes:
+        raise ConfigError(f"{path}: {len(addresses)} hosts, {processes} processes")
+    return addresses[:processes]
 
 
 def split_tcp(address: str) -> tuple[str, int]:

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from timely.config import Config, check_address
+from timely.config import Config, check_address, is_loopback, split_tcp
 from timely.errors import ConfigError, TransportError
 from timely.failure import PEER_FAILED, REPORT_VARIABLE
 from timely.launched import LIFELINE_VARIABLE
@@ -222,15 +222,28 @@ def _note(signum: int, frame: object) -> None:
     """Do nothing: the number of the signal is read from the wakeup socket."""
 
 
-def launch(config: Config, arguments: Sequence[str]) -> int:
-    """Run the children that `config.processes` asks for on this machine; return the exit status.
+def launch(config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = ()) -> int:
+    """Run `processes` children on this machine, in all else as `config` says; return the exit status.
 
-    Their sockets are in a directory that only this user can enter, removed at the end.
+    Their sockets are in a directory that only this user can enter, removed at the end, unless they are to listen at
+    `addresses`. Where one of these can be reached from other machines, and there are no keys, the children get keys
+    made for this run, in a file in that directory: no list of processes shows them.
     """
     directory = _private_directory(config.workers)
     try:
-        addresses = tuple(f"ipc://{directory}/{index}" for index in range(config.processes))
-        local = replace(config, addresses=addresses, generation=uuid4().hex[:16], process=0)
+        curve_dir = config.curve_dir
+        if curve_dir is None and not all(is_loopback(split_tcp(address)[0]) for address in addresses):
+            from timely.communication.curve import make_keys
+
+            curve_dir = str(make_keys(str(directory)).parent)
+        local = replace(
+            config,
+            processes=processes,
+            process=0,
+            addresses=addresses or tuple(f"ipc://{directory}/{index}" for index in range(processes)),
+            generation=uuid4().hex[:16],
+            curve_dir=curve_dir,
+        )
         return Launcher(local, arguments, directory).run()
     finally:
         shutil.rmtree(directory, ignore_errors=True)

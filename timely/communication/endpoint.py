@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from contextlib import suppress
 
 from timely.config import split_tcp
 
@@ -24,6 +25,19 @@ def bindable(endpoint: str) -> str:
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return f"tcp://[{address[0]}]:{port}" if family == socket.AF_INET6 else f"tcp://{address[0]}:{port}"
+
+
+def is_here(endpoint: str) -> bool:
+    """Return whether the host of `tcp://HOST:PORT` is this machine."""
+    try:
+        found = socket.getaddrinfo(split_tcp(endpoint)[0].strip("[]"), 0, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe, suppress(OSError):
+            probe.bind(address)
+            return True
+    return False
 
 
 def advice(number: int | None) -> str:

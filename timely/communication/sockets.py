@@ -14,9 +14,10 @@ far as the worker heeds `congested`.
 **Loss.** When a connection breaks and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is
 lost. The system closes the connections of a process that has ended; `watch` finds those that are stopped or cut off.
 
-**Strangers.** Whoever can reach the socket can send bytes. Frames that are malformed, of another generation, not from a
-peer to this worker, or not the next one of that peer are refused and counted. The largest frame is bounded. ZeroMQ
-takes in whatever arrives, for a heartbeat must not wait behind messages: it is the window that bounds what peers send.
+**Strangers.** Whoever can reach the socket can send bytes. Those with other keys fail in the handshake (`door`). Frames
+that are malformed, of another generation, not from a peer to this worker, or not the next one of that peer are refused.
+Both are counted. The largest frame is bounded. ZeroMQ takes in whatever arrives, for a heartbeat must not wait behind
+messages: it is the window that bounds what peers send.
 
 It leaves out reconnecting: a broken connection may have swallowed messages, so it ends the run.
 """
@@ -36,6 +37,7 @@ import zmq
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.curve import load_keys
+from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.endpoint import advice, bindable
 from timely.communication.link import Link
@@ -112,13 +114,14 @@ class SocketAllocator:
         self._raised = False
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
+        self._door = Door(self._pull)
         try:
             self._bind()
             self._link()
         except BaseException:
             self.close()
             raise
-        self._watcher = Watch(self._links.values(), doorbell.ring, self._unheard)
+        self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._unheard)
         self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
 
     # Setting up
@@ -204,8 +207,11 @@ class SocketAllocator:
         if now > deadline:
             reasons = "; ".join(f"{self._describe(link.peer)}: {link.state}" for link in missing)
             refused = f"; frames were refused, the last one because: {self._last_refusal}" if self._refused else ""
+            count = self._door.refused
+            turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""
             raise TransportError(
-                f"process {self.process} waited {self._config.rendezvous_seconds:g} s for its peers; {reasons}{refused}"
+                f"process {self.process} waited {self._config.rendezvous_seconds:g} s for its peers; "
+                f"{reasons}{refused}{turned}"
             )
 
     def _describe(self, peer: int) -> str:
@@ -467,7 +473,7 @@ class SocketAllocator:
             self._messages_received,
             self._data_bytes,
             self._progress_bytes,
-            self._refused,
+            self._refused + self._door.refused,
             self.backlog,
         )
 
@@ -479,7 +485,7 @@ class SocketAllocator:
             self._watcher.close()
         for link in self._links.values():
             link.close(LINGER_MILLISECONDS)
-        self._pull.close(0)
+        self._door.close()
         self._doorbell.close()
         self._context.release()
 
@@ -505,7 +511,7 @@ def aligned(view: memoryview) -> memoryview:
 def socket_allocators(config: Config) -> list[SocketAllocator]:
     """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it."""
     local = range(config.first_worker, config.first_worker + config.workers)
-    context = SharedContext(sockets=16 + config.workers * (2 + 3 * config.peers))
+    context = SharedContext(sockets=16 + config.workers * (4 + 3 * config.peers))
     doorbells = [Doorbell() for _ in local]
     mailboxes = {index: Mailbox(config.peers, doorbell.ring) for index, doorbell in zip(local, doorbells)}
     made: list[SocketAllocator] = []

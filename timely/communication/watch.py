@@ -20,6 +20,7 @@ from typing import cast
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.link import Link
 
@@ -40,10 +41,17 @@ def heartbeat(end: zmq.Socket[bytes], peer_timeout: float) -> None:
 
 
 class Watch:
-    """The thread that looks after a worker's links. `tell(link)` returns what to say of a lost peer, if anything."""
+    """The thread that looks after a worker's links and its door.
 
-    def __init__(self, links: Iterable[Link], wake: Callable[[], None], tell: Callable[[Link], str | None]) -> None:
-        self._links = {link.monitor: link for link in links}
+    `tell(link)` returns what to say of a lost peer, if anything.
+    """
+
+    def __init__(
+        self, links: Iterable[Link], door: Door, wake: Callable[[], None], tell: Callable[[Link], str | None]
+    ) -> None:
+        self._links = tuple(links)
+        self._watched: dict[zmq.Socket[bytes], Link | Door] = {link.monitor: link for link in self._links}
+        self._watched[door.monitor] = door
         self._wake = wake
         self._tell = tell
         self._told: set[int] = set()
@@ -61,7 +69,7 @@ class Watch:
     def _run(self) -> None:
         poller = zmq.Poller()
         poller.register(self._ended, zmq.POLLIN)
-        for monitor in self._links:
+        for monitor in self._watched:
             poller.register(monitor, zmq.POLLIN)
         while not any(end == self._ended.fileno() for end, _ in poller.poll(self._patience())):
             self._note()
@@ -69,19 +77,19 @@ class Watch:
 
     def _patience(self) -> int | None:
         """Return how many milliseconds to wait at most."""
-        lost = any(link.lost_at is not None and link.peer not in self._told for link in self._links.values())
+        lost = any(link.lost_at is not None and link.peer not in self._told for link in self._links)
         return int(1000 * GRACE_SECONDS / 2) if lost else None
 
     def _note(self) -> None:
         """Note what has happened to the connections."""
-        for monitor, link in self._links.items():
+        for monitor, watched in self._watched.items():
             while cast(int, monitor.get(zmq.EVENTS)) & int(zmq.POLLIN):
-                link.observe(recv_monitor_message(monitor)["event"], clock.monotonic())
+                watched.observe(recv_monitor_message(monitor)["event"], clock.monotonic())
 
     def _speak(self) -> None:
         """Name peers that have been lost for a while."""
         now = clock.monotonic()
-        for link in self._links.values():
+        for link in self._links:
             if link.peer in self._told or link.lost_at is None:
                 continue
             if now > link.lost_at + GRACE_SECONDS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from tests.integration.launcher.launching import ROOT, SCRIPTS, Run
 from tests.unit.communication.networks import free_ports
+from timely.communication.curve import make_keys
 
 TALK = SCRIPTS / "talk.py"
 Start = Callable[..., Run]
@@ -93,6 +95,82 @@ def test_processes_of_a_host_file_meet_over_tcp(start: Start, tmp_path: Path) ->
     runs = [start("run", "--hostfile", hosts, "--process", str(index), TALK, "meet") for index in range(2)]
     assert [run.end() for run in runs] == [0, 0]
     assert [run.output for run in runs] == ["heard [[1]]\n", "heard [[0]]\n"]
+
+
+def test_a_host_file_of_this_machine_starts_all_its_processes(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    run = start("run", "--hostfile", hosts, TALK, "meet")
+    assert run.end() == 0
+    assert sorted(run.lines) == ["[0] heard [[1]]\n", "[1] heard [[0]]\n"]
+
+
+# Keys
+
+
+def reachable() -> str:
+    """Return an address of this machine that others could reach."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            pytest.skip("this machine is in no network")
+        host: str = probe.getsockname()[0]
+        return host
+
+
+def test_the_launcher_makes_keys_for_its_children_that_nobody_else_sees(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
+    run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
+    pids = run.until_told(2)
+    (file,) = tmp_path.glob("timely-*/cluster.key")
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    key, secret = file.read_bytes().split()
+    for pid in (*pids, run.process.pid):
+        seen = Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+        assert key not in seen
+        assert secret not in seen
+    run.send(signal.SIGTERM)
+    run.end()
+    assert not file.parent.exists()
+
+
+@pytest.mark.slow
+def test_two_runs_have_different_keys(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    keys = []
+    for _ in range(2):
+        hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
+        run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
+        run.until_told(2)
+        keys += [file.read_bytes() for file in tmp_path.glob("timely-*/cluster.key")]
+        run.send(signal.SIGTERM)
+        run.end()
+    assert len(set(keys)) == len(keys) == 2
+
+
+def test_processes_with_different_keys_name_each_other_and_count_the_attempts(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    runs = []
+    for index in range(2):
+        make_keys(str(tmp_path / str(index)))
+        options = ("--hostfile", hosts, "--process", str(index), "--curve", tmp_path / str(index))
+        runs.append(start("run", *options, TALK, "meet", environ={"TIMELY_RENDEZVOUS_SECONDS": "1"}))
+    assert [run.end() for run in runs] == [1, 1]
+    for index, run in enumerate(runs):
+        assert f"process {1 - index} (worker {1 - index} at tcp://127.0.0.1" in run.error
+        assert "somebody else listens there, or the keys differ" in run.error
+        assert re.search(r"[1-9]\d* connections with other keys or another protocol were turned away here", run.error)
+
+
+def test_several_machines_need_keys_and_are_told_how_to_make_them(start: Start, tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("192.0.2.98:2101\n192.0.2.99:2101\n")
+    run = start("run", "--hostfile", hosts, "--process", "0", TALK, "meet")
+    assert run.end() == 2
+    assert "make keys with 'timely keys DIR', copy DIR to every machine, and pass --curve DIR" in run.error
 
 
 # Ending
@@ -218,6 +296,8 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
 def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("127.0.0.1:2101\n192.0.2.99:2101\n")
     cases = {
         ("run",): "nothing to run",
         ("run", "-n", "2", "missing.py"): "cannot read script missing.py: No such file or directory",
@@ -225,7 +305,8 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_
         ("run", "-m", "missing.module"): "no module named 'missing.module'",
         ("run", "-n", "0", str(TALK)): "at least one process",
         ("run", "--process", "1", str(TALK)): "--hostfile",
-        ("run", "--hostfile", str(hosts), str(TALK)): "--process",
+        ("run", "--hostfile", str(hosts), str(TALK)): "line 1: 'localhost' is not HOST:PORT",
+        ("run", "--hostfile", str(elsewhere), str(TALK)): "192.0.2.99:2101 is not of this machine",
         ("run", "--hostfile", str(hosts), "--process", "0", str(TALK)): "line 1: 'localhost' is not HOST:PORT",
         ("run", "--hostfile", "missing", "--process", "0", str(TALK)): "cannot read host file missing",
     }

@@ -257,19 +257,23 @@ def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) ->
             first.send(1, Data(0, 0, (0,), ["x" * (1 << 17)]))
 
 
-def test_processes_with_the_same_keys_meet_and_strangers_without_are_not_heard(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", ["none", "others"])
+def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_not_heard(keys: str, tmp_path: Path) -> None:
     make_keys(str(tmp_path))
     settings = tcp_configs(curve_dir=str(tmp_path))
     with connected(settings) as (first, second):
         with zmq.Context() as context, context.socket(zmq.PUSH) as push:
             push.linger = 0
+            if keys == "others":
+                public, push.curve_secretkey = zmq.curve_keypair()
+                push.curve_publickey = push.curve_serverkey = public
             push.connect(settings[0].endpoint(0))
             push.send(b"let me in")
-            second.send(0, CHANGE)
-            assert collect(first, 1) == [(1, CHANGE)]
-            first.park(0.2)
-            assert first.receive() == []
-        assert first.statistics().refused == 0
+            until(lambda: first.statistics().refused > 0, [first, second])
+        second.send(0, CHANGE)
+        assert collect(first, 1) == [(1, CHANGE)]
+        assert first.receive() == []
+        assert second.statistics().refused == 0
 
 
 def test_processes_with_different_keys_do_not_meet(tmp_path: Path) -> None:
