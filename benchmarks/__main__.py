@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import subprocess
@@ -16,8 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.comparisons import COMPARISONS
 from benchmarks.harness import ROOT, WARM_UP, Case, CaseFailed, Figures, Reference, at_least, medians, run_all
-from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEDIAN
+from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN
 
 WORKLOADS = (
     "degrees",
@@ -28,6 +30,9 @@ WORKLOADS = (
     "bulk",
     "rounds",
     "cliffs",
+    "memory",
+    "scratch",
+    "peers",
     "breakdown",
     "barrier",
     "exchange",
@@ -48,7 +53,7 @@ reference does not. Exchange in one worker hands batches over by reference."""
 def main() -> int:
     """Run what the command line asks for; return the exit status: 1 if a case failed."""
     options = _parser().parse_args()
-    cases = _cases(options.full, options.only)
+    cases = _cases(options)
     if not cases:
         print(f"no case is called like {options.only!r}", file=sys.stderr)
         return 2
@@ -64,6 +69,7 @@ def main() -> int:
     rows = [row for case in cases for row in _rows(case, medians(results[case.name]), options.peers)]
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
+    rows += _comparisons({name: medians(runs) for name, runs in results.items()})
     print(_table([HEADINGS, *rows]))
     print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
     return 0
@@ -74,16 +80,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="all sizes, not only those of under two minutes")
     parser.add_argument("--only", default="", metavar="NAME", help="only cases whose name contains NAME")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case runs (default {RUNS})")
-    parser.add_argument("--peers", action="store_true", help="show what recomputing with SciPy costs beside each graph")
+    parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
     return parser
 
 
-def _cases(full: bool, only: str) -> list[Case]:
+def _cases(options: argparse.Namespace) -> list[Case]:
     cases: list[Case] = []
     for workload in WORKLOADS:
         cases += importlib.import_module(f"benchmarks.{workload}").CASES
-    return [case for case in cases if only in case.name and (full or case.quick)]
+    cases = [case for case in cases if options.only in case.name and (options.full or case.quick)]
+    cases = [case for case in cases if options.peers or not case.needs]
+    missing = {module for case in cases for module in case.needs if find_spec(module) is None}
+    if missing:
+        print(
+            f"not measured, as they are not there: {', '.join(sorted(missing))}; pip install '.[peers]'",
+            file=sys.stderr,
+        )
+    return [case for case in cases if missing.isdisjoint(case.needs)]
 
 
 def _progress(text: str) -> None:
@@ -94,7 +108,7 @@ def _progress(text: str) -> None:
 def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
     rows = []
     for name, figure in figures.items():
-        if name == SCIPY and not peers:
+        if name in (SCIPY, SINGLE_MEAN) and not peers:
             continue
         reference = case.references.get(name)
         ratio = "" if reference is None else f"{figure / _better(name, reference):.2f}"
@@ -103,6 +117,16 @@ def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
     if peers and SCIPY in figures:
         rows.append(("", "SciPy is slower after", _break_even(figures), "", "", "", ""))
     return [(case.name, *rows[0][1:]), *rows[1:]]
+
+
+def _comparisons(results: Mapping[str, Figures]) -> list[tuple[str, ...]]:
+    rows = []
+    for each in COMPARISONS:
+        found = each.of(results)
+        if found is not None:
+            target = "" if each.target is None else f"{'<=' if each.growth else '>='} {each.target:g}"
+            rows.append((each.name, "", f"{found:.2f}", "", "", target, "" if each.is_met(found) else "missed"))
+    return rows
 
 
 def _better(name: str, reference: Reference) -> float:
@@ -123,10 +147,12 @@ def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
 
 def _break_even(figures: Figures) -> str:
     """Return after how many one-edge changes SciPy, run anew after each, would have taken longer."""
-    saved = figures[SCIPY] - 1e-6 * figures.get(SINGLE_MEDIAN, 0.0)
+    if SINGLE_MEAN not in figures:
+        return ""
+    saved = figures[SCIPY] - 1e-6 * figures[SINGLE_MEAN]
     if saved <= 0:
         return "never"
-    return f"{max(0.0, figures[INITIAL] - figures[SCIPY]) / saved:,.0f} changes"
+    return f"{math.ceil(max(0.0, figures[INITIAL] - figures[SCIPY]) / saved):,} changes"
 
 
 def _shown(figure: float) -> str:

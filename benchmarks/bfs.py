@@ -37,6 +37,25 @@ CASES = [
             PEAK: Reference.of(43),
         },
     ),
+    Case(
+        "bfs 100k/1M, 2 processes",
+        "bfs",
+        {"nodes": 100_000, "edges": 1_000_000},
+        processes=2,
+        quick=False,
+        references={
+            INITIAL: Reference.of(0.67),
+            SINGLE_MEDIAN: Reference.of(530, 3),
+            SINGLE_P99: Reference(19_000, 31_000, 1),
+        },
+    ),
+    Case(
+        "bfs 1M/10M, 2 processes",
+        "bfs",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        processes=2,
+        quick=False,
+    ),
 ]
 
 
@@ -48,12 +67,20 @@ def definition(edges: Collection) -> Collection:
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     """Return the same, from SciPy."""
     from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import dijkstra
+    from scipy.sparse.csgraph import breadth_first_order
 
     graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
-    distances = dijkstra(graph, indices=0, unweighted=True)
-    reached = np.flatnonzero(np.isfinite(distances))
-    return reached, distances[reached].astype(np.int64)
+    order, before = breadth_first_order(graph, 0)
+    # A level of the search is the run of nodes that were reached from the level before.
+    place = np.empty(nodes, np.int64)
+    place[order] = np.arange(len(order))
+    reached_from = place[before[order[1:]]]
+    distances = np.zeros(len(order), np.int64)
+    end, level = 1, 0
+    while end < len(order):
+        begin, end, level = end, 1 + int(np.searchsorted(reached_from, end)), level + 1
+        distances[begin:end] = level
+    return order.astype(np.int64), distances
 
 
 def measure(nodes: int, edges: int, singles: int = 200, batches: int = 10) -> Figures:

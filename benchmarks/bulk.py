@@ -95,4 +95,3 @@ def _run(worker: Worker, rows: int, keys: int) -> Figures:
     worker.step_while(lambda: not (joined.done() and counts.done()))
     join = max(both - arrange, 1e-9)
     return {ARRANGE: arrange, JOIN: join, RESULTS: counted[0] / join, COUNT: count}
-

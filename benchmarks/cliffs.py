@@ -10,9 +10,9 @@ import time as clock
 
 import numpy as np
 
-from benchmarks.graphs import RandomGraph
+from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures
-from benchmarks.incremental import BATCH_SIZE, Definition, Session
+from benchmarks.incremental import BATCH_SIZE, Definition, FromScratch, Session, compare
 from differential import Collection
 from timely import Worker, execute_directly
 
@@ -28,7 +28,26 @@ def lines(edges: Collection) -> Collection:
     return starts.join_map(edges, lambda middle, start, end: (start, end))
 
 
-DEFINITIONS: dict[str, Definition] = {"count": degrees, "join": lines}
+def counted_degrees(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return `degrees`, counted by NumPy."""
+    numbers = np.bincount(source, minlength=nodes)
+    present = np.flatnonzero(numbers)
+    return present, numbers[present]
+
+
+def listed_lines(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return `lines`, listed by NumPy."""
+    order = np.argsort(source, kind="stable")
+    first = np.searchsorted(source[order], np.arange(nodes + 1))
+    starts, middles = source[source < 10], target[source < 10]
+    ends = [target[order[first[middle] : first[middle + 1]]] for middle in middles]
+    return np.repeat(starts, [len(each) for each in ends]), np.concatenate(ends)
+
+
+DEFINITIONS: dict[str, tuple[Definition, FromScratch]] = {
+    "count": (degrees, counted_degrees),
+    "join": (lines, listed_lines),
+}
 CASES = [
     Case(
         f"cliffs {name} {size}",
@@ -48,10 +67,17 @@ PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 def measure(definition: str, nodes: int, edges: int, singles: int, batches: int) -> Figures:
     """Return percentiles of the latency of changes."""
     graph = RandomGraph(nodes, edges)
-    return execute_directly(lambda worker: _program(worker, DEFINITIONS[definition], graph, singles, batches))
+    return execute_directly(lambda worker: _program(worker, *DEFINITIONS[definition], graph, singles, batches))
 
 
-def _program(worker: Worker, definition: Definition, graph: RandomGraph, singles: int, batches: int) -> Figures:
+def _program(
+    worker: Worker,
+    definition: Definition,
+    from_scratch: FromScratch,
+    graph: RandomGraph,
+    singles: int,
+    batches: int,
+) -> Figures:
     begun = clock.perf_counter()
     session = Session(worker, definition, graph)
     session.load()
@@ -64,4 +90,5 @@ def _program(worker: Worker, definition: Definition, graph: RandomGraph, singles
         for name, percentile in PERCENTILES.items():
             figures[f"{count:,} at once, {name}, us"] = 1e6 * float(np.percentile(latencies, percentile))
     session.close()
+    compare(session.fingerprint, from_scratch, graph, session.changes_made)
     return figures

@@ -26,6 +26,17 @@ CASES = [
         },
         limits={SINGLE_MEDIAN: 250},
     ),
+    Case(
+        "degrees 1M/10M, 2 processes",
+        "degrees",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        processes=2,
+        quick=False,
+        references={
+            SINGLE_MEDIAN: Reference.of(240, 3),
+            SINGLE_P99: Reference(19_000, 31_000, 1),
+        },
+    ),
 ]
 
 

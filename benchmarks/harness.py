@@ -57,6 +57,8 @@ class Case:
     processes: int = 1
     workers: int = 1
     quick: bool = True
+    needs: tuple[str, ...] = ()
+    """Modules of other libraries that are measured beside: the case is left out where they are missing."""
     references: Mapping[str, Reference] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     """Targets that are no ratio: the most a figure should be (or the least, for one named `.../s`)."""

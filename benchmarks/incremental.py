@@ -3,7 +3,8 @@
 The latency of a round is the time from handing its changes over until the answer's probe has passed. What the answer
 changes by is only kept meanwhile, and added up outside the measured time to a fingerprint: the sum of a hash of each
 record, times how often it occurs. The same of the answer that NumPy or SciPy gives from scratch must be equal, after
-the initial graph and at the end. Runs on one worker.
+the initial graph and at the end. Of several workers, each loads a part of the graph, and the first one makes the
+changes; the times are the first worker's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
 from benchmarks.harness import PEAK, WARM_UP, Figures, check
 from differential import Collection, Updates, new_input
-from timely import Worker, execute_directly
+from timely import Worker, execute
 
 Definition = Callable[[Collection], Collection]
 FromScratch = Callable[[Ints, Ints, int], tuple[Ints, ...]]
@@ -28,6 +29,7 @@ FromScratch = Callable[[Ints, Ints, int], tuple[Ints, ...]]
 INITIAL = "initial s"
 SINGLE_MEDIAN = "1 change, median us"
 SINGLE_P99 = "1 change, p99 us"
+SINGLE_MEAN = "1 change, mean us"
 BATCH = "1000 changes, us each"
 SCIPY = "SciPy from scratch s"
 BATCH_SIZE = 1000
@@ -37,7 +39,7 @@ class Fingerprint:
     """A number for a multiset of records, to which changes can be added."""
 
     def __init__(self) -> None:
-        self._sum = 0
+        self.sum = 0
         self.records = 0
 
     def add(self, columns: tuple[NDArray[Any], ...], diffs: Ints) -> None:
@@ -45,21 +47,22 @@ class Fingerprint:
         hashes = np.zeros(len(diffs), np.uint64)
         for column in columns:
             hashes = mixed(hashes * np.uint64(31) + column.astype(np.uint64) + np.uint64(1))
-        self._sum = (self._sum + int((hashes * diffs.astype(np.uint64)).sum())) % (1 << 64)
+        self.sum = (self.sum + int((hashes * diffs.astype(np.uint64)).sum())) % (1 << 64)
         self.records += int(diffs.sum())
 
     def __str__(self) -> str:
-        return f"{self.records} records, {self._sum:016x}"
+        return f"{self.records} records, {self.sum:016x}"
 
 
 class Session:
-    """A dataflow that keeps an answer about a graph, and the graph's changes so far."""
+    """A dataflow that keeps an answer about a graph, and the graph's changes so far. All workers call the same."""
 
     def __init__(self, worker: Worker, definition: Definition, graph: ChangingGraph) -> None:
         self._worker = worker
         self._graph = graph
         self._kept: list[Updates] = []
         self.fingerprint = Fingerprint()
+        """Of the part of the answer that is on this worker."""
         self.changes_made = 0
         with worker.dataflow() as scope:
             self._edges, edges = new_input(scope, name="edges")
@@ -68,37 +71,51 @@ class Session:
 
     def load(self) -> float:
         """Insert the initial edges; return the seconds until the answer is there."""
-        self._edges.insert(*self._graph.initial)
-        return self._seconds()
+        index, peers = self._worker.index, self._worker.peers
+        rows = len(self._graph.initial[0])
+        part = slice(rows * index // peers, rows * (index + 1) // peers)
+        begun = clock.perf_counter()
+        self._edges.insert(*(column[part] for column in self._graph.initial))
+        return self._seconds(begun)
 
     def change(self, count: int) -> float:
         """Make the next changes, in one epoch; return the seconds until the answer has followed."""
-        source, target, diffs = self._graph.changes(self.changes_made, count)
-        self._edges.update(source, target, diff=diffs)
-        self.changes_made += count
-        return self._seconds()
+        changes = self._next(count)
+        begun = clock.perf_counter()
+        self._update(changes)
+        return self._seconds(begun)
 
     def change_each(self, rounds: int) -> float:
         """Make as many changes, each in an epoch of its own, all handed over at once; return the seconds, of handing
         over, too."""
+        changes = [self._next(1) for _ in range(rounds)]
         begun = clock.perf_counter()
-        for _ in range(rounds - 1):
-            source, target, diffs = self._graph.changes(self.changes_made, 1)
-            self._edges.update(source, target, diff=diffs)
+        for change in changes[:-1]:
+            self._update(change)
             self._edges.advance_to(self._edges.epoch + 1)
-            self.changes_made += 1
-        return clock.perf_counter() - begun + self.change(1)
+        self._update(changes[-1])
+        return self._seconds(begun)
 
     def close(self) -> None:
         """Let the dataflow end."""
         self._edges.close()
         self._worker.step_while(lambda: not self._probe.done())
 
+    def _next(self, count: int) -> tuple[Ints, Ints, Ints]:
+        changes = self._graph.changes(self.changes_made, count)
+        self.changes_made += count
+        return changes
+
+    def _update(self, changes: tuple[Ints, Ints, Ints]) -> None:
+        if not self._worker.index:
+            source, target, diffs = changes
+            self._edges.update(source, target, diff=diffs)
+
     def _keep(self, _: object, batch: Any) -> None:
         self._kept.append(batch)
 
-    def _seconds(self) -> float:
-        begun = clock.perf_counter()
+    def _seconds(self, begun: float) -> float:
+        """Return the seconds since then, when the answer has followed what was handed over."""
         self._edges.advance_to(self._edges.epoch + 1)
         self._worker.step_while(lambda: self._probe.less_than(self._edges.time))
         seconds = clock.perf_counter() - begun
@@ -112,7 +129,7 @@ def measure(
     definition: Definition, from_scratch: FromScratch, graph: ChangingGraph, singles: int, batches: int
 ) -> Figures:
     """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong."""
-    return execute_directly(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))
+    return execute(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))[0]
 
 
 def _program(
@@ -123,24 +140,28 @@ def _program(
     singles: int,
     batches: int,
 ) -> Figures:
-    figures = {WARM_UP: _warm_up(worker, definition)}
+    figures = {WARM_UP: warm_up(worker, definition)}
     before = forget_peak()
     session = Session(worker, definition, graph)
     figures[INITIAL] = session.load()
-    initial = str(session.fingerprint)
+    initial = session.fingerprint.sum, session.fingerprint.records
     latencies = [1e6 * session.change(1) for _ in range(singles)]
     if latencies:
         figures[SINGLE_MEDIAN], figures[SINGLE_P99] = map(float, np.percentile(latencies, (50, 99)))
+        figures[SINGLE_MEAN] = float(np.mean(latencies))
     if batches:
         figures[BATCH] = float(np.median([1e6 * session.change(BATCH_SIZE) / BATCH_SIZE for _ in range(batches)]))
     figures[PEAK] = (peak() - before) / len(graph.initial[0])
     session.close()
-    figures[SCIPY] = _compare(initial, from_scratch, graph, 0)
-    _compare(str(session.fingerprint), from_scratch, graph, session.changes_made)
+    for part, changes in ((initial, 0), ((session.fingerprint.sum, session.fingerprint.records), session.changes_made)):
+        whole = total(worker, part)
+        if not worker.index:
+            seconds = compare(whole, from_scratch, graph, changes)
+            figures.setdefault(SCIPY, seconds)
     return figures
 
 
-def _warm_up(worker: Worker, definition: Definition) -> float:
+def warm_up(worker: Worker, definition: Definition) -> float:
     """Do everything once on a small graph, so that what has to be compiled or loaded is; return the seconds."""
     begun = clock.perf_counter()
     session = Session(worker, definition, RandomGraph(2_000, 10_000))
@@ -152,7 +173,23 @@ def _warm_up(worker: Worker, definition: Definition) -> float:
     return clock.perf_counter() - begun
 
 
-def _compare(fingerprint: str, from_scratch: FromScratch, graph: ChangingGraph, changes: int) -> float:
+def total(worker: Worker, part: tuple[int, int]) -> Fingerprint:
+    """Return the sum of what all workers give: of each the sum of its hashes and its number of records."""
+    parts: list[tuple[int, ...]] = []
+    with worker.dataflow("total") as scope:
+        session, stream = scope.new_input()
+        stream.broadcast().inspect(parts.append)
+    low = (1 << 32) - 1
+    session.send(part[0] >> 32, part[0] & low, part[1])
+    session.close()
+    worker.step_while(lambda: len(parts) < worker.peers)
+    whole = Fingerprint()
+    whole.sum = sum((high << 32) + low for high, low, _ in parts) % (1 << 64)
+    whole.records = sum(records for *_, records in parts)
+    return whole
+
+
+def compare(found: Fingerprint, from_scratch: FromScratch, graph: ChangingGraph, changes: int) -> float:
     """Compare with the answer from scratch after that many changes; return the seconds that one took."""
     source, target = graph.after(changes)
     begun = clock.perf_counter()
@@ -160,7 +197,7 @@ def _compare(fingerprint: str, from_scratch: FromScratch, graph: ChangingGraph, 
     seconds = clock.perf_counter() - begun
     expected = Fingerprint()
     expected.add(columns, np.ones(len(columns[0]), np.int64))
-    check(fingerprint == str(expected), f"wrong after {changes} changes: {fingerprint}, from scratch {expected}")
+    check(str(found) == str(expected), f"wrong after {changes} changes: {found}, from scratch {expected}")
     check(expected.records > 0, "the answer is empty: nothing was checked")
     return seconds
 

@@ -28,7 +28,7 @@ CASES = [
     Case(
         "scc 100k/1M",
         "scc",
-        {"nodes": 100_000, "edges": 1_000_000, "singles": 50, "batches": 0},
+        {"nodes": 100_000, "edges": 1_000_000, "singles": 50, "batches": 3},
         quick=False,
         references={
             INITIAL: Reference(18, 31, 0.3),

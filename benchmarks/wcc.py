@@ -11,7 +11,13 @@ from benchmarks.incremental import measure as measure_changes
 from differential.graphs import connected_components
 
 CASES = [
-    Case("wcc 10k/100k", "wcc", {"nodes": 10_000, "edges": 100_000}, quick=False),
+    Case(
+        "wcc 10k/100k",
+        "wcc",
+        {"nodes": 10_000, "edges": 100_000},
+        # A hundredth and a fifth of what Pathway takes.
+        limits={INITIAL: 0.065, SINGLE_MEDIAN: 640, SINGLE_P99: 5200},
+    ),
     Case(
         "wcc 100k/1M",
         "wcc",
@@ -36,6 +42,25 @@ CASES = [
             BATCH: Reference.of(61, 1),
             PEAK: Reference.of(91.2, 1),
         },
+    ),
+    Case(
+        "wcc 100k/1M, 2 processes",
+        "wcc",
+        {"nodes": 100_000, "edges": 1_000_000},
+        processes=2,
+        quick=False,
+        references={
+            INITIAL: Reference.of(1.22),
+            SINGLE_MEDIAN: Reference.of(850, 3),
+            SINGLE_P99: Reference(19_000, 31_000, 1),
+        },
+    ),
+    Case(
+        "wcc 1M/10M, 2 processes",
+        "wcc",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        processes=2,
+        quick=False,
     ),
     Case("wcc Debian 59k/279k", "wcc", {}, limits={INITIAL: 0.7, SINGLE_MEDIAN: 1000}),
 ]

@@ -42,11 +42,11 @@ def measure(words: int, distinct: int, epochs: int) -> Figures:
     """Return the figures of counting so many words of so many different ones."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "text"
-        expected = _write(path, words, distinct)
+        expected = write(path, words, distinct)
         return execute(lambda worker: _program(worker, path, words, epochs, expected))[0]
 
 
-def _write(path: Path, words: int, distinct: int) -> Ints:
+def write(path: Path, words: int, distinct: int) -> Ints:
     """Write a text; return how often each word occurs in it."""
     # Word r of `distinct`, from 1 on, has a probability in proportion to 1 / r.
     shares = np.cumsum(1 / np.arange(1, distinct + 1))

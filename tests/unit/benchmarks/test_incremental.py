@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import barrier, bfs, degrees, exchange, scc, wcc, wordcount
+from benchmarks import barrier, bfs, cliffs, degrees, exchange, memory, scc, scratch, wcc, wordcount
+from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import WrongAnswer, medians
 from benchmarks.incremental import Definition, FromScratch, Session, measure
@@ -46,7 +47,7 @@ def test_changes_lead_from_one_graph_to_the_next() -> None:
 @pytest.mark.parametrize(("definition", "from_scratch"), ALGORITHMS)
 def test_a_right_answer_gives_figures(definition: Definition, from_scratch: FromScratch) -> None:
     figures = measure(definition, from_scratch, RandomGraph(100, 150), 5, 1)
-    assert len(figures) == 7
+    assert len(figures) == 8
     assert all(figure > 0 for name, figure in figures.items() if not name.startswith("peak"))
 
 
@@ -101,6 +102,22 @@ def test_the_other_workloads_run_and_check_themselves() -> None:
     assert barrier.measure(50)["median us"] > 0
     assert exchange.measure(100, 5)["M records/s"] > 0
     assert wordcount.measure(2000, 100, 4)["M words/s"] > 0
+    assert all(memory.measure(kind, 20)["us an epoch"] > 0 for kind in ("rows", "texts"))
+    assert all(cliffs.measure(name, 100, 1000, 10, 1)["1 at once, p99, us"] > 0 for name in cliffs.DEFINITIONS)
+    assert all(scratch.measure(algorithm, 100, 150)["SciPy s"] > 0 for algorithm in scratch.ALGORITHMS)
+
+
+def test_comparisons_are_of_cases_there_are() -> None:
+    names = {case.name for each in (bfs, degrees, wcc) for case in each.CASES}
+    assert all({each.base, each.case} <= names for each in COMPARISONS)
+
+
+def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
+    results = {"one": {"s": 2.0}, "two": {"s": 1.0}, "large": {"s": 200.0}}
+    assert Comparison("", "s", "one", "two", target=1.6).of(results) == 2.0
+    assert Comparison("", "s", "one", "large", growth=10.0).of(results) == pytest.approx(2.0)
+    assert Comparison("", "s", "one", "gone").of(results) is None
+    assert not Comparison("", "s", "one", "two", target=1.6).is_met(1.5)
 
 
 def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:

@@ -1,0 +1,54 @@
+"""What one figure of two cases says together: a speed-up by a second process, or how it grows with the work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from benchmarks.harness import Figures
+from benchmarks.incremental import INITIAL, PEAK
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A figure of the case called `case`, beside that of the one called `base`."""
+
+    name: str
+    figure: str
+    base: str
+    case: str
+    growth: float = 0.0
+    """How many times the work of `base` is in `case`; 0 for the same work on more processes."""
+    target: float | None = None
+
+    def of(self, results: Mapping[str, Figures]) -> float | None:
+        """Return the exponent of the growth, or the speed-up; or None if not both cases ran."""
+        if self.base not in results or self.case not in results:
+            return None
+        base, other = results[self.base][self.figure], results[self.case][self.figure]
+        return math.log(other / base, self.growth) if self.growth else base / other
+
+    def is_met(self, found: float) -> bool:
+        """Return whether the target is reached, if there is one."""
+        if self.target is None:
+            return True
+        return found <= self.target if self.growth else found >= self.target
+
+
+COMPARISONS = [
+    *(
+        Comparison(f"speed-up of {case} by a 2nd process", INITIAL, case, f"{case}, 2 processes", target=1.6)
+        for case in ("bfs 100k/1M", "bfs 1M/10M", "wcc 100k/1M", "wcc 1M/10M")
+    ),
+    *(
+        Comparison(f"exponent of {figure!r}, {name} x 10", figure, f"{name} {small}", f"{name} {large}", growth=10.0)
+        for name, small, large in (
+            ("degrees", "100k/1M", "1M/10M"),
+            ("bfs", "100k/1M", "1M/10M"),
+            ("wcc", "10k/100k", "100k/1M"),
+            ("wcc", "100k/1M", "1M/10M"),
+        )
+        for figure in (INITIAL, PEAK)
+    ),
+]

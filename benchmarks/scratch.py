@@ -1,0 +1,140 @@
+"""What one would otherwise reach for: the same answer about the same graph from scratch, by other Python tools.
+
+The Debian graph, and a random one. Beside each other: SciPy, labels propagated by NumPy, union-find in plain Python,
+networkx (and what it takes to build its graph), and the first answer of a dataflow, which then follows changes.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from importlib.util import find_spec
+
+import numpy as np
+
+from benchmarks import scc, wcc
+from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
+from benchmarks.harness import WARM_UP, Case, Figures, check
+from benchmarks.incremental import Definition, Fingerprint, FromScratch, Session, warm_up
+from differential.graphs import connected_components, cyclic_edges
+from timely import Worker, execute_directly
+
+OURS, SCIPY_RATIO = "this library, first answer s", "this library, of SciPy"
+
+CASES = [
+    Case(
+        f"scratch {algorithm} {size}",
+        "scratch",
+        {"algorithm": algorithm, "nodes": nodes, "edges": edges},
+        limits={SCIPY_RATIO: 10},
+    )
+    for algorithm in ("wcc", "scc")
+    for size, nodes, edges in (("Debian 59k/279k", 0, 0), ("10k/20k", 10_000, 20_000))
+]
+
+
+def numpy_labels(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return (node, smallest node of its component) for nodes with edges, from labels propagated by NumPy."""
+    labels = np.arange(nodes)
+    while True:
+        before = labels.copy()
+        np.minimum.at(labels, target, labels[source])
+        np.minimum.at(labels, source, labels[target])
+        labels = labels[labels]
+        if (labels == before).all():
+            return _of_present(labels, source, target)
+
+
+def union_find(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return the same, from a union-find in plain Python."""
+    parent = list(range(nodes))
+
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = node = parent[parent[node]]
+        return node
+
+    for a, b in zip(source.tolist(), target.tolist()):
+        a, b = root(a), root(b)
+        if a != b:
+            parent[max(a, b)] = min(a, b)
+    return _of_present(np.array([root(node) for node in range(nodes)]), source, target)
+
+
+def networkx_components(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return the same, from networkx."""
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_edges_from(zip(source.tolist(), target.tolist()))
+    labels = np.arange(nodes)
+    for component in networkx.connected_components(graph):
+        labels[list(component)] = min(component)
+    return _of_present(labels, source, target)
+
+
+def networkx_cycles(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return the edges within strongly connected components, from networkx."""
+    import networkx
+
+    graph = networkx.DiGraph()
+    graph.add_edges_from(zip(source.tolist(), target.tolist()))
+    labels = np.arange(nodes)
+    for component in networkx.strongly_connected_components(graph):
+        labels[list(component)] = min(component)
+    within = labels[source] == labels[target]
+    return source[within], target[within]
+
+
+def _of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
+    present = np.zeros(len(labels), bool)
+    present[source] = present[target] = True
+    found = np.flatnonzero(present)
+    return found, labels[found]
+
+
+ALGORITHMS: dict[str, tuple[Definition, dict[str, FromScratch]]] = {
+    "wcc": (
+        connected_components,
+        {
+            "SciPy s": wcc.from_scratch,
+            "NumPy label propagation s": numpy_labels,
+            "union-find in plain Python s": union_find,
+            "networkx, graph built too, s": networkx_components,
+        },
+    ),
+    "scc": (cyclic_edges, {"SciPy s": scc.from_scratch, "networkx, graph built too, s": networkx_cycles}),
+}
+
+
+def measure(algorithm: str, nodes: int, edges: int) -> Figures:
+    """Return the seconds of each tool. Raises `WrongAnswer` where two do not say the same."""
+    graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()
+    definition, others = ALGORITHMS[algorithm]
+
+    def program(worker: Worker) -> tuple[float, float, Fingerprint]:
+        warm = warm_up(worker, definition)
+        session = Session(worker, definition, graph)
+        seconds = session.load()
+        session.close()
+        return warm, seconds, session.fingerprint
+
+    warm, ours, fingerprint = execute_directly(program)
+    figures = {WARM_UP: warm, OURS: ours}
+    small = RandomGraph(10, 20)
+    for name, from_scratch in others.items():
+        if name.startswith("networkx") and find_spec("networkx") is None:
+            continue
+        from_scratch(*small.initial, small.nodes)  # loads what has to be loaded
+        figures[name] = _seconds(from_scratch, graph, str(fingerprint), name)
+    figures[SCIPY_RATIO] = ours / figures["SciPy s"]
+    return figures
+
+
+def _seconds(from_scratch: FromScratch, graph: ChangingGraph, expected: str, name: str) -> float:
+    begun = clock.perf_counter()
+    columns = from_scratch(*graph.initial, graph.nodes)
+    seconds = clock.perf_counter() - begun
+    found = Fingerprint()
+    found.add(columns, np.ones(len(columns[0]), np.int64))
+    check(str(found) == expected, f"{name}: {found}, but the dataflow says {expected}")
+    return seconds
