@@ -6,6 +6,7 @@ from timely.communication.event_file import EventFileReader, EventFileWriter
 from timely.communication.event_socket import EventSocketReader, EventSocketWriter
 from timely.config import Config
 from timely.container import Columns, rowwise
+from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.notificator import FrontierNotificator, Notificator
@@ -30,6 +31,7 @@ from timely.progress.summary import PathSummary
 from timely.worker import Worker
 
 __all__ = [
+    "Activator",
     "Antichain",
     "Barrier",
     "Broadcast",

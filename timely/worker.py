@@ -14,11 +14,14 @@ import time as clock
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import zip_longest
+from heapq import heappop, heappush
+from itertools import count, zip_longest
+from threading import get_ident
 
 from timely.communication.allocator import Allocator
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape
 from timely.config import Config
+from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE
 from timely.dataflow.operator import Operator
@@ -52,7 +55,10 @@ class Worker:
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
         self._requests: deque[Callable[[], None]] = deque()
         self._building = False
-        self._may_be_woken = False
+        self.thread = get_ident()
+        """The thread that made this worker, and steps it."""
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._timed = count()
 
     def __str__(self) -> str:
         return f"worker {self.index} of {self.peers}"
@@ -106,23 +112,31 @@ class Worker:
         while condition():
             # A step that runs no operator may still have moved a frontier.
             if not self._step() and condition():
-                if self.peers == 1 and not self._may_be_woken and self.is_stalled:
+                if self.peers == 1 and self.is_stalled and not self.may_be_woken:
                     raise self._stalled()
                 self._park(None)
 
-    def activator(self, operator: Operator) -> Callable[[], None]:
-        """Return a function that schedules `operator` and wakes this worker; any thread may call it."""
-        self._may_be_woken = True
+    def activator(self, operator: Operator) -> Activator:
+        """Return what schedules `operator`, at once or later, and wakes this worker; any thread may call it."""
+        return Activator(operator)
 
-        def activate() -> None:
-            self.call(lambda: operator.dataflow.activate(operator))
-
-        return activate
+    @property
+    def may_be_woken(self) -> bool:
+        """Whether something outside may activate an operator of this worker."""
+        return any(dataflow.may_be_woken for dataflow in self._dataflows.values())
 
     def call(self, function: Callable[[], None]) -> None:
         """Have this worker call `function` when it next steps, and wake it; any thread may ask for this."""
         self._requests.append(function)
         self.allocator.wake()
+
+    def call_after(self, seconds: float, function: Callable[[], None]) -> None:
+        """Have this worker call `function` in its first step after `seconds`; any thread may ask for this.
+
+        Until then the worker does not sleep longer than that.
+        """
+        timer = (clock.monotonic() + seconds, next(self._timed), function)
+        self.call(lambda: heappush(self._timers, timer))
 
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it."""
@@ -170,6 +184,10 @@ class Worker:
         busy = self.take_in()
         while self._requests:
             self._requests.popleft()()
+            busy = True
+        while self._timers and self._timers[0][0] <= self.step_began:
+            heappop(self._timers)[2]()
+            busy = True
         if self.allocator.congested:
             # What was sent has to leave before more is produced; receiving goes on, so that peers are never stuck.
             return busy
@@ -186,6 +204,9 @@ class Worker:
         return busy
 
     def _park(self, timeout: float | None) -> None:
+        if self._timers:
+            due = max(0.0, self._timers[0][0] - clock.monotonic())
+            timeout = due if timeout is None else min(timeout, due)
         log = self.log
         if not log.kinds:
             self.allocator.park(timeout)
@@ -270,7 +291,7 @@ class Worker:
     @property
     def is_stalled(self) -> bool:
         """Whether nothing will happen on this worker unless someone outside acts."""
-        return not self._requests and all(dataflow.is_idle for dataflow in self._dataflows.values())
+        return not (self._requests or self._timers) and all(dataflow.is_idle for dataflow in self._dataflows.values())
 
 
 def _compared(line: str) -> str:

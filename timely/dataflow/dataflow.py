@@ -63,7 +63,9 @@ class Dataflow:
         self._on_complete: list[Callable[[], None]] = []
         self._inputs: list[Callable[[], None]] = []
         self._constructors: list[Callable[[], None]] = []
-        self._running = False
+        self._activated: list[Operator] = []
+        self.is_running = False
+        """Whether a step of this dataflow is under way."""
         self._put_off: list[int] = []
 
     def __str__(self) -> str:
@@ -300,10 +302,22 @@ class Dataflow:
         """
         if not operator.active:
             operator.active = True
-            if self._running and not operator.inputs:
+            if self.is_running and not operator.inputs:
                 self._put_off.append(operator.rank)
             else:
                 heappush(self._ready, operator.rank)
+
+    def may_activate(self, operator: Operator) -> None:
+        """Expect that something outside this dataflow activates an operator."""
+        self._activated.append(operator)
+
+    @property
+    def may_be_woken(self) -> bool:
+        """Whether something outside may make an operator do anything: a source without capabilities never does."""
+        return any(
+            operator.inputs or not operator.outputs or any(output.live for output in operator.outputs)
+            for operator in self._activated
+        )
 
     def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Send a batch to an input of this dataflow on another worker."""
@@ -325,14 +339,14 @@ class Dataflow:
             return False
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
-        self._running = True
+        self.is_running = True
         while ready and budget:
             scheduled[heappop(ready)].run()
             budget -= 1
             if not ready:
                 self._resume(ready)
         self._resume(ready)
-        self._running = False
+        self.is_running = False
         self._flush()
         return True
 

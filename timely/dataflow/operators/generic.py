@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.notificator import Notificator
@@ -31,13 +32,14 @@ BinaryNotifyLogic = Callable[[InputPort, InputPort, OutputPort, Notificator], No
 
 def source(
     scope: Scope,
-    constructor: Callable[[Capability, Callable[[], None]], Callable[[OutputPort], None]],
+    constructor: Callable[[Capability, Activator], Callable[[OutputPort], None]],
     *,
     name: str = "source",
 ) -> Stream:
     """Return the stream of what an operator without inputs sends.
 
-    `constructor(capability, activate)` returns the logic; the logic runs once, and again after each call of `activate`.
+    `constructor(capability, activate)` returns the logic; the logic runs once, and again after each call of `activate`,
+    which any thread may make (see `Activator`).
 
     >>> def countdown(capability, activate):
     ...     remaining = [3, 2, 1]
@@ -52,8 +54,7 @@ def source(
     output, stream = builder.add_output(initial=True)
 
     def build(capabilities: list[Capability]) -> Logic:
-        operator = builder.operator
-        logic = constructor(capabilities[0], lambda: scope.dataflow.activate(operator))
+        logic = constructor(capabilities[0], Activator(builder.operator))
         return lambda: logic(output)
 
     builder.build(build)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from timely.container import Array, Columns, as_column
+from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -64,7 +64,7 @@ class LogSource:
     """
 
     def __init__(
-        self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Callable[[], None]
+        self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator
     ) -> None:
         self._kind = kind
         self._interval = interval
@@ -72,7 +72,7 @@ class LogSource:
         self._output = output
         self._activate = activate
         self._records: list[Any] = []
-        self._timer: Timer | None = None
+        self._is_timed = False
         self._has_ended = False
         self.stop: Callable[[], None] = _nothing
 
@@ -85,11 +85,9 @@ class LogSource:
     def _take(self, events: Sequence[Any]) -> None:
         self._records += events
         # To be woken for having slept would never end.
-        if self._timer is None and self._kind not in (Parked, Unparked):
-            left = self._interval - self._log.now() % self._interval
-            self._timer = Timer(left / 1e9, self._activate)
-            self._timer.daemon = True
-            self._timer.start()
+        if not self._is_timed and self._kind not in (Parked, Unparked):
+            self._is_timed = True
+            self._activate.activate_after((self._interval - self._log.now() % self._interval) / 1e9)
 
     def _end(self) -> None:
         self._has_ended = True
@@ -100,7 +98,7 @@ class LogSource:
             return
         now = self._log.now()
         self._log.flush()
-        records, self._records, self._timer = self._records, [], None
+        records, self._records, self._is_timed = self._records, [], False
         for epoch, group in groupby(records, lambda event: event.time // self._interval):
             with self._capability.delayed((epoch,)) as capability:
                 self._output.give(capability, as_columns_of(list(group)))

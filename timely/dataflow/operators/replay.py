@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Timer
 from typing import TYPE_CHECKING
 
 from timely.captured import EventSource, Messages, Progress
+from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operator import Logic
@@ -56,16 +56,13 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "re
 
 def poller(builder: OperatorBuilder) -> Callable[[bool], None]:
     """Return a function that activates the operator again: at once when told that it is busy, else after a while."""
-    dataflow, operator = builder.scope.dataflow, builder.operator
-    activate = dataflow.worker.activator(operator)
+    activate = Activator(builder.operator)
 
     def again(busy: bool) -> None:
         if busy:
-            dataflow.activate(operator)
-            return
-        timer = Timer(POLL_SECONDS, activate)
-        timer.daemon = True
-        timer.start()
+            activate()
+        else:
+            activate.activate_after(POLL_SECONDS)
 
     return again
 

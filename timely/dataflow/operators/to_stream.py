@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from timely.container import Batch, Columns, as_columns
+from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
 from timely.dataflow.ports import OutputPort
@@ -30,7 +31,7 @@ def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
     """
     batches = _batches(data)
 
-    def constructor(capability: Capability, activate: Callable[[], None]) -> Callable[[OutputPort], None]:
+    def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:
         def logic(output: OutputPort) -> None:
             batch = next(batches, None)
             if batch is None:

@@ -1,0 +1,157 @@
+"""Activators: at once and later, by the operator itself and by other threads."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from itertools import pairwise
+from threading import Thread
+
+import pytest
+
+from tests.unit.dataflow.running import on_workers
+from timely import Activator, Capability, Config, OutputPort, Worker, execute, execute_directly, source
+from timely.errors import StalledError
+
+Logic = Callable[[OutputPort], None]
+
+
+@on_workers
+def test_a_source_that_activates_itself_later_runs_then(workers: int) -> None:
+    def program(worker: Worker) -> list[float]:
+        ran: list[float] = []
+
+        def constructor(capability: Capability, activate: Activator) -> Logic:
+            def logic(_: OutputPort) -> None:
+                ran.append(clock.monotonic())
+                if len(ran) < 4:
+                    activate.activate_after(0.02)
+                else:
+                    capability.drop()
+
+            return logic
+
+        with worker.dataflow() as scope:
+            probe = source(scope, constructor).exchange().probe()
+        worker.step_while(lambda: not probe.done())
+        return ran
+
+    for ran in execute(program, Config(workers=workers)):
+        assert len(ran) == 4
+        assert all(later - earlier >= 0.02 for earlier, later in pairwise(ran))
+
+
+def test_a_parked_worker_sleeps_until_the_first_delayed_activation_and_no_longer() -> None:
+    def program(worker: Worker) -> tuple[float, list[str]]:
+        called: list[str] = []
+        with worker.dataflow() as scope:
+            scope.new_input()[1].probe()
+        while worker.dataflows[0].step():
+            pass
+        begun = clock.monotonic()
+        worker.call_after(0.04, lambda: called.append("second"))
+        worker.call_after(0.02, lambda: called.append("first"))
+        worker.call_after(60, lambda: called.append("never"))
+        while len(called) < 2:
+            assert worker.step_or_park(30)
+        return clock.monotonic() - begun, called
+
+    elapsed, called = execute_directly(program)
+    assert called == ["first", "second"]
+    assert 0.04 <= elapsed < 5
+
+
+def test_activations_of_one_instant_are_one_run() -> None:
+    def program(worker: Worker) -> int:
+        ran: list[int] = []
+
+        def constructor(capability: Capability, activate: Activator) -> Logic:
+            def logic(_: OutputPort) -> None:
+                ran.append(1)
+                if len(ran) == 1:
+                    for _ in range(5):
+                        activate.activate_after(0)
+                else:
+                    capability.drop()
+
+            return logic
+
+        with worker.dataflow() as scope:
+            source(scope, constructor).probe()
+        while worker.step_or_park():
+            pass
+        return len(ran)
+
+    assert execute_directly(program) == 2
+
+
+@on_workers
+def test_a_source_fed_by_another_thread_is_woken_by_it_now_and_later(workers: int) -> None:
+    def program(worker: Worker) -> list[int]:
+        received: list[int] = []
+        given: list[int] = []
+        threads: list[Thread] = []
+
+        def constructor(capability: Capability, activate: Activator) -> Logic:
+            def outside() -> None:
+                for number in (1, 2, 0):
+                    clock.sleep(0.005)
+                    given.append(number)
+                    activate.activate_after(0.005) if number == 2 else activate()
+
+            def logic(output: OutputPort) -> None:
+                if not threads:
+                    threads.append(Thread(target=outside))
+                    threads[0].start()
+                while given:
+                    number = given.pop(0)
+                    if number:
+                        output.give(capability, [number])
+                    else:
+                        capability.drop()
+
+            return logic
+
+        with worker.dataflow() as scope:
+            probe = source(scope, constructor).inspect(received.append).probe()
+        worker.step_while(lambda: not probe.done())
+        threads[0].join()
+        return received
+
+    assert execute(program, Config(workers=workers)) == [[1, 2]] * workers
+
+
+def test_a_delayed_activation_of_a_dropped_dataflow_does_nothing() -> None:
+    def program(worker: Worker) -> list[int]:
+        ran: list[int] = []
+
+        def constructor(_: Capability, activate: Activator) -> Logic:
+            def logic(_: OutputPort) -> None:
+                ran.append(1)
+                activate.activate_after(0)
+
+            return logic
+
+        with worker.dataflow() as scope:
+            source(scope, constructor).probe()
+        worker.step()
+        worker.drop_dataflow(0)
+        for _ in range(3):
+            worker.step()
+        return ran
+
+    assert execute_directly(program) == [1]
+
+
+def test_a_source_that_gave_up_its_capability_is_not_waited_for() -> None:
+    def program(worker: Worker) -> None:
+        def constructor(capability: Capability, _: Activator) -> Logic:
+            return lambda _: capability.drop()
+
+        with worker.dataflow() as scope:
+            _, numbers = scope.new_input()
+            probe = source(scope, constructor).concat(numbers).probe()
+        worker.step_while(lambda: not probe.done())
+
+    with pytest.raises(StalledError):
+        execute_directly(program)

@@ -1,0 +1,48 @@
+"""Schedule an operator from outside its messages: now or some time later, from any thread.
+
+An operator runs when a message comes or a frontier moves that it asked about. What else it waits for (a socket, a
+clock, another thread) calls its activator. In a step of the operator's own worker that schedules it at once; anywhere
+else it leaves a request with the worker and wakes it. Several activations before the operator runs are one.
+"""
+
+from __future__ import annotations
+
+from threading import get_ident
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from timely.dataflow.operator import Operator
+
+
+class Activator:
+    """Schedules one operator; call it, from any thread.
+
+    >>> def ticks(capability, activate):
+    ...     remaining = [3, 2, 1]
+    ...     def logic(output):
+    ...         output.give(capability, [remaining.pop(0)])
+    ...         activate.activate_after(0.001) if remaining else capability.drop()
+    ...     return logic
+    >>> example(lambda scope: source(scope, ticks))
+    [3, 2, 1]
+    """
+
+    __slots__ = ("_operator",)
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        operator.dataflow.may_activate(operator)
+
+    def __call__(self) -> None:
+        """Schedule the operator, and wake its worker if it sleeps."""
+        operator = self._operator
+        dataflow = operator.dataflow
+        if dataflow.is_running and get_ident() == dataflow.worker.thread:
+            dataflow.activate(operator)
+        else:
+            dataflow.worker.call(lambda: dataflow.activate(operator))
+
+    def activate_after(self, seconds: float) -> None:
+        """Schedule the operator when `seconds` have passed; its worker does not sleep longer than that."""
+        operator = self._operator
+        operator.dataflow.worker.call_after(seconds, lambda: operator.dataflow.activate(operator))
