@@ -10,7 +10,7 @@ late: all that real networks may do, and the same again for the same seed.
 >>> second.receive(), network.pending
 ([], 1)
 >>> network.deliver_one()
-True
+(0, 1)
 >>> second.receive()
 [(0, Progress(dataflow=0, changes=((3, (0,), 1),)))]
 """
@@ -36,11 +36,11 @@ class SimulatedNetwork:
         self._flying: dict[tuple[int, int], deque[Message]] = {}
         self._pairs: list[tuple[int, int]] = []  # those with something in flight
 
-    def deliver_one(self) -> bool:
-        """Let one message arrive; return whether there was any."""
+    def deliver_one(self) -> tuple[int, int] | None:
+        """Let one message arrive; return its sender and receiver, or None where nothing is in flight."""
         pairs = self._pairs
         if not pairs:
-            return False
+            return None
         position = self._random.randrange(len(pairs))
         sender, receiver = pair = pairs[position]
         queue = self._flying[pair]
@@ -49,7 +49,7 @@ class SimulatedNetwork:
             pairs[position] = pairs[-1]
             pairs.pop()
         self.pending -= 1
-        return True
+        return pair
 
     def fly(self, sender: int, receiver: int, message: Message) -> None:
         """Take a message on its way."""

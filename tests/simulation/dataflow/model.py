@@ -9,14 +9,19 @@ that workers will start with once they build. No worker's frontier may be ahead 
     for each such (location, time) and each worker: the worker's frontier at the location has an element at or before it
 
 and no message may reach an input whose frontier has passed its time.
+
+Time is virtual: the clock that workers see is the number of events, and while a worker waits by the clock the others go
+on. So the seeds decide everything, and `Cluster.trace` is the same whenever they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
+from unittest.mock import patch
 
-from tests.simulation.dataflow.programs import FUEL, NUMBERS, as_columns, build
+from tests.simulation.dataflow.programs import FUEL, NUMBERS, Step, as_columns, build
+from tests.simulation.trace import Trace, TracedNetwork
 from timely import Config, Input, Time, Worker
 from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
@@ -32,20 +37,29 @@ Task = tuple[int, int, int]
 class Site:
     """One worker, its user, and what came out there."""
 
-    def __init__(self, network: SimulatedNetwork, index: int, mode: str, program: int, tasks: list[Task]) -> None:
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        index: int,
+        mode: str,
+        program: int,
+        tasks: list[Task],
+        more: Sequence[Step] = (),
+    ) -> None:
         self.worker = Worker(network.allocators[index], Config(progress=mode))
         self.dataflow: Dataflow | None = None
         self.found: Found = []
         self.input: Input | None = None
         self._program = program
         self._tasks = tasks
+        self._more = more
 
     def build(self) -> None:
         with self.worker.dataflow() as scope:
             self.input, stream = scope.new_input()
-            result = build(scope, stream, Random(self._program))
+            result = build(scope, stream, Random(self._program), self._more)
             result.inspect_batch(lambda time, batch: self.found.extend((time, each) for each in records(batch)))
-            result.probe()
+            self.probe = result.probe()
         self.dataflow = scope.dataflow
 
     @property
@@ -71,18 +85,41 @@ class Site:
             self.input.send_batch(as_columns([(number, fuel)]))
 
 
-class Cluster:
-    """Some workers that run the random program of a seed on records of the same seed."""
+class VirtualClock:
+    """Shows how many events there have been. At each look of a worker that waits one more happens, elsewhere."""
 
-    def __init__(self, peers: int, mode: str, program: int, schedule: int) -> None:
-        self.network = SimulatedNetwork(peers, schedule)
+    def __init__(self, cluster: Cluster, waiting: Site | None = None) -> None:
+        self._cluster = cluster
+        self._waiting = waiting
+
+    def monotonic(self) -> float:
+        if self._waiting is not None:
+            self._cluster.happen_beside(self._waiting)
+        return 1e-3 * self._cluster.events
+
+
+class Cluster:
+    """Some workers that run the random program of a seed on records of the same seed.
+
+    `more` are steps the program may take beside the usual ones, for each worker.
+    """
+
+    def __init__(
+        self, peers: int, mode: str, program: int, schedule: int, more: Sequence[Sequence[Step]] | None = None
+    ) -> None:
+        self.trace = Trace()
+        self.network = TracedNetwork(peers, schedule, self.trace)
+        self.clock = VirtualClock(self)
         rng = Random(program)
         tasks: list[list[Task]] = [[] for _ in range(peers)]
         rows = [(rng.randrange(EPOCHS), rng.randrange(NUMBERS), rng.randint(0, FUEL)) for _ in range(rng.randint(1, 8))]
         deal = Random(schedule)
         for row in sorted(rows):
             deal.choice(tasks).append(row)
-        self.sites = [Site(self.network, index, mode, program, tasks[index]) for index in range(peers)]
+        self.sites = [
+            Site(self.network, index, mode, program, tasks[index], more[index] if more else ())
+            for index in range(peers)
+        ]
         self.events = 0
         self.checks = 0
 
@@ -141,18 +178,31 @@ class Cluster:
 
     def run(self, rng: Random) -> None:
         """Let events happen in an order of the generator's until nothing can, then check that all is over."""
+        with patch("timely.worker.clock", self.clock):
+            self.go_on(rng)
+        self.check_drained()
+
+    def go_on(self, rng: Random) -> None:
+        """Let events happen in an order of the generator's until nothing can."""
         haste = rng.choice([0.2, 0.5, 0.9])  # of the network against the workers
         while self._busy():
             self.events += 1
             assert self.events < 100_000, "the run does not end\n" + self.explain()
             choices = [site for site in self.sites if site.is_open]
             if choices and rng.random() < 0.2:
-                rng.choice(choices).act()
+                site = rng.choice(choices)
+                self.trace.add("act", self.sites.index(site))
+                site.act()
             elif self.network.pending and rng.random() < haste:
                 self.network.deliver_one()
             else:
-                rng.choice(self.sites).worker.step()
+                site = rng.choice(self.sites)
+                self.trace.add("step", self.sites.index(site))
+                site.worker.step()
             self.check()
+
+    def check_drained(self) -> None:
+        """Check that every worker knows that it is over, and that it is."""
         for site in self.sites:
             assert site.dataflow is not None
             assert site.dataflow.is_complete, f"not all is over\n{self.explain()}"
@@ -169,8 +219,21 @@ class Cluster:
             return True
         return any(not site.worker.is_stalled for site in self.sites)
 
+    def happen_beside(self, waiting: Site) -> None:
+        """Let something happen while a worker waits."""
+        self.events += 1
+        if not self.network.deliver_one():
+            others = [site for site in self.sites if site is not waiting]
+            others[self.events % len(others)].worker.step()
+
+    def asked(self, site: Site) -> str:
+        """What a worker answers when asked what its result waits for, after asking the others."""
+        assert site.dataflow is not None
+        with patch("timely.worker.clock", self.clock), patch("timely.explaining.clock", VirtualClock(self, site)):
+            return site.probe.explain((EPOCHS,))
+
     def explain(self) -> str:
-        return "\n".join(f"worker {index}: {site.worker.explain()}" for index, site in enumerate(self.sites))
+        return "\n".join(f"worker {index}: {site.worker.explain(patience=0)}" for index, site in enumerate(self.sites))
 
     @property
     def found(self) -> Found:

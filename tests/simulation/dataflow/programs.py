@@ -7,7 +7,7 @@ of events: records of a number meet at one worker, and are only added up when th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import numpy as np
@@ -21,9 +21,12 @@ FUEL = 3
 Step = Callable[[Stream], Stream]
 
 
-def build(scope: Scope, stream: Stream, rng: Random) -> Stream:
-    """Return what a random program makes of a stream. Equal generators build equal programs."""
-    return _body(scope, stream, rng, rng.randint(1, 2), rng.randint(1, 3), list(_STEPS))
+def build(scope: Scope, stream: Stream, rng: Random, more: Sequence[Step] = ()) -> Stream:
+    """Return what a random program makes of a stream. Equal generators build equal programs.
+
+    `more` are steps that it may take beside the usual ones.
+    """
+    return _body(scope, stream, rng, rng.randint(1, 2), rng.randint(1, 3), [*_STEPS, *more])
 
 
 def _body(scope: Scope, stream: Stream, rng: Random, loops: int, length: int, steps: list[Step]) -> Stream:
@@ -118,6 +121,23 @@ def waiting(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
                         output.give(permitted, batch)
 
     return logic
+
+
+def forgetting(kept: list[Capability]) -> Step:
+    """Return a step that passes everything on, but never gives back the first right to send that it gets."""
+
+    def constructor(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+        capability.drop()
+
+        def logic(input: InputPort, output: OutputPort) -> None:
+            for right, batch in input:
+                if not kept:
+                    kept.append(right.retain())
+                output.give(right, batch)
+
+        return logic
+
+    return lambda stream: stream.unary_frontier(Pipeline(), constructor, name="forgetful")
 
 
 def as_columns(rows: list[tuple[int, int]]) -> Columns:

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 import msgpack
 
 from tests.oracle.progress import Graph, step
+from tests.simulation.trace import Trace
 from timely.order import Time
 from timely.progress.protocol import Changes, Protocol, Statistics
 from timely.progress.reachability import Tracker
@@ -58,7 +59,9 @@ class Cluster:
         self.messages: dict[tuple[int, int], deque[Pointstamp]] = {pair: deque() for pair in pairs}
         self.batches: dict[tuple[int, int], deque[Changes]] = {pair: deque() for pair in pairs}
         self.alive: list[Counter[Time]] = [Counter() for _ in graph.lengths]
+        self.trace = Trace()
         self.steps = 0
+        self.checks = 0
         self.bytes = 0
         self.delivered_notifications = 0
         for site in self.sites:
@@ -74,6 +77,7 @@ class Cluster:
 
     def change(self, worker: int, stamp: Pointstamp, diff: int) -> None:
         location, time = stamp
+        self.trace.add(worker, stamp, diff)
         self.sites[worker].protocol.update(location, time, diff)
         alive = self.alive[location]
         alive[time] += diff
@@ -81,6 +85,7 @@ class Cluster:
         if not alive[time]:
             del alive[time]
         elif diff > 0:
+            self.checks += len(self.sites)
             for site in self.sites:
                 assert site.tracker.frontier(location).less_equal(time), "a token was made that a frontier had passed"
 
@@ -96,10 +101,12 @@ class Cluster:
 
     def deliver_message(self, pair: tuple[int, int]) -> None:
         self.steps += 1
+        self.trace.add("message", pair)
         self.sites[pair[1]].inbox.append(self.messages[pair].popleft())
 
     def deliver_batch(self, pair: tuple[int, int]) -> None:
         self.steps += 1
+        self.trace.add("batch", pair)
         self.sites[pair[1]].protocol.receive(self.batches[pair].popleft())
 
     def flush(self, worker: int) -> bool:
@@ -110,6 +117,7 @@ class Cluster:
             return False
         assert batch
         assert all(diff for _, _, diff in batch)
+        self.trace.add("flush", worker, batch)
         peers = [peer for peer in range(len(self.sites)) if peer != worker]
         self.bytes += len(peers) * len(msgpack.packb(batch))
         for peer in peers:
@@ -121,8 +129,10 @@ class Cluster:
         self.steps += 1
         tracker = self.sites[worker].tracker
         changed = tracker.propagate()
+        self.trace.add("propagate", worker, changed)
         for location in changed:
             frontier = tracker.frontier(location)
+            self.checks += len(self.alive[location])
             for time in self.alive[location]:
                 assert frontier.less_equal(time), f"worker {worker} is ahead at {location}: {frontier}, {time} is alive"
         return bool(changed)
