@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
+from timely.text import from_ascii, utf8
 
 Array = NDArray[Any]
 Buffers = list[Array]
@@ -253,10 +254,12 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
     dtypes: list[str] = []
     buffers: Buffers = []
     for column in columns:
-        if column.dtype.kind in "TO":
-            is_text = column.dtype.kind == "T"
-            contents = [text.encode() for text in column.tolist()] if is_text else column.tolist()
-            dtypes.append("text" if is_text else "bytes")
+        if column.dtype.kind == "T":
+            dtypes.append("text")
+            buffers.extend(utf8(column))
+        elif column.dtype.kind == "O":
+            contents = column.tolist()
+            dtypes.append("bytes")
             buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
             buffers.append(np.frombuffer(b"".join(contents), np.uint8))
         else:
@@ -283,22 +286,28 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
         lengths = np.frombuffer(remaining.pop(0), np.int64)
         if not remaining:
             raise ValueError("a column of text or bytes needs two buffers")
-        contents = _cut(lengths, remaining.pop(0))
+        data = remaining.pop(0)
+        _check_lengths(lengths, len(data))
         if dtype == "bytes":
-            return np.array(contents, np.object_)
-        return np.array([content.decode() for content in contents], _TEXT)
+            return np.array(_cut(lengths, data), np.object_)
+        column = from_ascii(lengths, np.frombuffer(data, np.uint8))
+        return np.array([content.decode() for content in _cut(lengths, data)], _TEXT) if column is None else column
     if not isinstance(dtype, str) or not _RAW_DTYPE.fullmatch(dtype):
         raise ValueError(f"unknown column type {dtype!r}")
     return np.frombuffer(remaining.pop(0), np.dtype(dtype))
 
 
+def _check_lengths(lengths: Array, size: int) -> None:
+    """Raise `ValueError` unless pieces of these lengths make `size` bytes."""
+    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > size):
+        raise ValueError("text lengths out of range")
+    if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:
+        raise ValueError("text lengths do not add up")
+
+
 def _cut(lengths: Array, data: memoryview) -> list[bytes]:
     """Return the pieces of `data` of the given lengths."""
-    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > len(data)):
-        raise ValueError("text lengths out of range")
     ends = np.cumsum(lengths)
-    if (int(ends[-1]) if len(ends) else 0) != len(data):
-        raise ValueError("text lengths do not add up")
     raw = bytes(data)
     starts = (ends - lengths).tolist()
     return [raw[start:end] for start, end in zip(starts, ends.tolist())]
