@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,8 @@ _KIND_OF = {
     "S": Kind.BYTES,
     "O": Kind.BYTES,
 }
-_ORDERED = {Kind.INT, Kind.BOOL, Kind.FLOAT}
+_STRINGS = {Kind.TEXT, Kind.BYTES}
+_ORDERED = set(Kind) - _STRINGS
 
 PACKED_LOW = 1 << 31
 PACKED_HIGH = 1 << 30
@@ -149,7 +151,7 @@ class Encoder:
             if self.interns:
                 interner.mark(codes)
             return
-        texts = [position for position, kind in enumerate(kinds) if kind is Kind.TEXT or kind is Kind.BYTES]
+        texts = self._strings()
         interned = codes >= INTERNED
         fresh = np.unique(interner.mark(codes[interned] - INTERNED))
         for part in (codes[~interned], fresh + INTERNED):
@@ -161,6 +163,9 @@ class Encoder:
     def describe(self) -> str:
         """Return the kinds of the columns, for people."""
         return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
+
+    def _strings(self) -> tuple[int, ...]:
+        return tuple(position for position, kind in enumerate(self.kinds or ()) if kind in _STRINGS)
 
     def _learn(self, kinds: tuple[Kind, ...]) -> None:
         known = self.kinds
@@ -212,8 +217,10 @@ class Encoder:
         return words
 
     def _intern_rows(self, codes: list[Codes]) -> Codes:
+        """Return the numbers of tuples. Each says last where it has strings, for a tuple is marked only once."""
         self.ordered = False
-        return self.interner.encode(list(zip(*(column.tolist() for column in codes)))) + INTERNED
+        strings = repeat(self._strings())
+        return self.interner.encode(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED

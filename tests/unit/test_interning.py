@@ -68,6 +68,17 @@ def test_a_tuple_or_a_word_keeps_the_text_in_it(
     assert len(interner) == 1 + (6 if most_packed == 2 else 4)
 
 
+def test_text_in_a_tuple_is_kept_beside_an_equal_tuple_of_numbers(interner: Interner) -> None:
+    float_and_number, float_and_text = Encoder(interner, "key"), Encoder(interner, "value")
+    columns = np.array([0.5, 1.5]), text("a", "b")[0]
+    texts = float_and_text.encode(columns)
+    numbers = float_and_number.encode((columns[0], interner.encode(["a", "b"])))
+    interner.watch(float_and_text, texts)
+    interner.watch(float_and_number, numbers)
+    collect(interner)
+    assert float_and_text.decode(texts, 2)[1].tolist() == ["a", "b"]
+
+
 def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
     interner: Interner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
