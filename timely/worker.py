@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time as clock
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
@@ -53,6 +53,7 @@ class Worker:
         self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
+        self._agreed: Counter[int] = Counter()
         self._requests: deque[Callable[[], None]] = deque()
         self._building = False
         self.thread = get_ident()
@@ -248,10 +249,10 @@ class Worker:
         for peer in range(self.peers):
             if peer != self.index:
                 self.allocator.send(peer, Shape(dataflow.index, digest, ()))
-        for (sender, index), theirs in list(self._peer_shapes.items()):
-            if index == dataflow.index:
-                del self._peer_shapes[sender, index]
-                self._compare(sender, theirs)
+        for peer in range(self.peers):
+            theirs = self._peer_shapes.pop((peer, dataflow.index), None)
+            if theirs is not None:
+                self._compare(peer, theirs)
 
     def _compare(self, sender: int, theirs: Shape) -> None:
         ours = self._shapes.get(theirs.dataflow)
@@ -260,6 +261,10 @@ class Worker:
             return
         digest, shape = ours
         if theirs.digest == digest:
+            self._agreed[theirs.dataflow] += 1
+            if self._agreed[theirs.dataflow] == self.peers - 1:
+                # Nobody will ask for the description any more.
+                del self._shapes[theirs.dataflow], self._agreed[theirs.dataflow]
             return
         self.allocator.send(sender, Shape(theirs.dataflow, digest, shape))
         deadline = clock.monotonic() + SHAPE_SECONDS

@@ -20,7 +20,7 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
-from timely.progress.cycles import positions
+from timely.progress.cycles import positions, strong_components
 from timely.progress.graph import Edge, contract
 from timely.progress.protocol import Changes, Protocol
 from timely.progress.reachability import Tracker
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
     from timely.worker import Worker
 
+MOST_EDGES = 32
+"""How many edges more there may be for a place less that nobody asks about."""
 RUNS_PER_STEP = 4
 """How often, on average, an operator may run in one step before progress is looked at again."""
 
@@ -206,19 +208,27 @@ class Dataflow:
 
     def _keep_loops_finite(self) -> None:
         """Queue at a feedback that would otherwise be a call of itself: a loop of in-line operators only."""
-        for operator in self.operators:
-            if operator.inline is not None and self.flows_in_line(
-                operator.inputs[0].location, operator.inputs[0].location
-            ):
-                operator.inline = None
+        candidates = [operator for operator in self.operators if operator.inline is not None]
+        while candidates:
+            onward = self._in_line_edges()
+            ends = {place for edge in onward for place in edge[:2]}
+            parts = [set(part) for part in strong_components(ends, onward) if len(part) > 1]
+            part_of = {place: number for number, part in enumerate(parts) for place in part}
+            in_loops: dict[int, list[Operator]] = {}
+            for operator in candidates:
+                number = part_of.get(operator.inputs[0].location)
+                if number is not None:
+                    in_loops.setdefault(number, []).append(operator)
+            candidates = []
+            for first, *others in in_loops.values():
+                first.inline = None
+                candidates += others
 
     def flows_in_line(self, source: int, target: int) -> bool:
         """Return whether what is at one place gets to another without passing a scheduled operator."""
-        scheduled = {port.location for operator in self.operators if operator.inline is None for port in operator.ports}
         onward: dict[int, list[int]] = {}
-        for edge in self._edges:
-            if edge.source not in scheduled and edge.target not in scheduled:
-                onward.setdefault(edge.source, []).append(edge.target)
+        for edge in self._in_line_edges():
+            onward.setdefault(edge.source, []).append(edge.target)
         reached: set[int] = set()
         waiting = list(onward.get(source, ()))
         while waiting:
@@ -227,6 +237,11 @@ class Dataflow:
                 reached.add(place)
                 waiting.extend(onward.get(place, ()))
         return target in reached
+
+    def _in_line_edges(self) -> list[Edge]:
+        """Return the edges between places of which neither is a scheduled operator's."""
+        scheduled = {port.location for operator in self.operators if operator.inline is None for port in operator.ports}
+        return [edge for edge in self._edges if edge.source not in scheduled and edge.target not in scheduled]
 
     def _merge_ports(self) -> tuple[list[int], list[Edge]]:
         """Return the places to track and the edges between them; count inputs that need no place at their output's."""
@@ -246,7 +261,8 @@ class Dataflow:
                     kept.add(port.location)
                     if port.drains and (self.peers == 1 or port.pact.name == Pipeline.name):
                         followers[port.location] = port
-        edges = contract(self._edges, kept)
+        edges = contract(self._edges, kept, most=MOST_EDGES)
+        kept.update(place for edge in edges for place in edge[:2])
         incoming: dict[int, list[Edge]] = {}
         for edge in edges:
             incoming.setdefault(edge.target, []).append(edge)

@@ -63,13 +63,15 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
     return dict(found)
 
 
-def contract(edges: Iterable[Edge], keep: Collection[int]) -> list[Edge]:
+def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None = None) -> list[Edge]:
     """The edges between the locations in `keep` that stand for all paths through the others.
 
     A location is removed by joining each edge into it to each edge out of it, with any number of turns of its
     own loops in between. Could-result-in among the locations kept is what it was. A loop at one location that
     never results in less than the time it started with says nothing and is left out. Costs in-degree times
-    out-degree per location removed, those with few neighbours first.
+    out-degree per location removed, those with few neighbours first. With `most`, a location whose removal would
+    leave more than so many edges more stays too: a hub between many locations and many others costs less than an
+    edge between each two of them.
     """
     paths: defaultdict[int, dict[int, list[PathSummary]]] = defaultdict(dict)
     sources: defaultdict[int, set[int]] = defaultdict(set)
@@ -85,6 +87,9 @@ def contract(edges: Iterable[Edge], keep: Collection[int]) -> list[Edge]:
         insert(*edge)
     removed = (set(paths) | set(sources)).difference(keep)
     for location in sorted(removed, key=lambda location: (len(paths[location]) * len(sources[location]), location)):
+        into, out = len(sources[location]), len(paths[location])
+        if most is not None and into * out - into - out > most:
+            continue
         turns = paths[location].pop(location, None)
         sources[location].discard(location)
         onward = paths.pop(location, {})

@@ -12,6 +12,15 @@ def test_a_chain_contracts_to_one_edge() -> None:
     assert contract(chain, {0, 5}) == [Edge(0, 5, ONE)]
 
 
+def test_a_hub_stays_where_its_removal_would_cost_too_many_edges() -> None:
+    hub = [*(Edge(place, 10, ONE) for place in range(5)), *(Edge(11, place, ONE) for place in range(20, 25))]
+    edges = [*hub, Edge(10, 11, ONE)]
+    kept = {*range(5), *range(20, 25)}
+    assert len(contract(edges, kept)) == 25
+    assert len(contract(edges, kept, most=15)) == 25
+    assert len(contract(edges, kept, most=14)) == 10
+
+
 def test_only_the_minimal_of_parallel_paths_remains() -> None:
     delay = PathSummary(1, (2,), ())
     diamond = [Edge(0, 1, ONE), Edge(1, 3, ONE), Edge(0, 2, delay), Edge(2, 3, ONE)]

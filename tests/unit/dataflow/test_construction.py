@@ -1,0 +1,77 @@
+"""Building: what it costs grows with the number of operators, and what is dropped leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+from tests.unit.dataflow.running import on_workers
+from timely import (
+    Config,
+    InputPort,
+    OutputPort,
+    Pipeline,
+    Scope,
+    Stream,
+    Worker,
+    concatenate,
+    execute,
+    execute_directly,
+)
+from timely.dataflow.dataflow import Dataflow
+
+
+def test_many_streams_into_many_operators_cost_an_edge_each_not_one_for_each_pair() -> None:
+    def same(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            output.give(right, batch)
+
+    def stage(stream: Stream) -> Stream:
+        return concatenate([stream.unary(Pipeline(), same) for _ in range(100)])
+
+    def program(worker: Worker) -> int:
+        with worker.dataflow() as scope:
+            probe = stage(stage(scope.to_stream(range(2)))).probe()
+        worker.step_while(lambda: not probe.done())
+        return sum(map(len, scope.dataflow.tracker._outgoing))
+
+    assert execute_directly(program) <= 4 * 200
+
+
+def test_a_chain_of_loops_of_in_line_operators_costs_as_much_as_the_loops_one_by_one() -> None:
+    def around(stream: Stream, scope: Scope) -> Stream:
+        with scope.iterative() as loop:
+            handle, again = loop.feedback()
+            counted = stream.enter(loop).concat(again).map(lambda x: x + 1)
+            counted.filter(lambda x: x % 3 != 0).connect_loop(handle)
+            return counted.filter(lambda x: x % 3 == 0).leave()
+
+    def program(worker: Worker) -> int:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            stream = scope.to_stream(range(3))
+            for _ in range(60):
+                stream = around(stream, scope)
+            probe = stream.inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+        assert sorted(found) == [180, 180, 180]
+        return sum(map(len, scope.dataflow.tracker._outgoing))
+
+    assert execute_directly(program) <= 20 * 60
+
+
+@on_workers
+def test_a_dropped_dataflow_is_forgotten_and_so_is_what_was_said_of_its_shape(workers: int) -> None:
+    def built(worker: Worker) -> weakref.ref[Dataflow]:
+        with worker.dataflow() as scope:
+            scope.to_stream(range(10)).exchange().probe()
+        return weakref.ref(scope.dataflow)
+
+    def program(worker: Worker) -> bool:
+        forgotten = built(worker)
+        while worker.step_or_park():
+            pass
+        gc.collect()
+        return forgotten() is None and not worker._shapes
+
+    assert execute(program, Config(workers=workers)) == [True] * workers
