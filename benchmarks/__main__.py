@@ -38,6 +38,7 @@ WORKLOADS = (
     "exchange",
     "wordcount",
     "logging",
+    "construction",
 )
 RUNS = 3
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")

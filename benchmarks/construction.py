@@ -1,0 +1,99 @@
+"""Building dataflows: what an operator costs before anything flows, and after.
+
+Many small dataflows, and one large one, are chains of scheduled operators, the sort that costs most; `streams` of them
+run side by side between two hubs, where tracking each pair of operators would cost their number squared. All inputs
+move on by an epoch, all dataflows are dropped, and what is left in memory after that is counted.
+"""
+
+from __future__ import annotations
+
+import gc
+import time as clock
+from pathlib import Path
+from resource import getpagesize
+
+from benchmarks.harness import Case, Figures, check
+from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, concatenate, execute
+
+BUILD, PER_OPERATOR, ADVANCE = "build s", "build us/operator", "one epoch, us/operator"
+MEMORY, LEFT = "bytes/operator", "bytes/operator after dropping"
+
+
+def _case(name: str, processes: int, workers: int, dataflows: int, operators: int, streams: int = 1) -> Case:
+    parameters = {"dataflows": dataflows, "operators": operators, "streams": streams}
+    return Case(
+        f"construction {name}",
+        "construction",
+        parameters,
+        processes,
+        workers,
+        limits={PER_OPERATOR: 250, MEMORY: 16_384, LEFT: 4_096},
+    )
+
+
+CASES = [
+    _case("1,000 of 10", 1, 1, 1_000, 10),
+    _case("1 of 10,000", 1, 1, 1, 10_000),
+    _case("1 of 10,000, side by side", 1, 1, 1, 10_000, 1_000),
+    _case("1,000 of 10, 2 processes", 2, 1, 1_000, 10),
+]
+
+
+def measure(dataflows: int, operators: int, streams: int) -> Figures:
+    """Return the figures of the first worker of this process."""
+    return execute(lambda worker: _program(worker, dataflows, operators, streams))[0]
+
+
+def _program(worker: Worker, dataflows: int, operators: int, streams: int) -> Figures:
+    _built(worker, 10, 2)
+    _drop(worker)  # what is loaded or made once is there now
+    count = dataflows * operators
+    gc.collect()
+    before, begun = _resident(), clock.perf_counter()
+    built = [_built(worker, operators, streams) for _ in range(dataflows)]
+    figures = {BUILD: clock.perf_counter() - begun}
+    figures[PER_OPERATOR] = 1e6 * figures[BUILD] / count
+    figures[MEMORY] = (_resident() - before) / count
+    begun = clock.perf_counter()
+    _advance(worker, built)
+    figures[ADVANCE] = 1e6 * (clock.perf_counter() - begun) / count
+    built.clear()
+    _drop(worker)
+    figures[LEFT] = (_resident() - before) / count
+    return figures
+
+
+def _built(worker: Worker, operators: int, streams: int) -> tuple[Input, Probe]:
+    with worker.dataflow() as scope:
+        handle, stream = scope.new_input()
+        chains = [stream] * streams
+        for _ in range(operators // streams):
+            chains = [chain.unary(Pipeline(), _same) for chain in chains]
+        probe = concatenate(chains).probe()
+    check(len(scope.dataflow.operators) == operators + 1, f"{len(scope.dataflow.operators)} operators")
+    return handle, probe
+
+
+def _advance(worker: Worker, built: list[tuple[Input, Probe]]) -> None:
+    """Let an epoch pass through all dataflows."""
+    for handle, _ in built:
+        handle.advance_to(1)
+    for _, probe in built:
+        worker.step_while(lambda probe=probe: probe.less_than(1))
+
+
+def _same(input: InputPort, output: OutputPort) -> None:
+    for right, batch in input:
+        output.give(right, batch)
+
+
+def _drop(worker: Worker) -> None:
+    for index in [dataflow.index for dataflow in worker.dataflows]:
+        worker.drop_dataflow(index)
+    check(not worker.dataflows, "not all dataflows were dropped")
+    gc.collect()
+
+
+def _resident() -> int:
+    """Return the resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
