@@ -37,6 +37,7 @@ WORKLOADS = (
     "barrier",
     "exchange",
     "wordcount",
+    "unionfind",
     "logging",
     "construction",
 )

@@ -1,0 +1,59 @@
+"""Connected components of a stream of edges that only come, by a union-find forest: `examples/union_find.py`.
+
+The nodes are whole numbers, and the forest is an array: where it does not fit into the processor's cache, what is
+measured is memory.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from benchmarks.graphs import Ints, RandomGraph
+from benchmarks.harness import ROOT, Case, Figures, Reference, check
+from timely import execute
+
+RATE = "M edges/s"
+
+
+def _case(name: str, nodes: int, edges: int, processes: int, quick: bool, rust: float) -> Case:
+    parameters = {"nodes": nodes, "edges": edges}
+    references = {RATE: Reference.of(rust, 2)}
+    return Case(f"unionfind {name}", "unionfind", parameters, processes, quick=quick, references=references)
+
+
+CASES = [
+    _case("100k/1M", 100_000, 1_000_000, 1, True, 4.4),
+    _case("1M/10M", 1_000_000, 10_000_000, 1, False, 4.4),
+    _case("1M/10M, 2 processes", 1_000_000, 10_000_000, 2, False, 6.1),
+    _case("10M/10M", 10_000_000, 10_000_000, 1, False, 4.4),
+]
+
+
+def measure(nodes: int, edges: int, batch: int = 100_000) -> Figures:
+    """Return the figures of joining the random graph's edges, that many at a time."""
+    sys.path.append(str(ROOT / "examples"))
+    from union_find import program  # type: ignore[import-not-found]
+
+    workers = execute(lambda worker: (worker.index, *program(worker, nodes, edges, batch)))
+    index, source, target, seconds = workers[0]
+    if not index:
+        _check(nodes, edges, source, target)
+    return {RATE: 1e-6 * edges / seconds}
+
+
+def _check(nodes: int, edges: int, source: Ints, target: Ints) -> None:
+    """Compare the components that a forest connects with those that all edges do."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    def labels(source: Ints, target: Ints) -> tuple[int, Ints]:
+        graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
+        return connected_components(graph, directed=False)
+
+    number, whole = labels(*RandomGraph(nodes, edges).initial)
+    found, part = labels(source, target)
+    check(len(source) == nodes - number, f"a forest of {len(source)} edges cannot make {number} components")
+    # Labels are given in the order of each component's smallest node, so equal partitions have equal labels.
+    check(found == number and bool((whole == part).all()), "the forest connects other nodes than the edges do")

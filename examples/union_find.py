@@ -1,0 +1,138 @@
+"""Count the connected components of a graph whose edges stream by, with timely alone.
+
+    python examples/union_find.py --nodes 1000000 --edges 10000000
+    timely run -n 2 examples/union_find.py
+
+Edges only come, so a union-find forest is all there is to keep: for each node one that stands nearer to its component's
+root. An operator passes on the edges that joined two components, and drops the rest. Each worker does that to its own
+edges; what is left, fewer edges than nodes, goes to worker 0, which does it once more. Where edges also go, see
+`differential.graphs.connected_components`.
+
+The forest is two columns, and a batch of edges is joined as a whole: Python runs a few times a batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time as clock
+
+import numpy as np
+from bfs import random_edges
+from numpy.typing import NDArray
+
+from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute
+from timely.container import of_columns
+from timely.dataflow.pact import Pact
+
+Ints = NDArray[np.int64]
+
+
+class Forest:
+    """A union-find forest over whole numbers.
+
+    Invariant: parent[node] <= node, so the forest has no cycles; a node is the root of its component if it is its own
+    parent, and then the smallest node of it.
+    """
+
+    def __init__(self) -> None:
+        self.parent: Ints = np.empty(0, np.int64)
+        self._winner: Ints = np.empty(0, np.int64)
+
+    def join(self, source: Ints, target: Ints) -> Ints:
+        """Join the ends of edges; return the positions of those whose ends were in different components."""
+        self._grow(int(max(source.max(), target.max())) + 1)
+        first, second = self.roots(source), self.roots(target)
+        rows = np.flatnonzero(first != second)
+        first, second = first[rows], second[rows]
+        joined = [rows[:0]]
+        while len(rows):
+            low, high = np.minimum(first, second), np.maximum(first, second)
+            # Of the edges that would give a root a parent, the one written last does; the others look again.
+            turn = np.arange(len(rows))
+            self._winner[high] = turn
+            wins = self._winner[high] == turn
+            self.parent[high[wins]] = low[wins]
+            joined.append(rows[wins])
+            first, second = self.roots(low), self.roots(high)
+            left = np.flatnonzero(first != second)
+            rows, first, second = rows[left], first[left], second[left]
+        return np.concatenate(joined)
+
+    def roots(self, nodes: Ints) -> Ints:
+        """Return the root of each node; the nodes stand directly below it from now on."""
+        parent = self.parent
+        found = nearest = parent[nodes]
+        while True:
+            above = parent[found]
+            if (above == found).all():
+                break
+            found = above
+        if found is not nearest:
+            parent[nodes] = found
+        return found
+
+    def _grow(self, size: int) -> None:
+        if size > len(self.parent):
+            size = max(size, 2 * len(self.parent))
+            self.parent = np.append(self.parent, np.arange(len(self.parent), size))
+            self._winner = np.empty(size, np.int64)
+
+
+def union_find(edges: Stream, pact: Pact, name: str = "union_find") -> Stream:
+    """Return the edges that joined two components of all edges that came before, on this worker, after a pact."""
+    forest = Forest()
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input:
+            source, target = of_columns(batch)
+            joined = forest.join(source, target)
+            output.give(capability, Columns((source[joined], target[joined])))
+
+    return edges.unary(pact, logic, name=name)
+
+
+def spanning_forest(edges: Stream) -> Stream:
+    """Return, on worker 0, edges that connect what all edges on all workers connect, and form no cycle."""
+    return union_find(union_find(edges, Pipeline(), "union_find locally"), Gather(0))
+
+
+def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool = False) -> tuple[Ints, Ints, float]:
+    """Stream the worker's part of the edges; return, on worker 0, a spanning forest; and the seconds it took."""
+    found: list[tuple[Ints, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+    with worker.dataflow("components") as scope:
+        session, stream = scope.new_input("edges")
+        forest = spanning_forest(stream)
+        probe = forest.inspect_batch(lambda _, batch: found.append(of_columns(batch))).probe()
+
+    first, last = (edges * place // worker.peers for place in (worker.index, worker.index + 1))
+    source, target = random_edges(first, last - first, nodes)
+    begun = clock.perf_counter()
+    for number, start in enumerate(range(0, len(source), batch)):
+        session.send_batch(Columns((source[start : start + batch], target[start : start + batch])))
+        session.advance_to(number + 1)
+        worker.step()
+        if progress and worker.index == 0 and number % 16 == 15:
+            print(f"{start + batch:,} of {len(source):,} edges after {clock.perf_counter() - begun:.2f} s", flush=True)
+    session.close()
+    worker.step_while(lambda: not probe.done())
+    seconds = clock.perf_counter() - begun
+    sources, targets = (np.concatenate(column) for column in zip(*found))
+    return sources, targets, seconds
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=100_000, help="default 100,000")
+    parser.add_argument("--edges", type=int, default=1_000_000, help="default 1,000,000")
+    parser.add_argument("--batch", type=int, default=100_000, help="edges handed over at once (default 100,000)")
+    options = parser.parse_args()
+    results = execute(lambda worker: program(worker, options.nodes, options.edges, options.batch, progress=True))
+    source, _, seconds = results[0]
+    if len(source):
+        print(f"{options.nodes - len(source):,} components")
+        print(f"{options.edges:,} edges in {seconds:.2f} s: {1e-6 * options.edges / seconds:.1f} million a second")
+
+
+if __name__ == "__main__":
+    main()
