@@ -28,6 +28,7 @@ from timely.failure import fail
 from timely.order import Time, join, less_equal, less_than, meet
 from timely.progress.antichain import Antichain, MutableAntichain
 from timely.progress.summary import PathSummary
+from timely.sequencer import Sequencer
 from timely.worker import Worker
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Pipeline",
     "Probe",
     "Scope",
+    "Sequencer",
     "Stream",
     "Time",
     "TimelyError",

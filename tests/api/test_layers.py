@@ -29,6 +29,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (
             "timely.worker",
             "timely.barrier",
+            "timely.sequencer",
             "timely.accounting",
             "timely.execute",
             "timely.explaining",

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from tests.examples_loading import example_module
+from tests.integration.launcher.launching import Run
 from timely import Config, execute
 
 bfs = example_module("bfs")
+commands = example_module("commands")
 wordcount = example_module("wordcount")
 
 
@@ -43,3 +45,27 @@ def test_words_are_counted(workers: int, size: int) -> None:
     words = " ".join(lines).lower().replace(",", "").replace(":", "").split()
     assert results[0] == Counter(words)
     assert not any(results[1:])
+
+
+ANSWERS = [
+    "evens: 5 multiples of 2",
+    "evens: 50 multiples of 2",
+    "thirds: 334 multiples of 3",
+    "thirds: 34 multiples of 3",
+]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_commands_of_any_worker_install_and_drop_dataflows(workers: int, capsys: pytest.CaptureFixture[str]) -> None:
+    results = execute(lambda worker: commands.program(worker, commands.SCRIPT), Config(workers=workers))
+    assert results == [[line[2:] for line in commands.SCRIPT]] * workers
+    assert sorted(capsys.readouterr().out.splitlines()) == ANSWERS
+
+
+def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
+    run = Run("run", "-n", "2", commands.__file__)
+    try:
+        assert run.end(30) == 0, run.error
+        assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
+    finally:
+        run.close()
