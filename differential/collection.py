@@ -42,6 +42,7 @@ from differential.operators import prefix_sum as _prefix_sum
 from differential.operators import reduce_each as _reduce_each
 from differential.operators import sets as _sets
 from differential.operators import totals as _totals
+from differential.operators import window as _window
 from timely.errors import BuildError
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class Collection:
     filter = _filter.filter
     explode = _explode.explode
     delay = _delay.delay
+    window = _window.window
     inspect = _inspect.inspect
     inspect_batch = _inspect.inspect_batch
 

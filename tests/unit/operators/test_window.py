@@ -1,0 +1,70 @@
+"""Tests of `window`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from differential import Collection, example
+from tests.oracle.grid import Multiset, Update, contents, run
+from tests.strategies_updates import History, histories
+from timely import TimelyError
+from timely.order import Time, less_equal
+
+SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
+
+
+def window(updates: list[Update], time: Time, size: int, slide: int, by_event: bool) -> Multiset:
+    """Return what a window holds at a time, from looking at all multiples of `slide` one by one."""
+    total: Multiset = Counter()
+    for record, when, diff in updates:
+        happened = record[1] if by_event else when[0]
+        first, last = (
+            next(n for n in range(100) if n >= each and n % slide == 0) for each in (happened, happened + size)
+        )
+        if less_equal(when, time) and first <= time[0] < last:
+            total[record] += diff
+    return Counter({record: count for record, count in total.items() if count})
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), SIZES, st.booleans())
+def test_a_window_holds_at_every_time_what_happened_lately(
+    history: History, bounds: tuple[int, int], by_event: bool
+) -> None:
+    updates, (size, slide) = history.inputs[0], bounds
+    at = (lambda _, value: value) if by_event else None
+    changes = run(lambda records: records.window(size, slide, at=at), updates, **history.run)
+    for time in product(range(14), *[range(3)] * (history.outer - 1)):
+        assert contents(changes, time) == window(updates, time, size, slide, by_event), time
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_is_computed_of_a_window_follows_it(workers: int) -> None:
+    updates = [((key,), (epoch,), 1) for epoch in range(12) for key in {epoch % 2, epoch % 3}]
+    changes = run(lambda records: records.window(4).count(), updates, workers=workers)
+    for epoch in range(20):
+        lately = Counter(key for (key,), (when,), _ in updates if epoch - 4 < when <= epoch)
+        assert contents(changes, (epoch,)) == Counter((key, count) for key, count in lately.items())
+
+
+def test_a_tumbling_window_shows_the_last_one_that_is_over() -> None:
+    updates = [((epoch,), (epoch,), 1) for epoch in range(1, 7)]
+    changes = run(lambda records: records.window(3, 3), updates)
+    shown = [sorted(record for (record,) in contents(changes, (epoch,))) for epoch in range(10)]
+    assert shown == [[], [], [], [1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5, 6], [4, 5, 6], [4, 5, 6], []]
+
+
+def test_a_window_of_no_size_is_refused() -> None:
+    with pytest.raises(TimelyError, match="size 0"):
+        example(lambda scope: Collection.of(scope, 1).window(0))
+
+
+def test_event_times_that_are_no_integers_are_refused() -> None:
+    with pytest.raises(TimelyError, match="one integer for each record"):
+        example(lambda scope: Collection.of(scope, np.array([1, 2])).window(1, at=lambda x: x / 2))
