@@ -4,6 +4,7 @@ A graph is a collection of edges (source, target); a node is an integer (or text
 """
 
 from differential.graphs.bfs import bfs
+from differential.graphs.bidirectional import bidirectional_search
 from differential.graphs.closure import transitive_closure
 from differential.graphs.components import connected_components
 from differential.graphs.cores import k_core
@@ -18,6 +19,7 @@ from differential.graphs.strong_components import cyclic_edges, strongly_connect
 
 __all__ = [
     "bfs",
+    "bidirectional_search",
     "cliques4",
     "connected_components",
     "cyclic_edges",

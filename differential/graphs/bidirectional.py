@@ -1,0 +1,59 @@
+"""How far it is from sources to targets, by two waves that set out from both ends and stop where they meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from differential import Collection, Variable, innermost
+
+
+def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
+    """Return (source, target, distance) for each pair of `goals`, (source, target), with a path from one to the other.
+
+    In each round, each goal whose waves have not met pushes both on by one edge: forward from the source, backward from
+    the target. Each sees about the square root of what a search from one end would; a goal without a path sees all
+    that either end can reach. Goals share nothing but the edges. (Pohl, "Bi-directional search", 1971; differential
+    dataflow's `bidijkstra` asks the same.)
+
+    It settles, although what it finds ends its own search: a wave is, each round, the nearest of itself and where it
+    gets to, so that what it has reached it keeps when it is no longer pushed on. It only grows, among finitely many
+    nodes at their distances; so goals that have met remain so, and some round adds nothing. It is right, since waves
+    that first meet in round i are all that is within i of the source and of the target: the path is of 2i - 1 or 2i
+    edges, and the middle of every such path is in both. All this is about the graph of one time. Removals need no more
+    than that, for iteration gives at each time the rounds that this time's graph has.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 4]))
+    ...     return bidirectional_search(edges, Collection.of(scope, np.array([0, 4]), np.array([3, 0])))
+    >>> example(program)
+    [((0, 3, 3), 1)]
+    """
+    edges, goals = innermost(edges, goals.map(lambda source, target: (source, target), keys=2).distinct())
+    backward_edges = edges.map(lambda source, target: (target, source))
+    sources = goals.map(lambda source, target: (source, source, target, 0), keys=3)
+    targets = goals.map(lambda source, target: (target, source, target, 0), keys=3)
+    with goals.scope.iterative("bidirectional_search") as inner:
+        ahead, behind = Variable(inner, sources), Variable(inner, targets)
+        forward, backward = ahead.collection.min(), behind.collection.min()
+        meetings = forward.join_map(backward, _meeting, keys=2)
+        met = meetings.min()
+        searching = goals.enter(inner).antijoin(met.map(lambda source, target, _: (source, target), keys=2))
+        ahead.set(forward.concat(_pushed(forward, searching, edges)))
+        behind.set(backward.concat(_pushed(backward, searching, backward_edges)))
+        return met.leave()
+
+
+def _meeting(node: Any, source: Any, target: Any, behind: Any, ahead: Any) -> tuple[Any, ...]:
+    """Return a goal and the length of its path by way of a node that both its waves have reached."""
+    return source, target, behind + ahead
+
+
+def _pushed(wave: Collection, searching: Collection, edges: Collection) -> Collection:
+    """Return (node, source, target, distance) where one edge more leads from what a wave has reached."""
+    by_goal = wave.map(lambda node, source, target, distance: (source, target, node, distance), keys=2)
+    pushed = by_goal.semijoin(searching).map(
+        lambda source, target, node, distance: (node, source, target, distance + 1)
+    )
+    return pushed.join_map(
+        edges, lambda node, source, target, distance, neighbour: (neighbour, source, target, distance), keys=3
+    )
