@@ -6,8 +6,8 @@ touched. A chunk of which only part is due is put into the order of its times, o
 it takes out and a look at its times, so that sealing a thousand epochs of one large chunk one by one costs no more
 than twice its size.
 
-When many chunks pile up, with several times the rows that were left when they last did, they are consolidated into one,
-so that memory follows the number of distinct updates, and each row is sorted once and a half.
+When many chunks pile up, with twice the rows that were left when they last did, they are consolidated into one, so
+that memory follows the number of distinct updates, and each row is sorted twice at most.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Rows = tuple[Ints, Ints, Ints, Ints, Table]
 FEW = 256
 """Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
 
-_PILE = 32
-_GROWTH = 3
+_PILE = 16
+_GROWTH = 2
 """With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
 
 _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
