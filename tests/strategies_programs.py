@@ -1,86 +1,86 @@
-"""Random programs over pairs of small integers, and random changes of their inputs."""
+"""Random programs over pairs of small integers, and random circumstances."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from hypothesis import strategies as st
 
-from tests.oracle.programs import BINARY, SIZE, UNARY, Pair, Program
+from tests.oracle.kinds import KINDS
+from tests.oracle.programs import BINARY, DRESSED, SIZE, UNARY, Program
+from tests.oracle.scenario import INPUTS, Scenario
+from tests.strategies_updates import histories
 
-INPUTS = 2
 MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self")
-MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect")
+MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect", "delta")
 
-
-class Edit(NamedTuple):
-    """A record of an input occurs once more, or once less where it can."""
-
-    input: int
-    pair: Pair
-    insert: bool
-    worker: int
-
-
-class Case(NamedTuple):
-    """A program, the edits of each epoch, how many epochs are handed over at once, how many workers, and a seed."""
-
-    program: Program
-    epochs: list[list[Edit]]
-    together: int
-    workers: int
-    seed: int
+inputs = st.builds(lambda number: ("input", number), st.integers(0, INPUTS - 1))
 
 
 @st.composite
-def bodies(draw: st.DrawFn, variables: int, depth: int) -> Program:
+def operators(draw: st.DrawFn, names: tuple[str, ...], dressed: bool = False) -> tuple[str, ...]:
+    """An operator, sometimes of columns dressed as of other kinds; always and as text if `dressed`."""
+    name = draw(st.sampled_from(tuple(name for name in names if name in DRESSED) if dressed else names))
+    if name in DRESSED and (dressed or draw(st.integers(0, 3)) == 0):
+        kinds = st.sampled_from(tuple(name for name in KINDS if not dressed or "te" in name))
+        return ("dressed", draw(kinds), draw(kinds), name)
+    return (name,)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, variables: int, depth: int, dressed: bool = False) -> Program:
     """Monotone programs of inputs and of the variables around them."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         if draw(st.booleans()):
             return ("variable", draw(st.integers(0, variables - 1)))
-        return ("input", draw(st.integers(0, INPUTS - 1)))
+        return draw(inputs)
     shape = draw(st.integers(0, 6))
-    if shape == 0 and variables < 3:
-        return loop(draw(bodies(variables, depth - 1)), draw(bodies(variables + 1, depth - 1)))
+    again = bodies(variables, depth - 1, dressed)
+    if shape == 0 and variables < 4:
+        return draw(loops(again, lambda more: bodies(variables + more, depth - 1, dressed)))
     if shape <= 3:
-        return (draw(st.sampled_from(MONOTONE_UNARY)), draw(bodies(variables, depth - 1)))
-    return (draw(st.sampled_from(MONOTONE_BINARY)), *(draw(bodies(variables, depth - 1)) for _ in range(2)))
-
-
-def loop(start: Program, body: Program) -> Program:
-    """Return a loop that settles: it only adds records, of a bounded domain."""
-    return ("settle", ("bound", start), ("bound", body))
+        return (*draw(operators(MONOTONE_UNARY, dressed)), draw(again))
+    return (*draw(operators(MONOTONE_BINARY, dressed)), draw(again), draw(again))
 
 
 @st.composite
-def programs(draw: st.DrawFn, depth: int = 4) -> Program:
+def loops(draw: st.DrawFn, starts: st.SearchStrategy[Program], inside: object) -> Program:
+    """Loops that settle: they only add records, of a bounded domain."""
+    name = draw(st.sampled_from(("settle", "later", "mutual")))
+    number = 2 if name == "mutual" else 1
+    start = [("bound", draw(starts)) for _ in range(number)]
+    body = [("bound", draw(inside(number))) for _ in range(number)]  # type: ignore[operator]
+    return (name, *start, *body)
+
+
+@st.composite
+def programs(draw: st.DrawFn, depth: int = 4, dressed: bool = False) -> Program:
     """Programs of all operators, with loops nested up to three deep."""
     if depth == 0 or draw(st.integers(0, 5)) == 0:
-        return ("input", draw(st.integers(0, INPUTS - 1)))
-    shape = draw(st.integers(0, 7))
+        return draw(inputs)
+    shape = draw(st.integers(0, 8))
+    again = programs(depth - 1, dressed)
     if shape == 0:
-        return loop(draw(programs(depth - 1)), draw(bodies(1, 3)))
+        return draw(loops(again, lambda more: bodies(more, 3, dressed)))
     if shape == 1:
-        edges, start = draw(programs(depth - 1)), draw(programs(depth - 1))
+        edges, start = draw(again), draw(again)
         return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
-    if shape <= 4:
-        return (draw(st.sampled_from(UNARY)), draw(programs(depth - 1)))
-    return (draw(st.sampled_from(BINARY)), *(draw(programs(depth - 1)) for _ in range(2)))
+    if shape == 2:
+        return ("delay", draw(again))
+    if shape <= 5:
+        return (*draw(operators(UNARY, dressed)), draw(again))
+    return (*draw(operators(BINARY, dressed)), draw(again), draw(again))
 
 
 @st.composite
-def cases(draw: st.DrawFn, depth: int = 4) -> Case:
-    """A program and everything that happens to it."""
-    workers = draw(st.integers(1, 4))
+def scenarios(draw: st.DrawFn, depth: int = 4, most: int = 8, size: int = 8, dressed: bool = False) -> Scenario:
+    """Some programs and everything that happens to them."""
     coordinates = st.integers(0, SIZE - 1)
-    edits = st.builds(
-        Edit,
-        st.integers(0, INPUTS - 1),
-        st.tuples(coordinates, coordinates),
-        st.booleans(),
-        st.integers(0, workers - 1),
-    )
-    epochs = draw(st.lists(st.lists(edits, max_size=6), min_size=1, max_size=5))
-    return Case(
-        draw(programs(depth)), epochs, draw(st.integers(1, len(epochs))), workers, draw(st.integers(0, 1 << 16))
+    history = draw(histories(INPUTS, st.tuples(coordinates, coordinates), outer=(1, 1, 2), size=size))
+    return Scenario(
+        draw(st.lists(programs(depth, dressed), min_size=min(most, 4), max_size=most)),
+        history.inputs,
+        history.outer,
+        draw(st.integers(1, 4)),
+        draw(st.booleans()),
+        draw(st.booleans()),
+        history.seed,
     )

@@ -1,7 +1,8 @@
 """Programs over collections of pairs of small integers, and what they mean.
 
 A program is a tree of tuples, `(name, *arguments)`. `meaning` evaluates it from scratch on multisets, by the definition
-of each operator and by repeating loops until they settle; `build` makes the dataflow of it.
+of each operator and by repeating loops until they settle; `build` makes the dataflow of it. Numbers are dressed as
+other kinds of columns for some operators, and undressed after (`tests.oracle.kinds`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from differential import CoGroups, Collection, Groups, Variable, innermost
+from differential.delta import AltNeu, Changes
+from tests.oracle.kinds import KINDS
 
 Pair = tuple[int, int]
 Pairs = Counter[Pair]
@@ -23,6 +26,18 @@ SIZE = 4
 """Keys and values of inputs are below it."""
 
 
+class Contents(list[Pairs]):
+    """What inputs hold at a time, and what they held `before`, one step of the first coordinate earlier."""
+
+    def __init__(self, at: Callable[[int], Sequence[Pairs]], delay: int = 0) -> None:
+        super().__init__(at(delay))
+        self._at, self._delay = at, delay
+
+    @property
+    def before(self) -> Contents:
+        return Contents(self._at, self._delay + 1)
+
+
 def meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...] = ()) -> Pairs:
     """Return the multiset that a program makes of its inputs; `inner` are the values of the variables around it."""
     name, *arguments = program
@@ -30,12 +45,19 @@ def meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...] 
         return inputs[arguments[0]]
     if name == "variable":
         return inner[arguments[0]]
-    if name in ("iterate", "settle"):
+    if name == "delay":
+        assert isinstance(inputs, Contents)
+        return meaning(arguments[0], inputs.before)
+    if name == "dressed":
+        return meaning(tuple(arguments[2:]), inputs, inner)
+    if name == "mutual":
+        return _settled_together(arguments, inputs, inner)
+    if name in ("iterate", "settle", "later"):
         start = meaning(arguments[0], inputs, inner)
         value = start
         for _ in range(ROUNDS):
             after = _clean(meaning(arguments[1], inputs, (value, *inner)))
-            if name == "settle":
+            if name != "iterate":
                 after = _clean(_distinct(after + start))
             if after == value:
                 return value
@@ -43,6 +65,18 @@ def meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...] 
         raise AssertionError(f"{program} does not settle")
     values = [meaning(argument, inputs, inner) for argument in arguments if isinstance(argument, tuple)]
     return _clean(_MEANINGS[name](*values))
+
+
+def _settled_together(arguments: Sequence[Program], inputs: Sequence[Pairs], inner: tuple[Pairs, ...]) -> Pairs:
+    starts = [meaning(argument, inputs, inner) for argument in arguments[:2]]
+    values = starts
+    for _ in range(ROUNDS):
+        bodies = [meaning(body, inputs, (*values, *inner)) for body in arguments[2:]]
+        after = [_distinct(body + start) for body, start in zip(bodies, starts)]
+        if after == values:
+            return _clean(_sum(*values))
+        values = after
+    raise AssertionError(f"{arguments} do not settle")
 
 
 def build(program: Program, inputs: Sequence[Collection], inner: tuple[Collection, ...] = ()) -> Collection:
@@ -57,18 +91,76 @@ def build(program: Program, inputs: Sequence[Collection], inner: tuple[Collectio
         if inner:
             start, _ = innermost(start, inner[0])
         return start.iterate(lambda variable: build(arguments[1], inputs, (variable, *inner)))
-    if name == "settle":
+    if name == "dressed":
+        key, value, operator, *operands = arguments
+        return _dressed(key, value, operator, [build(operand, inputs, inner) for operand in operands])
+    if name == "mutual":
+        return _build_together(arguments, inputs, inner)
+    if name in ("settle", "later"):
         start = build(arguments[0], inputs, inner)
         if inner:
             start, _ = innermost(start, inner[0])
-        with start.scope.iterative("settle") as scope:
-            variable = Variable(scope, start)
+        with start.scope.iterative(name) as scope:
+            variable = Variable(scope, start if name == "settle" else None)
+            if name == "later":
+                start = start.enter_at(scope, lambda key, value: (key + value) % 3)
             body = build(arguments[1], inputs, (variable.collection, *inner))
             body, _ = innermost(body, variable.collection)
             result = body.concat(start).distinct()
             variable.set(result)
             return result.leave()
     return _BUILDERS[name](*(build(argument, inputs, inner) for argument in arguments if isinstance(argument, tuple)))
+
+
+def _build_together(
+    arguments: Sequence[Program], inputs: Sequence[Collection], inner: tuple[Collection, ...]
+) -> Collection:
+    starts = [build(argument, inputs, inner) for argument in arguments[:2]]
+    starts = list(innermost(*starts, *inner[:1]))[:2]
+    with starts[0].scope.iterative("mutual") as scope:
+        variables = [Variable(scope, starts[0]), Variable(scope)]
+        around = (*(variable.collection for variable in variables), *inner)
+        bodies = [innermost(build(body, inputs, around), around[0])[0] for body in arguments[2:]]
+        results = [body.concat(start).distinct() for body, start in zip(bodies, starts)]
+        for variable, result in zip(variables, results):
+            variable.set(result)
+        return results[0].concat(results[1]).leave()
+
+
+def _dressed(key: str, value: str, operator: str, operands: Sequence[Collection]) -> Collection:
+    """Return what an operator makes of the pairs dressed as columns of other kinds, undressed."""
+    keys, vals = KINDS[key], KINDS[value]
+    ours = [
+        one.map(lambda key, value: (*keys.dress(key), *vals.dress(value)), keys=keys.width)
+        for one in innermost(*operands)
+    ]
+    result = DRESSED[operator](*ours)
+    width = keys.width
+    if operator == "count":
+        return result.map(lambda *columns: (keys.undress(*columns[:width]), columns[width]))
+    if operator in ("join", "delta"):
+        end = width + vals.width
+        return result.map(lambda *columns: (vals.undress(*columns[width:end]), vals.undress(*columns[end:])))
+    return result.map(lambda *columns: (keys.undress(*columns[:width]), vals.undress(*columns[width:])))
+
+
+def _delta(left: Collection, right: Collection) -> Collection:
+    """Return the join, as the changes of each side matched with the other as it was then."""
+    left, right = innermost(left, right)
+    width = left.keys
+    ours = Changes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
+
+    def in_turn(*columns: Any) -> tuple[Any, ...]:
+        middle = (width + len(columns)) // 2
+        return (*columns[:width], *columns[middle:], *columns[width:middle])
+
+    theirs = Changes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
+    return ours.concat(theirs).results()
+
+
+def _keys_of(one: Collection) -> Collection:
+    width = one.keys
+    return one.map(lambda *columns: columns[:width], keys=width).distinct()
 
 
 def _clean(pairs: Pairs) -> Pairs:
@@ -189,7 +281,9 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "each": _per_key(lambda group: {sorted(group)[len(group) // 2]: 1}),
     "prefix": _per_key(_prefix),
     "numbered": _distinct,
+    "argmax": _per_key(lambda group: {max(group, key=lambda value: (value % 2, value)): 1}),
     "self": lambda pairs: pairs,
+    "delta": _join,
     "union": _combine(max),
     "intersect": _combine(min),
     "except": _combine(lambda ours, theirs: max(ours - theirs, 0)),
@@ -222,6 +316,7 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
         lambda key, squares, count: (key, squares + count)
     ),
     "argmin": lambda one: one.argmin(lambda key, value: value % 2),
+    "argmax": lambda one: one.argmax(lambda key, value: value % 2),
     "each": lambda one: one.reduce_each(lambda key, values: [values[len(values) // 2][0]]),
     "prefix": lambda one: (
         one.map(lambda key, value: (key, value % SIZE, value))
@@ -230,6 +325,8 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     ),
     "numbered": lambda one: one.identifiers(hash=lambda columns: columns[0] * 0).map(lambda *record: record[:2]),
     "self": lambda one: Collection(one.arrange_by_self().as_updates(), one.keys),
+    "delta": lambda left, right: _delta(left, right).map(lambda key, first, second: (first, second)),
+    "delay": lambda one: one.delay(lambda time: (time[0] + 1, *time[1:])),
     "union": lambda left, right: left.union(right),
     "intersect": lambda left, right: left.intersect(right),
     "except": lambda left, right: left.except_(right),
@@ -237,6 +334,32 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "cogroup": lambda left, right: left.cogroup(right, _sum_less_count),
 }
 
+DRESSED: dict[str, Callable[..., Collection]] = {
+    name: _BUILDERS[name]
+    for name in ("concat", "less", "distinct", "threshold", "consolidate", "count", "min", "max", "top", "self",
+                 "union", "intersect", "except", "either")
+} | {
+    "join": lambda left, right: left.join(right),
+    "delta": _delta,
+    "semijoin": lambda left, right: left.semijoin(_keys_of(right)),
+    "antijoin": lambda left, right: left.antijoin(_keys_of(right)),
+    "each": lambda one: one.reduce_each(lambda key, values: [values[len(values) // 2][0]]),
+    "numbered": lambda one: one.identifiers().map(lambda *columns: columns[:-1], keys=one.keys),
+}  # fmt: skip
+"""Operators for which it does not matter what kinds of columns there are, but for their order."""
+
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max", "top",
-         "squares", "explode", "totals", "argmin", "each", "prefix", "numbered", "self")  # fmt: skip
-BINARY = ("concat", "less", "join", "semijoin", "antijoin", "union", "intersect", "except", "either", "cogroup")
+         "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self")  # fmt: skip
+BINARY = (
+    "concat",
+    "less",
+    "join",
+    "semijoin",
+    "antijoin",
+    "union",
+    "intersect",
+    "except",
+    "either",
+    "cogroup",
+    "delta",
+)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, settings
 
 from differential import Collection
 from differential.graphs import bfs, connected_components
 from tests.oracle.grid import Multiset, check
-from tests.oracle.programs import Program, build, meaning
-from tests.strategies_programs import INPUTS, programs
+from tests.oracle.programs import build, meaning
 from tests.strategies_updates import History, histories
 
 OPERATORS = ("distinct", "threshold", "count", "sum", "min", "max", "top", "squares")
@@ -57,22 +56,6 @@ def test_a_loop_settles_to_what_is_right_at_every_time(
     algorithm: Callable[[Collection], Collection], of: str, history: History
 ) -> None:
     check(algorithm, {"distances": _distances, "components": _components}[of], *history.inputs, **history.run)
-
-
-@given(program=programs(depth=3), history=histories(inputs=INPUTS, outer=(2,)))
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_a_random_program_is_right_at_every_time(program: Program, history: History) -> None:
-    note(str(program))
-    check(lambda *both: build(program, both), lambda *both: meaning(program, both), *history.inputs, **history.run)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(0)
-@given(program=programs(depth=5), history=histories(inputs=INPUTS, outer=(2, 3), size=12))
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-def test_many_larger_programs_are_right_at_every_time(program: Program, history: History) -> None:
-    note(str(program))
-    check(lambda *both: build(program, both), lambda *both: meaning(program, both), *history.inputs, **history.run)
 
 
 def _distances(edges: Multiset) -> Multiset:

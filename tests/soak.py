@@ -1,0 +1,64 @@
+"""Run random programs for as long as wanted: `python -m tests.soak --minutes 60`, or `--programs 2000`.
+
+Each seed is some twenty scenarios; it is printed when it begins, and `--seed` begins with it again. The first failure
+ends the run, with the smallest scenario that fails in that way printed as a program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.oracle.scenario import Scenario
+from tests.oracle.shrink import check_and_shrink
+from tests.strategies_programs import scenarios
+
+SCENARIOS = 20
+MOST_PROGRAMS = 12
+
+
+def run(number: int) -> int:
+    """Run the scenarios of a seed; return how many programs they had."""
+    programs = 0
+
+    @seed(number)
+    @settings(
+        max_examples=SCENARIOS,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(scenario=scenarios(depth=2 + number % 4, most=MOST_PROGRAMS, size=4 + number % 13))
+    def soak(scenario: Scenario) -> None:
+        nonlocal programs
+        programs += len(scenario.programs)
+        check_and_shrink(scenario)
+
+    soak()
+    return programs
+
+
+def main() -> None:
+    """Run one seed after the other until it is enough."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
+    parser.add_argument("--programs", type=int, help="stop after so many programs")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it")
+    options = parser.parse_args()
+    minutes = options.minutes or (float("inf") if options.programs else 60.0)
+    end, most = time.monotonic() + 60 * minutes, options.programs or float("inf")
+    number, programs = options.seed, 0
+    while programs < most and time.monotonic() < end:
+        print(f"seed {number}", file=sys.stderr, flush=True)
+        programs += run(number)
+        number += 1
+    print(f"{programs} programs of {number - options.seed} seeds were right")
+
+
+if __name__ == "__main__":
+    main()
