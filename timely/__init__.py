@@ -17,6 +17,7 @@ from timely.dataflow.operators.input import Input
 from timely.dataflow.operators.log_stream import log_stream
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
+from timely.dataflow.operators.unordered_input import UnorderedInput
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.scope import Scope
@@ -65,6 +66,7 @@ __all__ = [
     "Stream",
     "Time",
     "TimelyError",
+    "UnorderedInput",
     "Worker",
     "concatenate",
     "example",

@@ -173,6 +173,10 @@ class Dataflow:
             found.append(tuple(sorted(sources)))
         return found
 
+    def listen(self, location: int, operator: Operator) -> None:
+        """Schedule `operator`, once this is built, whenever the frontier at a tracked location moves."""
+        self._listeners[location].append(operator)
+
     def location(self, place: int) -> int:
         """Return the tracked location of an observed place."""
         return self._number[place]

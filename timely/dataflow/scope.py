@@ -7,7 +7,7 @@ entering, leaving and going round again are path summaries on the edges between 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.operators.feedback import LoopHandle
     from timely.dataflow.operators.input import Input
+    from timely.dataflow.operators.probe import Probe
+    from timely.dataflow.operators.unordered_input import UnorderedInput
     from timely.dataflow.stream import Stream
 
 
@@ -83,11 +85,25 @@ class Scope:
 
         return new_input(self, name=name)
 
+    def new_unordered_input(self, name: str = "unordered_input") -> tuple[UnorderedInput, Stream]:
+        """Return a handle to send data with at any permitted time, and the stream of what is sent."""
+        from timely.dataflow.operators.unordered_input import new_unordered_input
+
+        return new_unordered_input(self, name=name)
+
     def to_stream(self, data: Any, *, name: str = "to_stream") -> Stream:
         """Return a stream of the given data at the least time (see `operators.to_stream`)."""
         from timely.dataflow.operators.to_stream import to_stream
 
         return to_stream(self, data, name=name)
+
+    def iterator_source(
+        self, epochs: Iterable[Any], probe: Probe, *, ahead: int = 1, name: str = "iterator_source"
+    ) -> Stream:
+        """Return the stream of the items of `epochs`, never far before `probe` (see `operators.iterator_source`)."""
+        from timely.dataflow.operators.iterator_source import iterator_source
+
+        return iterator_source(self, epochs, probe, ahead=ahead, name=name)
 
     def feedback(self, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
         """Return a handle to close a loop with, and the stream of what comes round (see `operators.feedback`)."""

@@ -122,6 +122,7 @@ class Stream:
 
     # Progress
     probe = _probe.probe
+    probe_with = _probe.probe_with
 
     # Out of the dataflow
     capture_into = _capture.capture_into

@@ -15,6 +15,30 @@ from timely.order import Time
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
+    from timely.worker import Worker
+
+
+class Meter:
+    """Counts the bytes sent into a dataflow since its worker last stepped."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._sent = 0
+        self._sent_in = -1.0  # when the step began after which they were sent
+
+    def count(self, batch: Batch) -> None:
+        """Add a batch that is sent."""
+        began = self._worker.step_began
+        if began != self._sent_in:
+            self._sent_in, self._sent = began, 0
+        self._sent += 64 + getattr(batch, "nbytes", 16 * len(batch))
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` were sent, or wait for the worker's peers."""
+        worker = self._worker
+        unstepped = self._sent if self._sent_in == worker.step_began else 0
+        return unstepped > worker.config.queue_bytes or worker.allocator.congested
 
 
 class Input:
@@ -28,8 +52,7 @@ class Input:
         self._output, self.stream = builder.add_output(initial=True)
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
-        self._sent = 0  # bytes, since the step that began at `_sent_in`
-        self._sent_in = -1.0
+        self._meter = Meter(builder.scope.dataflow.worker)
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
 
@@ -54,9 +77,7 @@ class Input:
         What is sent then is queued all the same. A program whose memory is to be bounded waits before it sends:
         `worker.step_while(lambda: session.is_congested)`.
         """
-        worker = self._builder.scope.dataflow.worker
-        unstepped = self._sent if self._sent_in == worker.step_began else 0
-        return unstepped > worker.config.queue_bytes or worker.allocator.congested
+        return self._meter.is_congested
 
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns.
@@ -77,10 +98,7 @@ class Input:
     def send_batch(self, batch: Batch) -> None:
         """Send a batch: `Columns`, or a list of arbitrary records."""
         capability = self._open()
-        began = self._builder.scope.dataflow.worker.step_began
-        if began != self._sent_in:
-            self._sent_in, self._sent = began, 0
-        self._sent += 64 + getattr(batch, "nbytes", 16 * len(batch))
+        self._meter.count(batch)
         self._output.give(capability, batch)
 
     def flush(self) -> None:

@@ -5,40 +5,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from timely.dataflow.inline import derived
+from timely.dataflow.inline import Forward, derived
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.antichain import Antichain
 from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.operator import Operator
     from timely.dataflow.stream import Stream
 
 
 class Probe:
     """Knows the frontier of a stream: which times may still appear on it, on any worker.
 
-    Times may be given as a tuple or, where they have one coordinate, as an int.
+    Made by `Stream.probe`, or before there is a stream: then `Stream.probe_with` says what it looks at, and with
+    several streams its frontier is of what may still appear on any of them. Times may be given as a tuple or, where
+    they have one coordinate, as an int.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        self._dataflow = stream.scope.dataflow
-        self._width = stream.scope.width
-        self._place = stream.location
-        self._dataflow.observe(stream.location)
+    def __init__(self) -> None:
+        self._watched: list[tuple[Dataflow, int]] = []
+        self._located: list[tuple[Dataflow, int]] = []  # the same by tracked location, once all is built
+        self._width = 0
 
-    @property
-    def location(self) -> int:
-        """The tracked location this probe looks at."""
-        if not self._dataflow.built:
-            raise BuildError("a probe can be asked once the dataflow is complete: leave its `with` block first")
-        return self._dataflow.location(self._place)
+    def watch(self, stream: Stream) -> None:
+        """Look at `stream`, too."""
+        if self._watched and stream.scope.width != self._width:
+            raise BuildError(
+                f"a probe looks at times of {self._width} coordinate(s), so it cannot look at {stream.scope}, whose "
+                f"times have {stream.scope.width}"
+            )
+        self._width = stream.scope.width
+        stream.scope.dataflow.observe(stream.location)
+        self._located = []
+        self._watched.append((stream.scope.dataflow, stream.location))
+
+    def schedule(self, operator: Operator) -> None:
+        """Have `operator` run whenever the frontier of a stream of its dataflow, looked at here, moves."""
+        for dataflow, location in self._locations():
+            if dataflow is not operator.dataflow:
+                raise BuildError(f"{operator} cannot be driven by a probe of {dataflow}: it is in {operator.dataflow}")
+            dataflow.listen(location, operator)
 
     @property
     def frontier(self) -> Antichain:
         """The least times that may still appear."""
-        location = self.location
-        return self._dataflow.tracker.frontier(location)
+        located = self._located or self._locations()
+        if len(located) == 1:
+            dataflow, location = located[0]
+            return dataflow.tracker.frontier(location)
+        fronts = [dataflow.tracker.frontier(location) for dataflow, location in located]
+        return Antichain(time for front in fronts for time in front.elements)
 
     def less_than(self, time: int | Sequence[int]) -> bool:
         """Return whether times before `time` may still appear."""
@@ -72,7 +91,18 @@ class Probe:
           a capability for (3,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
         at = (LIMIT,) * self._width if time is None else self._time(time)
-        return self._dataflow.worker.explainer.explain(self._dataflow, self.location, at, patience)
+        located = self._locations()
+        held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
+        return "\n".join(dataflow.worker.explainer.explain(dataflow, place, at, patience) for dataflow, place in held)
+
+    def _locations(self) -> list[tuple[Dataflow, int]]:
+        """Return the tracked locations looked at."""
+        if not self._watched:
+            raise BuildError("this probe looks at no stream: use `stream.probe_with(probe)`")
+        if not all(dataflow.built for dataflow, _ in self._watched):
+            raise BuildError("a probe can be asked once the dataflow is complete: leave its `with` block first")
+        self._located = [(dataflow, dataflow.location(place)) for dataflow, place in self._watched]
+        return self._located
 
     def _time(self, time: int | Sequence[int]) -> Time:
         given = (time,) if isinstance(time, int) else tuple(time)
@@ -92,4 +122,27 @@ def probe(stream: Stream) -> Probe:
     >>> execute_directly(program)
     True
     """
-    return Probe(derived(stream, name="probe"))
+    made = Probe()
+    made.watch(derived(stream, name="probe"))
+    return made
+
+
+def probe_with(stream: Stream, probe: Probe) -> Stream:
+    """Return the stream, at which `probe` looks from now on, too.
+
+    >>> def program(worker):
+    ...     probe = Probe()
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream(range(3)).probe_with(probe)
+    ...         numbers, stream = scope.new_input()
+    ...         stream.map(lambda x: x + 1).probe_with(probe)
+    ...     numbers.advance_to(2)
+    ...     worker.step_while(lambda: probe.less_than(2))
+    ...     return probe.frontier
+    >>> execute_directly(program)
+    Antichain([(2,)])
+    """
+    watched = derived(stream, name="probe")
+    stream.tee.consumers.append(Forward(watched.tee))
+    probe.watch(watched)
+    return watched

@@ -29,7 +29,7 @@ def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
     """
-    batches = _batches(data)
+    batches = batches_of(data)
 
     def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:
         def logic(output: OutputPort) -> None:
@@ -45,7 +45,8 @@ def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
     return source(scope, constructor, name=name)
 
 
-def _batches(data: Any) -> Iterator[Batch]:
+def batches_of(data: Any) -> Iterator[Batch]:
+    """Yield the batches that `data` consists of."""
     if isinstance(data, range):
         data = np.arange(data.start, data.stop, data.step)
     if isinstance(data, (np.ndarray, tuple)):

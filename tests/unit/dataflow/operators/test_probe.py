@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timely import Antichain, Worker, execute_directly
+from timely import Antichain, Config, Probe, Worker, execute, execute_directly
 from timely.errors import BuildError
 
 
@@ -54,3 +54,64 @@ def test_a_probe_of_a_dataflow_that_is_not_complete_cannot_be_asked() -> None:
                 probe.done()
 
     execute_directly(program)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_probe_of_several_streams_waits_for_all_of_them(workers: int) -> None:
+    def program(worker: Worker) -> int:
+        probe = Probe()
+        with pytest.raises(BuildError, match="looks at no stream"):
+            probe.done()
+        with worker.dataflow() as scope:
+            first, one = scope.new_input("first")
+            second, two = scope.new_input("second")
+            seen: list[int] = []
+            one.exchange().probe_with(probe).inspect(seen.append)
+            two.exchange().probe_with(probe)
+        with worker.dataflow() as scope:
+            third, three = scope.new_input("third")
+            three.probe_with(probe)
+            with pytest.raises(BuildError, match="leave its `with` block"):
+                probe.done()
+        first.send(5)
+        for handle, others in ((first, (second, third)), (second, (first, third)), (third, (first, second))):
+            for other in (first, second, third):
+                other.advance_to(other.epoch + 1)
+            for other in others:
+                other.advance_to(other.epoch + 1)
+            worker.step_while(lambda handle=handle: probe.less_than(handle.time))
+            assert probe.less_equal(handle.time)
+            handle.advance_to(handle.epoch + 1)
+        worker.step_while(lambda: probe.less_than(5))
+        for handle in (third, first, second):
+            assert not probe.done()
+            handle.close()
+        worker.step_while(lambda: not probe.done())
+        assert probe.explain(patience=0) == "nothing holds this frontier back"
+        return len(seen)
+
+    assert sum(execute(program, Config(workers=workers))) == workers
+
+
+def test_a_probe_says_of_each_stream_what_holds_it_up() -> None:
+    def program(worker: Worker) -> str:
+        probe = Probe()
+        with worker.dataflow() as scope:
+            streams = [scope.new_input(name)[1].probe_with(probe) for name in ("first", "second")]
+            assert len(streams) == 2
+        return probe.explain(0)
+
+    text = execute_directly(program)
+    assert "'first'" in text
+    assert "'second'" in text
+
+
+def test_a_probe_has_times_of_one_width() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.empty().probe()
+            with scope.iterative() as inner:
+                scope.empty().enter(inner).probe_with(probe)
+
+    with pytest.raises(BuildError, match="whose times have 2"):
+        execute_directly(program)

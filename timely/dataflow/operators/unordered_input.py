@@ -1,0 +1,101 @@
+"""Data from outside the dataflow, at any times in any order, as long as a capability permits them.
+
+`new_input` has one current time. Here the caller holds capabilities, as many as it likes, starting from one for the
+least time: `delayed` makes one for a later time, `downgrade` gives up earlier ones, `drop` all. A time is complete when
+no capability for it or before it is left, on any worker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from timely.container import Batch, Columns, as_columns
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.operator import Logic
+from timely.dataflow.operators.input import Meter
+from timely.errors import CapabilityError, DataError
+
+if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
+
+
+class UnorderedInput:
+    """Sends data into a dataflow at the times of the capabilities it is given. Use from the worker's thread."""
+
+    def __init__(self, builder: OperatorBuilder) -> None:
+        self._builder = builder
+        self._output, self.stream = builder.add_output(initial=True)
+        self._meter = Meter(builder.scope.dataflow.worker)
+        self._first: Capability | None = None
+        builder.build(self._construct)
+        builder.scope.dataflow.when_program_ends(self.close)
+
+    def _construct(self, capabilities: list[Capability]) -> Logic:
+        self._first = capabilities[0]
+        return lambda: None
+
+    @property
+    def capability(self) -> Capability:
+        """The capability for the least time, from which others are made. It is the caller's to downgrade or drop."""
+        if self._first is None:
+            raise CapabilityError(
+                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its with block first"
+            )
+        return self._first
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether a program whose memory is to be bounded should wait before it sends (see `Input.is_congested`)."""
+        return self._meter.is_congested
+
+    def send(self, capability: Capability, *values: Any) -> None:
+        """Send one record given as scalars, or many given as equally long columns, at the capability's time."""
+        if not values:
+            raise DataError("send() needs at least one value")
+        if not any(getattr(value, "ndim", 0) for value in values):
+            values = tuple([value] for value in values)
+        self.send_batch(capability, Columns(as_columns(values)))
+
+    def send_batch(self, capability: Capability, batch: Batch) -> None:
+        """Send a batch, `Columns` or a list of arbitrary records, at the capability's time."""
+        if capability.output is None:
+            raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
+        self._meter.count(batch)
+        self._output.give(capability, batch)
+
+    def close(self) -> None:
+        """Drop all capabilities that are left, whoever holds them."""
+        for capability in list(self._output.live):
+            capability.drop()
+
+    def __enter__(self) -> UnorderedInput:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def new_unordered_input(scope: Scope, *, name: str = "unordered_input") -> tuple[UnorderedInput, Stream]:
+    """Return a handle to send data with at any times that capabilities permit, and the stream of what is sent.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_unordered_input()
+    ...         sums = stream.accumulate(0, lambda total, x: total + int(x.sum())).inspect_time(print)
+    ...         probe = sums.probe()
+    ...     later = numbers.capability.delayed((7,))
+    ...     numbers.send(later, np.arange(4))
+    ...     with numbers.capability as now:
+    ...         numbers.send(now, 10)
+    ...         numbers.send(later, 100)
+    ...     worker.step_while(lambda: probe.less_than(7))
+    ...     later.drop()
+    ...     worker.step_while(lambda: not probe.done())
+    >>> execute_directly(program)
+    (0,) 10
+    (7,) 106
+    """
+    handle = UnorderedInput(OperatorBuilder(scope, name))
+    return handle, handle.stream
