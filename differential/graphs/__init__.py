@@ -6,10 +6,13 @@ A graph is a collection of edges (source, target); a node is an integer (or text
 from differential.graphs.bfs import bfs
 from differential.graphs.bidirectional import bidirectional_search
 from differential.graphs.closure import transitive_closure
+from differential.graphs.colouring import colouring
 from differential.graphs.components import connected_components
+from differential.graphs.core_numbers import core_numbers
 from differential.graphs.cores import k_core
 from differential.graphs.grammar import grammar_reachability
 from differential.graphs.independent_set import independent_set
+from differential.graphs.label_propagation import label_propagation
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.graphs.pagerank import pagerank
 from differential.graphs.propagate import propagate
@@ -21,11 +24,14 @@ __all__ = [
     "bfs",
     "bidirectional_search",
     "cliques4",
+    "colouring",
     "connected_components",
+    "core_numbers",
     "cyclic_edges",
     "grammar_reachability",
     "independent_set",
     "k_core",
+    "label_propagation",
     "motif",
     "pagerank",
     "propagate",

@@ -1,16 +1,26 @@
-"""Cores, independent sets, ranks and grammars are those of brute force, at every time."""
+"""Cores, colours, communities, independent sets, ranks and grammars are those of brute force, at every time."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential import Collection
-from differential.graphs import grammar_reachability, independent_set, k_core, pagerank
+from differential.graphs import (
+    colouring,
+    core_numbers,
+    grammar_reachability,
+    independent_set,
+    k_core,
+    label_propagation,
+    pagerank,
+)
 from tests.oracle.grid import Multiset, check
 from tests.property.differential.test_paths import NODES, closure, edits
 from timely.errors import BuildError
@@ -34,6 +44,28 @@ def walk(edges: Multiset) -> dict[Any, int]:
         if not any((node, other) in joined for other in taken):
             taken.add(node)
     return {(node,): 1 for node in taken}
+
+
+def cores(edges: Multiset) -> dict[Any, int]:
+    proper = networkx.Graph([(a, b) for a, b in edges if a != b])
+    return dict.fromkeys(networkx.core_number(proper).items(), 1)
+
+
+def colours(edges: Multiset) -> dict[Any, int]:
+    graph = networkx.Graph([*edges])
+    graph.remove_edges_from([(node, node) for node in graph])
+    return dict.fromkeys(networkx.greedy_color(graph, lambda graph, _: sorted(graph)).items(), 1)
+
+
+def communities(edges: Multiset) -> dict[Any, int]:
+    labels = {node: node for edge in edges for node in edge}
+    for _ in range(3):
+        heard: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
+        for (a, b), times in edges.items():
+            heard[a][labels[b]] += times
+            heard[b][labels[a]] += times
+        labels = {node: min(each, key=lambda label: (-each[label], label)) for node, each in heard.items()}
+    return dict.fromkeys(labels.items(), 1)
 
 
 def ranks(edges: Multiset) -> dict[Any, int]:
@@ -64,6 +96,9 @@ def even_paths(edges: Multiset) -> dict[Any, int]:
 
 CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[Any, int]]]] = [
     (lambda edges: k_core(edges, 2), core),
+    (core_numbers, cores),
+    (colouring, colours),
+    (lambda edges: label_propagation(edges, 3), communities),
     (independent_set, walk),
     (lambda edges: pagerank(edges, 4, unit=600), ranks),
     (closed, closure),
@@ -71,7 +106,10 @@ CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[
 ]
 
 
-@pytest.mark.parametrize(("program", "meaning"), CASES, ids=["core", "independent", "ranks", "closed", "even"])
+NAMES = ["core", "core numbers", "colours", "communities", "independent", "ranks", "closed", "even"]
+
+
+@pytest.mark.parametrize(("program", "meaning"), CASES, ids=NAMES)
 @given(edges=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
 @settings(max_examples=20, deadline=None)
 def test_the_answer_is_that_of_brute_force_at_every_time(
