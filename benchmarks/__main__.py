@@ -38,6 +38,7 @@ WORKLOADS = (
     "exchange",
     "wordcount",
     "unionfind",
+    "exposures",
     "logging",
     "construction",
 )

@@ -5,7 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import barrier, bfs, cliffs, degrees, exchange, memory, scc, scratch, unionfind, wcc, wordcount
+from benchmarks import (
+    barrier,
+    bfs,
+    cliffs,
+    degrees,
+    exchange,
+    exposures,
+    memory,
+    scc,
+    scratch,
+    unionfind,
+    wcc,
+    wordcount,
+)
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import WrongAnswer, medians
@@ -103,6 +116,7 @@ def test_the_other_workloads_run_and_check_themselves() -> None:
     assert exchange.measure(100, 5)["M records/s"] > 0
     assert wordcount.measure(2000, 100, 4)["M words/s"] > 0
     assert unionfind.measure(100, 90, 10)["M edges/s"] > 0
+    assert exposures.measure(50, 10, 4, 3, 100)["tweets/s"] > 0
     assert all(memory.measure(kind, 20)["us an epoch"] > 0 for kind in ("rows", "texts"))
     assert all(cliffs.measure(name, 100, 1000, 10, 1)["1 at once, p99, us"] > 0 for name in cliffs.DEFINITIONS)
     assert all(scratch.measure(algorithm, 100, 150)["SciPy s"] > 0 for algorithm in scratch.ALGORITHMS)

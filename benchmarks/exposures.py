@@ -1,0 +1,72 @@
+"""k-exposure on a stream of tweets: `examples/k_exposure.py`. Every tweet has a hashtag and counts."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graphs import Ints
+from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from timely import execute
+
+RATE, CPU = "tweets/s", "tweets by CPU time/s"
+
+
+def _case(name: str, epochs: int, size: int, processes: int, quick: bool) -> Case:
+    parameters = {"users": 100_000, "tags": 10_000, "follows": 20, "epochs": epochs, "size": size}
+    return Case(f"exposures {name}", "exposures", parameters, processes, quick=quick, limits={RATE: 500_000})
+
+
+CASES = [
+    _case("1M tweets", 20, 50_000, 1, True),
+    _case("5M tweets", 100, 50_000, 1, False),
+    _case("5M tweets, 2 processes", 100, 50_000, 2, False),
+    _case("1M tweets, 1000 an epoch", 1000, 1000, 1, False),
+]
+
+
+def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figures:
+    """Return the figures of following epochs of `size` tweets."""
+    sys.path.append(str(ROOT / "examples"))
+    from k_exposure import program  # type: ignore[import-not-found]
+    from tweets import Tweets  # type: ignore[import-not-found]
+
+    begun = clock.perf_counter()
+    execute(lambda worker: program(worker, Tweets(1000, 100), follows, 3, 1000))
+    figures = {WARM_UP: clock.perf_counter() - begun}
+    stream = Tweets(users, tags)
+    found: tuple[int, dict[int, int], Any] = execute(
+        lambda worker: (worker.index, *program(worker, stream, follows, epochs, size))
+    )[0]
+    index, numbers, pace = found
+    if not index:
+        author, _, tag = stream.batch(0, epochs * size)
+        expected = from_scratch(stream.follows(follows), author, tag, np.arange(epochs * size) // size)
+        check(numbers == expected, f"first uses by exposures: {numbers}, from scratch {expected}")
+    return figures | {RATE: pace.rate, CPU: pace.items / pace.busy} | latencies(pace)
+
+
+def latencies(pace: Any) -> Figures:
+    """Return the latencies of epochs."""
+    return dict(zip(("median ms an epoch", "p95 ms", "p99 ms"), pace.percentiles()))
+
+
+def from_scratch(follows: tuple[Ints, Ints], author: Ints, tag: Ints, epoch: Ints) -> Counter[int]:
+    """Return how many first uses came after k exposures, from whole columns."""
+    follower, followed = follows
+    most = int(tag.max()) + 1
+    uses, rows = np.unique(author * most + tag, return_index=True)
+    first = epoch[rows]
+    user, used = uses // most, uses % most
+    begin, end = np.searchsorted(follower, user), np.searchsorted(follower, user, "right")
+    which = np.repeat(np.arange(len(uses)), end - begin)
+    others = followed[np.arange(len(which)) + np.repeat(begin - np.cumsum(end - begin) + (end - begin), end - begin)]
+    wanted = others * most + used[which]
+    place = np.minimum(np.searchsorted(uses, wanted), len(uses) - 1)
+    is_before = (uses[place] == wanted) & (first[place] < first[which])
+    exposed = np.bincount(which, is_before, len(uses)).astype(np.int64)
+    return Counter(dict(enumerate(np.bincount(exposed).tolist())))

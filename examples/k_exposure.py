@@ -1,0 +1,96 @@
+"""How often must people see a hashtag before they use it themselves? Keep the answer while tweets stream by.
+
+    python examples/k_exposure.py --tweets 1000000
+    timely run -n 2 examples/k_exposure.py --users 1000000
+
+A user is k-exposed to a hashtag when k of those that the user follows have used it. For each hashtag this counts how
+many users first used it after k exposures (Romero, Meeder and Kleinberg, WWW 2011; since Kineograph and Naiad it is a
+measure of systems for streams). An exposure counts if it was in an epoch before that of the first use, that is, in an
+earlier batch of tweets.
+
+Only first uses matter, and each is looked up once, when it happens: whom does the user follow, and which of them have
+used the hashtag before? That is a delta query (`differential.delta`): no table of exposures is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pace import Pace
+from tweets import Tweets
+
+from differential import Collection, new_input
+from differential.delta import AltNeu, Changes
+from timely import Worker, execute
+
+
+def exposures(follows: Collection, tweets: Collection) -> Collection:
+    """Return (hashtag, k) for each user who has used the hashtag, first after k exposures.
+
+    `follows` holds (follower, followed), each once; `tweets` holds (author, hashtag), and only grows.
+    """
+    uses = tweets.map(lambda user, tag: (user, tag), keys=2).distinct()
+    firsts = Changes.of(uses).map(lambda user, tag: (user, tag))
+    followed = firsts.half_join(follows.arrange_by_key(), lambda user, tag, other: (other, tag, user), keys=2)
+    before = followed.half_join(uses.arrange_by_key(), lambda other, tag, user: (user, tag), AltNeu.ALT, keys=2)
+    # Each first use occurs once for itself, so that those after no exposure are counted, too.
+    numbers = before.results().concat(uses).count()
+    return numbers.map(lambda user, tag, number: (tag, number - 1), keys=2)
+
+
+def program(
+    worker: Worker, tweets: Tweets, follows: int, epochs: int, size: int, progress: bool = False
+) -> tuple[dict[int, int], Pace]:
+    """Stream epochs of `size` tweets; return, on worker 0, how many first uses came after k exposures; and the pace."""
+    with worker.dataflow("k-exposure") as scope:
+        edges, graph = new_input(scope, name="follows")
+        session, stream = new_input(scope, name="tweets")
+        first_uses = exposures(graph, stream)
+        by_tag = first_uses.count().probe()
+        whole = first_uses.map(lambda tag, k: k).count().output()
+
+    def finish(epoch: int) -> None:
+        session.advance_to(epoch)
+        worker.step_while(lambda: by_tag.less_than(epoch) or whole.less_than(epoch))
+
+    follower, followed = tweets.follows(follows)
+    edges.insert(follower[worker.index :: worker.peers], followed[worker.index :: worker.peers])
+    edges.close()
+    finish(1)
+    pace = Pace("tweets", (lambda: described(dict(list(whole.contents())))) if progress and not worker.index else None)
+    for epoch in range(epochs):
+        author, _, tag = tweets.batch(epoch * size, size)
+        with pace.epoch(size):
+            session.insert(author[worker.index :: worker.peers], tag[worker.index :: worker.peers])
+            finish(epoch + 2)
+    session.close()
+    worker.step_while(lambda: not whole.done())
+    return dict(list(whole.contents())), pace
+
+
+def described(numbers: dict[int, int]) -> str:
+    """Return in a few words how many first uses came after how many exposures."""
+    total = max(sum(numbers.values()), 1)
+    shares = ", ".join(f"{k}: {numbers.get(k, 0) / total:.1%}" for k in range(4))
+    return f"{total:,} first uses, after k exposures: {shares}"
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tweets", type=int, default=500_000, help="how many there are (default 500,000)")
+    parser.add_argument("--users", type=int, default=20_000, help="default 20,000")
+    parser.add_argument("--tags", type=int, default=10_000, help="how many hashtags there are (default 10,000)")
+    parser.add_argument("--follows", type=int, default=20, help="the most users each user follows (default 20)")
+    parser.add_argument("--epoch", type=int, default=50_000, help="tweets in an epoch (default 50,000)")
+    options = parser.parse_args()
+    tweets, epochs = Tweets(options.users, options.tags), max(options.tweets // options.epoch, 1)
+    results = execute(lambda worker: program(worker, tweets, options.follows, epochs, options.epoch, progress=True))
+    numbers, pace = results[0]
+    if numbers:
+        print("first uses by exposures:", ", ".join(f"{k}: {number:,}" for k, number in sorted(numbers.items())))
+        print(pace.summary())
+
+
+if __name__ == "__main__":
+    main()

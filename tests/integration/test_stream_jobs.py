@@ -1,0 +1,76 @@
+"""The jobs on streams of tweets are right, by brute force."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.examples_loading import example_module
+from tests.oracle.grid import Update, contents, on_workers, run
+from timely import Config, execute
+
+k_exposure = example_module("k_exposure")
+tweets = example_module("tweets")
+
+USERS, TAGS = st.integers(0, 4), st.integers(0, 2)
+
+
+def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
+    """Return how many users first used a hashtag after k exposures, given (epoch, author, hashtag)."""
+    first: dict[tuple[int, int], int] = {}
+    for epoch, author, tag in sorted(said):
+        first.setdefault((author, tag), epoch)
+    followed = defaultdict(set)
+    for follower, other in follows:
+        followed[follower].add(other)
+    return Counter(
+        (tag, sum(first.get((other, tag), epoch) < epoch for other in followed[author]))
+        for (author, tag), epoch in first.items()
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sets(st.tuples(USERS, USERS)),
+    st.lists(st.tuples(st.integers(1, 4), USERS, TAGS), max_size=25),
+    st.integers(1, 3),
+)
+def test_exposures_are_those_of_the_definition(
+    follows: set[tuple[int, int]], said: list[tuple[int, int, int]], workers: int
+) -> None:
+    graph: list[Update] = [(pair, (0,), 1) for pair in sorted(follows)]
+    uses: list[Update] = [((author, tag), (epoch,), 1) for epoch, author, tag in said]
+    changes = run(k_exposure.exposures, graph, uses, workers=workers)
+    for epoch in range(5):
+        assert contents(changes, (epoch,)) == exposures(follows, [each for each in said if each[0] <= epoch])
+
+
+@on_workers
+def test_the_job_on_exposures_runs(workers: int) -> None:
+    stream = tweets.Tweets(30, 6)
+    results = execute(lambda worker: k_exposure.program(worker, stream, 4, 3, 50), Config(workers=workers))
+    said = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
+    expected: Counter[int] = Counter()
+    for (_, k), number in exposures(set(zip(*map(list, stream.follows(4)))), said).items():
+        expected[k] += number
+    assert results[0][0] == expected
+    assert len(expected) > 2
+    assert len(results[0][1].latencies) == 3
+
+
+def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
+    stream = tweets.Tweets(100, 20)
+    whole = stream.batch(0, 500)
+    parts = [stream.batch(start, 125) for start in range(0, 500, 125)]
+    assert all((np.concatenate(column) == each).all() for column, each in zip(zip(*parts), whole))
+    assert [int(column.max()) < size for column, size in zip(whole, (100, 100, 20))] == [True] * 3
+    assert np.bincount(whole[2]).argmax() == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 10, 97, 100])
+def test_shuffled_numbers_are_all_there(size: int) -> None:
+    assert sorted(tweets.shuffled(np.arange(size), size).tolist()) == list(range(size))
