@@ -30,6 +30,7 @@ from timely.errors import ConfigError
 FIRST_PORT = 2101
 MAX_WORKERS = 1024
 PROGRESS_MODES = ("demand", "eager")
+ACCUMULATIONS = ("worker", "process", "cluster")
 _IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final zero
 
 
@@ -42,7 +43,8 @@ class Config:
     how many seconds a peer that does not answer any more is given up. Where nothing moves for `stall_seconds`, it is
     said on stderr who holds it up. With `profile`, each process prints at the end what its operators have cost.
     Batches of traces with more than `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary
-    files are), and else in memory.
+    files are), and else in memory. `progress` says when workers tell of their progress, and `accumulation` who adds it
+    up before the others hear of it (see `timely.progress`).
     """
 
     processes: int = 1
@@ -60,6 +62,7 @@ class Config:
     profile: bool = False
     spill_above: int | None = None
     spill_dir: str | None = None
+    accumulation: str = "process"
 
     def __post_init__(self) -> None:
         self._check_counts()
@@ -67,6 +70,8 @@ class Config:
             self._check_addresses()
         if self.progress not in PROGRESS_MODES:
             raise ConfigError(f"progress must be one of {', '.join(PROGRESS_MODES)}, not {self.progress!r}")
+        if self.accumulation not in ACCUMULATIONS:
+            raise ConfigError(f"accumulation must be one of {', '.join(ACCUMULATIONS)}, not {self.accumulation!r}")
         if self.queue_bytes < 1 << 16:
             raise ConfigError(f"queue_bytes must be at least {1 << 16}, not {self.queue_bytes}")
         if self.frame_bytes < 1 << 16:
@@ -211,7 +216,7 @@ def variable(field: str) -> str:
 def _parse(field: str, text: str) -> Any:
     if field == "addresses":
         return tuple(address.strip() for address in text.split(","))
-    if field in ("generation", "progress", "curve_dir", "spill_dir"):
+    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
         return text
     if field == "profile":
         if text not in ("0", "1"):

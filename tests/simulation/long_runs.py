@@ -1,18 +1,22 @@
 """Random programs one after the other until there have been so many events, checked after every one of them.
 
-Two simulations take turns at it: `tokens` (the progress protocol alone, over random graphs with up to three nested
-loops) and `workers` (whole workers that run random dataflows). Programs have 2 to 8 workers, in either progress mode.
+There are two simulations: `tokens` (the progress protocol alone, over random graphs with up to three nested loops) and
+`workers` (whole workers that run random dataflows). Programs have 2 to 8 workers, in either progress mode, in one or
+several processes, with every way to add up progress.
 """
 
 from __future__ import annotations
 
 import time as clock
 from dataclasses import dataclass, field
+from random import Random
 
 from tests.simulation.dataflow import model as workers
 from tests.simulation.protocol import model as tokens
 from tests.simulation.protocol.test_random_programs import random_graph
 from tests.simulation.trace import Trace
+from timely.config import ACCUMULATIONS
+from timely.progress.accumulation import Route
 from timely.progress.protocol import MODES
 
 SIMULATIONS = ("tokens", "workers")
@@ -46,14 +50,17 @@ def long_run(simulation: str, steps: int, seed: int) -> LongRun:
     while run.events < steps:
         number = seed * 1_000_000 + run.programs
         peers = FEWEST + number % (MOST - FEWEST + 1)
-        mode = MODES[number // 7 % len(MODES)]
+        rng = Random(number)
+        mode, accumulation = rng.choice(MODES), rng.choice(ACCUMULATIONS)
+        processes = rng.choice([count for count in range(1, peers + 1) if peers % count == 0])
         if simulation == "tokens":
-            ended = tokens.run(random_graph(number), peers, mode, number)
+            routes = [Route.of(worker, processes, peers // processes, accumulation) for worker in range(peers)]
+            ended = tokens.run(random_graph(number), peers, mode, number, routes)
             run.events += ended.steps
             run.checks += ended.checks
             run.trace.add(number, ended.trace.digest)
         else:
-            cluster = workers.simulate(peers, mode, number, number)
+            cluster = workers.simulate(peers, mode, number, number, peers // processes, accumulation)
             run.events += cluster.events
             run.checks += cluster.checks
             run.trace.add(number, cluster.trace.digest)

@@ -19,7 +19,7 @@ def test_nothing_said_is_one_worker() -> None:
 
 
 def test_a_configuration_survives_the_environment() -> None:
-    config = Config(2, 2, 1, LOCAL, "run", "eager", 1 << 20, 1 << 20, 2.5, 3.5, "/keys")
+    config = Config(2, 2, 1, LOCAL, "run", "eager", 1 << 20, 1 << 20, 2.5, 3.5, "/keys", accumulation="cluster")
     assert Config.from_environ(config.to_environ()) == config
 
 
@@ -42,6 +42,7 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
         ({"workers": 0}, "at least one process and one worker"),
         ({"workers": 5000}, "at most 1024"),
         ({"process": 1}, "process 1 of 1"),
+        ({"accumulation": "host"}, "accumulation must be one of worker, process, cluster, not 'host'"),
         ({"processes": 2}, "2 processes need 2 addresses, 0 given"),
         ({"progress": "lazy"}, "demand, eager, not 'lazy'"),
         ({"queue_bytes": 10}, "queue_bytes must be at least"),

@@ -20,6 +20,7 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
+from timely.progress.accumulation import Route
 from timely.progress.cycles import positions, strong_components
 from timely.progress.graph import Edge, contract
 from timely.progress.protocol import Changes, Protocol
@@ -134,7 +135,9 @@ class Dataflow:
             [Edge(number[source], number[target], summary) for source, target, summary in edges],
             self.describe,
         )
-        self.protocol = Protocol(self.tracker, self.worker.config.progress, self.peers)
+        config = self.worker.config
+        route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
+        self.protocol = Protocol(self.tracker, config.progress, route)
         self.update = self.protocol.update
         self._number = number
         self._place_ports(number, [place.rank for place in order])
@@ -348,8 +351,9 @@ class Dataflow:
         self.channels[channel].deliver(time, batch)
 
     def receive(self, sender: int, changes: Changes) -> None:
-        """Take in a peer's atomic batch of progress."""
-        self.protocol.receive(changes)
+        """Take in a peer's atomic batch of progress, and pass it on to those who hear of it from this worker."""
+        for peer in self.protocol.receive(sender, changes):
+            self.worker.allocator.send(peer, Progress(self.index, changes))
 
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran."""
@@ -399,11 +403,10 @@ class Dataflow:
             self._propagate()
 
     def _send_progress(self, changes: Changes) -> None:
-        """Send changes to all peers."""
+        """Send changes to those who must be sent them, by whom all others hear of them."""
         message = Progress(self.index, changes)
-        for peer in range(self.peers):
-            if peer != self.worker_index:
-                self.worker.allocator.send(peer, message)
+        for peer in self.protocol.targets:
+            self.worker.allocator.send(peer, message)
 
     def _propagate(self) -> None:
         changed = self.tracker.propagate()

@@ -6,6 +6,9 @@ these changes up and, when it must, hands out all of them as one batch for every
 tracker sees them at that moment too, and not before. Batches of one sender must arrive in the order in which
 they were sent; nothing is assumed between senders, nor between batches and messages.
 
+Where workers form trees (`timely.progress.accumulation`), one that is no root sums its changes up for its parent, and
+the batches of a root are of its whole tree. A worker's own changes come back to it from the root.
+
 **Safe.** No frontier is ever ahead of the truth: for each capability or message x alive anywhere, a worker's
 view has a positive count that could-result-in x. Call capabilities and messages tokens, and let a token's
 parent be the one under which it was made. The worker that makes a token holds the parent then, and gives the
@@ -18,14 +21,18 @@ before p, since a message is counted at another pointstamp than what it was sent
 in no time. But p is minimal, so nothing counts -1 there. Hence a consumption may well be heard of before the
 production, and the negative count does no harm.
 
+All that this asks of the way from a worker to a view is that what the view has of a worker is always all that the
+worker did up to some moment. Trees keep to it: there is one way between two workers; on each stretch of it batches
+keep their order; and who adds up adds whole batches, those it was sent first before those it was sent later.
+
 **Eager** mode sends whatever is not zero at each flush. **Demand** mode keeps changes back while they cannot
 move a frontier anywhere (Naiad, SOSP 2013, section 3.3; the proof above does not ask when a batch is sent).
 It sends everything it kept as soon as one of the changes takes from a pointstamp that, in this worker's view,
-is live and alone supports an element of its location's frontier.
+is live and alone supports an element of its location's frontier. Only roots keep changes back.
 
 **Live.** Let everything sent be delivered. All views are the same then, and the truth is this view plus what
 is kept back. Let p be live in the view and minimal under could-result-in. Nothing else supports its time at
-its location, since that would come from a live pointstamp before it. If in truth p is gone, some worker keeps
+its location, since that would come from a live pointstamp before it. If in truth p is gone, some root keeps
 back a decrease of it, and by the rule sends it. So this ends only when every minimal live pointstamp of the
 view is alive in truth: the frontiers are exact. In particular they are empty everywhere, and nothing is kept
 back, once the last token is gone. For this the rule has to be asked again after every propagation; `dirty`
@@ -39,7 +46,7 @@ A single worker needs none of this: its changes go to the tracker, and a flush c
 >>> tracker.update(0, (0,), 2)  # both workers start with a capability
 >>> tracker.propagate()
 [0, 1]
->>> protocol = Protocol(tracker, "demand", peers=2)
+>>> protocol = Protocol(tracker, "demand", Route.direct(0, peers=2))
 >>> protocol.update(1, (0,), 1)  # a message is on its way: no frontier depends on saying so
 >>> protocol.flush()
 >>> protocol.update(0, (0,), -1)
@@ -53,11 +60,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from timely.order import Time
+from timely.progress.accumulation import Route
 from timely.progress.change_batch import ChangeBatch
 from timely.progress.reachability import Tracker
 
 MODES = ("demand", "eager")
 Changes = tuple[tuple[int, Time, int], ...]
+
+
+ALONE = Route(None, (), ())
 
 
 class Statistics(NamedTuple):
@@ -78,7 +89,19 @@ class Protocol:
     all the workers) are given to the tracker itself, on each worker.
     """
 
-    __slots__ = ("_batches", "_eager", "_examined", "_flushes_held", "_fresh", "_held", "_tracker", "peers", "update")
+    __slots__ = (
+        "_batches",
+        "_eager",
+        "_examined",
+        "_flushes_held",
+        "_fresh",
+        "_held",
+        "_is_root",
+        "_route",
+        "_tracker",
+        "targets",
+        "update",
+    )
 
     update: Callable[[int, Time, int], None]
     """`update(location, time, diff)` notes that this worker changed the count of a pointstamp.
@@ -86,11 +109,14 @@ class Protocol:
     Nobody else hears of it before a flush, nor, unless this worker is alone, does the own tracker.
     """
 
-    def __init__(self, tracker: Tracker, mode: str = "demand", peers: int = 1) -> None:
-        """Feed `tracker`, on one of `peers` workers; `mode` is one of `MODES`."""
+    def __init__(self, tracker: Tracker, mode: str = "demand", route: Route = ALONE) -> None:
+        """Feed `tracker`, on a worker with this place among the others; `mode` is one of `MODES`."""
         if mode not in MODES:
             raise ValueError(f"the progress mode is one of {', '.join(MODES)}, not {mode!r}")
-        self.peers = peers
+        self.targets = route.targets
+        """The workers that must be sent what `flush` returns."""
+        self._route = route
+        self._is_root = route.parent is None
         self._tracker = tracker
         self._eager = mode == "eager"
         self._fresh: list[tuple[int, Time, int]] = []
@@ -99,13 +125,13 @@ class Protocol:
         self._flushes_held = 0
         # Batches and updates sent, batches and updates received.
         self._batches = [0, 0, 0, 0]
-        self.update = tracker.update if peers == 1 else self._note
+        self.update = self._note if self.targets else tracker.update
 
     def flush(self) -> Changes | None:
-        """The changes that every peer must be sent now, as one batch; None when there is nothing to send.
+        """The changes that `targets` must be sent now, as one batch; None when there is nothing to send.
 
         Called at the end of a scheduling step and after a propagation that followed a received batch (when
-        `dirty`). The own tracker has been told of what is returned; its `propagate` is left to the caller.
+        `dirty`). A root's own tracker has been told of what is returned; its `propagate` is left to the caller.
         """
         if self._fresh:
             self._sum_up()
@@ -113,22 +139,31 @@ class Protocol:
             return None
         if not self._held:
             return None
-        if not self._eager and not self._must_send():
+        if self._is_root and not self._eager and not self._must_send():
             self._examined = self._tracker.revision
             self._flushes_held += 1
             return None
         batch = tuple([(location, time, diff) for location, sums in self._held.items() for time, diff in sums])
         self._held.clear()
-        self._tracker.update_all(batch)
+        if self._is_root:
+            self._tracker.update_all(batch)
         self._batches[0] += 1
         self._batches[1] += len(batch)
         return batch
 
-    def receive(self, batch: Changes) -> None:
-        """Take in a batch that a peer sent. Takes effect with the tracker's next `propagate`."""
-        self._tracker.update_all(batch)
+    def receive(self, sender: int, batch: Changes) -> tuple[int, ...]:
+        """Take in a batch; return the workers to whom it must be passed on, as it is.
+
+        A root's takes effect with the tracker's next `propagate`; a child's is added to what the next `flush` is of.
+        """
         self._batches[2] += 1
         self._batches[3] += len(batch)
+        children = self._route.children
+        if sender in children:
+            self._fresh.extend(batch)
+            return ()
+        self._tracker.update_all(batch)
+        return children
 
     @property
     def dirty(self) -> bool:

@@ -41,12 +41,12 @@ class Site:
         self,
         network: SimulatedNetwork,
         index: int,
-        mode: str,
+        config: Config,
         program: int,
         tasks: list[Task],
         more: Sequence[Step] = (),
     ) -> None:
-        self.worker = Worker(network.allocators[index], Config(progress=mode))
+        self.worker = Worker(network.allocators[index], config)
         self.dataflow: Dataflow | None = None
         self.found: Found = []
         self.input: Input | None = None
@@ -101,12 +101,20 @@ class VirtualClock:
 class Cluster:
     """Some workers that run the random program of a seed on records of the same seed.
 
-    `more` are steps the program may take beside the usual ones, for each worker.
+    `more` are steps the program may take beside the usual ones, for each worker. So many `workers` share a process.
     """
 
     def __init__(
-        self, peers: int, mode: str, program: int, schedule: int, more: Sequence[Sequence[Step]] | None = None
+        self,
+        peers: int,
+        mode: str,
+        program: int,
+        schedule: int,
+        more: Sequence[Sequence[Step]] | None = None,
+        workers: int = 1,
+        accumulation: str = "process",
     ) -> None:
+        config = Config(workers=workers, progress=mode, accumulation=accumulation)
         self.trace = Trace()
         self.network = TracedNetwork(peers, schedule, self.trace)
         self.clock = VirtualClock(self)
@@ -117,7 +125,7 @@ class Cluster:
         for row in sorted(rows):
             deal.choice(tasks).append(row)
         self.sites = [
-            Site(self.network, index, mode, program, tasks[index], more[index] if more else ())
+            Site(self.network, index, config, program, tasks[index], more[index] if more else ())
             for index in range(peers)
         ]
         self.events = 0
@@ -240,11 +248,14 @@ class Cluster:
         return sorted(each for site in self.sites for each in site.found)
 
 
-def simulate(peers: int, mode: str, program: int, schedule: int) -> Cluster:
+def simulate(
+    peers: int, mode: str, program: int, schedule: int, workers: int = 1, accumulation: str = "process"
+) -> Cluster:
     """Run a random program under a random schedule to its end; every failure names both seeds."""
-    cluster = Cluster(peers, mode, program, schedule)
+    cluster = Cluster(peers, mode, program, schedule, None, workers, accumulation)
     try:
         cluster.run(Random(schedule))
     except AssertionError as failure:
-        raise AssertionError(f"program {program}, schedule {schedule}, {peers} workers, {mode}: {failure}") from failure
+        where = f"{peers} workers, {workers} a process, {mode}, accumulation by {accumulation}"
+        raise AssertionError(f"program {program}, schedule {schedule}, {where}: {failure}") from failure
     return cluster

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgpack
 
 from tests.oracle.progress import Graph, step
 from tests.simulation.trace import Trace
 from timely.order import Time
+from timely.progress.accumulation import Route
 from timely.progress.protocol import Changes, Protocol, Statistics
 from timely.progress.reachability import Tracker
 
@@ -36,9 +37,9 @@ Pointstamp = tuple[int, Time]
 class Site:
     """One worker: its view, the capabilities it holds, those with which it waits, and the messages it has received."""
 
-    def __init__(self, graph: Graph, peers: int, mode: str) -> None:
+    def __init__(self, graph: Graph, mode: str, route: Route) -> None:
         self.tracker = Tracker(graph.lengths, graph.edges)
-        self.protocol = Protocol(self.tracker, mode, peers)
+        self.protocol = Protocol(self.tracker, mode, route)
         self.capabilities: list[Pointstamp] = []
         self.waiting: list[Pointstamp] = []
         self.inbox: deque[Pointstamp] = deque()
@@ -48,13 +49,19 @@ class Site:
 
 
 class Cluster:
-    """Some workers, the queues between them, and the truth about what is alive."""
+    """Some workers, the queues between them, and the truth about what is alive.
 
-    def __init__(self, graph: Graph, peers: int, mode: str, initial: list[Pointstamp]) -> None:
+    `routes` are the places of the workers where they add up each other's changes.
+    """
+
+    def __init__(
+        self, graph: Graph, peers: int, mode: str, initial: list[Pointstamp], routes: Sequence[Route] | None = None
+    ) -> None:
         self.graph = graph
         self.outgoing = [[edge for edge in graph.edges if edge.source == place] for place in range(len(graph.lengths))]
         self.incoming = [[edge for edge in graph.edges if edge.target == place] for place in range(len(graph.lengths))]
-        self.sites = [Site(graph, peers, mode) for _ in range(peers)]
+        places = routes or [Route.direct(worker, peers) for worker in range(peers)]
+        self.sites = [Site(graph, mode, place) for place in places]
         pairs = [(source, target) for source in range(peers) for target in range(peers)]
         self.messages: dict[tuple[int, int], deque[Pointstamp]] = {pair: deque() for pair in pairs}
         self.batches: dict[tuple[int, int], deque[Changes]] = {pair: deque() for pair in pairs}
@@ -107,20 +114,23 @@ class Cluster:
     def deliver_batch(self, pair: tuple[int, int]) -> None:
         self.steps += 1
         self.trace.add("batch", pair)
-        self.sites[pair[1]].protocol.receive(self.batches[pair].popleft())
+        sender, receiver = pair
+        batch = self.batches[pair].popleft()
+        for peer in self.sites[receiver].protocol.receive(sender, batch):
+            self.batches[receiver, peer].append(batch)
 
     def flush(self, worker: int) -> bool:
         """Broadcast what must be told; whether that was anything."""
         self.steps += 1
-        batch = self.sites[worker].protocol.flush()
+        protocol = self.sites[worker].protocol
+        batch = protocol.flush()
         if batch is None:
             return False
         assert batch
         assert all(diff for _, _, diff in batch)
         self.trace.add("flush", worker, batch)
-        peers = [peer for peer in range(len(self.sites)) if peer != worker]
-        self.bytes += len(peers) * len(msgpack.packb(batch))
-        for peer in peers:
+        self.bytes += len(protocol.targets) * len(msgpack.packb(batch))
+        for peer in protocol.targets:
             self.batches[worker, peer].append(batch)
         return True
 
@@ -290,14 +300,17 @@ class Run:
         return (*time[:place], time[place] + self.rng.randint(0, 2), *time[place + 1 :])
 
 
-def run(graph: Graph, peers: int, mode: str, seed: int, budget: int = 60) -> Cluster:
+def run(
+    graph: Graph, peers: int, mode: str, seed: int, routes: Sequence[Route] | None = None, budget: int = 60
+) -> Cluster:
     """Run a random program on `graph` to its end; every failure names the seed."""
     rng = random.Random(seed)
     locations = range(len(graph.lengths))
     starts = rng.sample(locations, rng.randint(1, min(3, len(locations))))
-    cluster = Cluster(graph, peers, mode, [(start, (0,) * graph.lengths[start]) for start in starts])
+    initial = [(start, (0,) * graph.lengths[start]) for start in starts]
+    cluster = Cluster(graph, peers, mode, initial, routes)
     try:
         Run(cluster, rng, budget).finish()
     except AssertionError as failure:
-        raise AssertionError(f"seed {seed}, {peers} workers, {mode}: {failure}; {graph}") from failure
+        raise AssertionError(f"seed {seed}, {peers} workers {routes or ''}, {mode}: {failure}; {graph}") from failure
     return cluster

@@ -3,7 +3,7 @@
 Both workers start with a capability in front of a loop. Until two messages have been sent in all, a worker may send
 one to either worker under whatever it holds; it may keep a message's time as a capability, and drop what it has.
 Flushes, and the deliveries of messages and batches, come in every order. A state that was met before is not explored
-again; a state is reached by replaying its history.
+again; a state is reached by replaying its history. The same with a worker that adds up the changes of the other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 
 from tests.oracle.progress import Graph, step
 from tests.simulation.protocol.model import Cluster
+from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
@@ -31,8 +32,9 @@ History = tuple[Event, ...]
 class Tiny(Cluster):
     """The two workers, in the state that a history of events leads to."""
 
-    def __init__(self, mode: str, messages: int, history: History) -> None:
-        super().__init__(LOOP, 2, mode, [(0, (0,))])
+    def __init__(self, mode: str, accumulation: str, messages: int, history: History) -> None:
+        routes = [Route.of(worker, 2, 1, accumulation) for worker in range(2)]
+        super().__init__(LOOP, 2, mode, [(0, (0,))], routes)
         self.unsent = messages
         for event in history:
             self.happen(*event)
@@ -88,38 +90,40 @@ class Tiny(Cluster):
         return self.unsent, sites, queues
 
 
-def explore(mode: str, messages: int) -> tuple[int, int]:
+def explore(mode: str, accumulation: str, messages: int) -> tuple[int, int]:
     """Check every reachable state; how many there are, and how many of them are ends."""
     known: set[object] = set()
     ends = 0
-    pending: list[History] = [()]
+    pending: list[tuple[History, list[Event]]] = [((), Tiny(mode, accumulation, messages, ()).events())]
     while pending:
-        history = pending.pop()
-        tiny = Tiny(mode, messages, history)
-        following = tiny.events()
-        if not following:
-            tiny.check_drained()
-            ends += 1
+        history, following = pending.pop()
         for event in following:
             further = (*history, event)
-            state = Tiny(mode, messages, further).state()
-            if state not in known:
-                known.add(state)
-                pending.append(further)
+            tiny = Tiny(mode, accumulation, messages, further)
+            state = tiny.state()
+            if state in known:
+                continue
+            known.add(state)
+            pending.append((further, tiny.events()))
+            if not pending[-1][1]:
+                tiny.check_drained()
+                ends += 1
     return len(known), ends
 
 
+@pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_one_message_in_every_order(mode: str) -> None:
-    states, ends = explore(mode, 1)
+def test_one_message_in_every_order(mode: str, accumulation: str) -> None:
+    states, ends = explore(mode, accumulation, 1)
     assert states > 500
     assert ends >= 1
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_two_messages_in_every_order(mode: str) -> None:
-    states, ends = explore(mode, 2)
+def test_two_messages_in_every_order(mode: str, accumulation: str) -> None:
+    states, ends = explore(mode, accumulation, 2)
     assert states > 10_000
     assert ends >= 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.protocol import Protocol, Statistics
 from timely.progress.reachability import Tracker
@@ -17,7 +18,7 @@ def two_workers(mode: str) -> list[Protocol]:
         tracker = Tracker([1, 1], [Edge(OUTPUT, INPUT, PathSummary.identity(1))])
         tracker.update(OUTPUT, (0,), 2)
         tracker.propagate()
-        protocols.append(Protocol(tracker, mode, peers=2))
+        protocols.append(Protocol(tracker, mode, Route.direct(len(protocols), peers=2)))
     return protocols
 
 
@@ -69,7 +70,7 @@ def test_the_own_tracker_learns_of_changes_when_the_peers_are_sent_them() -> Non
     peer.update(OUTPUT, (0,), -1)
     dropped = peer.flush()
     assert dropped is not None
-    protocol.receive(dropped)
+    protocol.receive(1, dropped)
     protocol.update(OUTPUT, (0,), -1)
     assert frontier(protocol, OUTPUT) == [(0,)]
     assert protocol.flush() is not None
@@ -84,7 +85,7 @@ def test_what_is_kept_back_goes_when_the_frontier_comes_to_rest_on_it() -> None:
     first.update(OUTPUT, (0,), -1)
     batch = first.flush()
     assert batch is not None
-    second.receive(batch)
+    second.receive(0, batch)
     assert frontier(second, INPUT) == [(0,)]
     assert not second._tracker.is_sole_holder(INPUT, (0,))
     assert second.dirty
@@ -99,7 +100,7 @@ def test_a_consumption_may_arrive_before_the_production() -> None:
     second.update(INPUT, (0,), -1)
     consumed = second.flush()
     assert consumed is not None
-    first.receive(consumed)
+    first.receive(1, consumed)
     assert frontier(first, INPUT) == [(0,)]
 
 
