@@ -42,6 +42,7 @@ class Config:
     worker has queued before inputs wait, `frame_bytes` the size of one column on the wire. `peer_timeout` is within
     how many seconds a peer that does not answer any more is given up. Where nothing moves for `stall_seconds`, it is
     said on stderr who holds it up. With `profile`, each process prints at the end what its operators have cost.
+    A loop that still changes after `report_rounds` rounds, and after twice as many again, is reported; 0 is never.
     Batches of traces with more than `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary
     files are), and else in memory. `progress` says when workers tell of their progress, and `accumulation` who adds it
     up before the others hear of it (see `timely.progress`).
@@ -60,6 +61,7 @@ class Config:
     curve_dir: str | None = None
     stall_seconds: float | None = None
     profile: bool = False
+    report_rounds: int = 10_000
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
@@ -82,6 +84,8 @@ class Config:
             raise ConfigError(f"stall_seconds must be positive, not {self.stall_seconds}")
         if not self.peer_timeout >= 1:
             raise ConfigError(f"peer_timeout must be at least 1 second, not {self.peer_timeout}")
+        if self.report_rounds < 0:
+            raise ConfigError(f"report_rounds must not be negative, but is {self.report_rounds}")
         if self.spill_above is not None and self.spill_above < 0:
             raise ConfigError(f"spill_above must not be negative, but is {self.spill_above}")
         if self.spill_dir is not None and not os.path.isdir(self.spill_dir):

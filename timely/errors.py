@@ -35,6 +35,14 @@ class DataError(TimelyError):
         self.time = time
 
 
+class UnsettledError(DataError):
+    """A loop changes beyond its limit; names the round and some of what changes."""
+
+
+class UnsettledWarning(RuntimeWarning):
+    """A loop goes on for very long."""
+
+
 class OperatorError(TimelyError):
     """User code in an operator raised: names operator, time, worker and line. `__cause__` is the original."""
 

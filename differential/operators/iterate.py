@@ -11,10 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from differential.keys import described
+from differential.operators.rounds import Rounds
 from differential.updates import Updates
 from timely.container import Batch
-from timely.dataflow.inline import inline
+from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError
+from timely.order import Time
+from timely.origin import user_origin
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -38,11 +41,25 @@ class Variable:
     [((1,), 1), ((2,), 1), ((4,), 1), ((8,), 1), ((16,), 1), ((32,), 1)]
     """
 
-    def __init__(self, scope: Scope, source: Collection | None = None, *, keys: int = 1, step: int = 1) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        source: Collection | None = None,
+        *,
+        keys: int = 1,
+        step: int = 1,
+        limit: int | None = None,
+        name: str = "variable",
+    ) -> None:
         from differential.collection import Collection
 
+        if limit is not None and limit < 1:
+            raise BuildError(f"a loop takes at least one round: its limit cannot be {limit}")
         self._handle, stream = scope.feedback(step, name="variable")
+        self._name = name
         self._step = step
+        self._limit = limit
+        self._starts_late = source is not None and source.scope is scope
         self._source = None if source is None else source.enter(scope)
         again = Collection(stream, keys if source is None else source.keys)
         self.collection = again if self._source is None else self._source.concat(again)
@@ -59,19 +76,34 @@ class Variable:
             # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for
             # ever.
             result = result.consolidate()
+        if self._limit is not None and not self._starts_late:
+            # Beyond the first round nothing comes from the source: updates of the result need not cancel with it.
+            result = result.consolidate()
+        changes = result if self._source is None else result.concat(self._source.negate())
+        if self._limit is not None and self._starts_late:
+            changes = changes.consolidate()
         step = self._step
+        rounds = Rounds(dataflow, self._name, user_origin(), self._limit)
 
-        def delay(batch: Batch) -> Updates:
+        def turn(time: Time, batch: Batch) -> tuple[Time, Updates]:
             assert isinstance(batch, Updates)
             times = batch.times.copy()
             times[:, -1] += step
-            return batch.with_times(times)
+            updates = batch.with_times(times)
+            if time[-1] >= rounds.watched:
+                rounds.look(time[-1] + step, updates)
+            return time, updates
 
-        changes = result if self._source is None else result.concat(self._source.negate())
-        inline(changes.stream, delay, name="variable").connect_loop(self._handle)
+        inline_timed(changes.stream, turn, name=self._name).connect_loop(self._handle)
 
 
-def iterate(collection: Collection, body: Callable[[Collection], Collection], *, name: str = "iterate") -> Collection:
+def iterate(
+    collection: Collection,
+    body: Callable[[Collection], Collection],
+    *,
+    limit: int | None = None,
+    name: str = "iterate",
+) -> Collection:
     """Return the fixed point of `body`, starting from `collection`.
 
     `body` receives the current value and returns the next; collections from outside may be used in it as they are.
@@ -81,9 +113,21 @@ def iterate(collection: Collection, body: Callable[[Collection], Collection], *,
     ...     return numbers.iterate(lambda inner: inner.map(lambda x: np.where(x % 2 == 0, x // 2, x)))
     >>> example(halving)
     [((3,), 1), ((5,), 1)]
+
+    With a `limit`, a value that still changes in a round after as many is an error. Without, a loop that goes
+    on for very long is reported by a warning (`Config.report_rounds`).
+
+    >>> def growing(scope):
+    ...     return Collection.of(scope, 7).iterate(lambda inner: inner.map(lambda x: x + 1), limit=100)
+    >>> example(growing)
+    Traceback (most recent call last):
+    ...
+    timely.errors.OperatorError: operator 'iterate' failed at time (0, 100) on worker 0 of 1 (...): UnsettledError: the
+    loop was to settle within 100 rounds, but in round 101 at (0,) 2 records change, (107,) by -1, (108,) by
+    +1: it has no fixed point, or takes a higher limit to reach it
     """
     with collection.scope.iterative(name) as inner:
-        variable = Variable(inner, collection)
+        variable = Variable(inner, collection, limit=limit, name=name)
         result = body(variable.collection)
         variable.set(result)
         return result.leave(collection.scope)

@@ -1,0 +1,141 @@
+"""Loops: what they settle to, how far they may go, and what is said of those that do not settle."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from differential import Collection, Variable, example, new_input
+from differential.operators.rounds import Rounds
+from tests.oracle.grid import contents, on_workers, run
+from timely import Config, Scope, Worker, execute
+from timely.errors import BuildError, OperatorError, UnsettledWarning
+
+PATH = [((node, node + 1), (0,), 1) for node in range(6)]
+
+
+def distances(edges: Collection, limit: int | None = None) -> Collection:
+    """Distances from node 0: on a path, one more in each round."""
+    start = Collection.of(edges.scope, 0, 0)
+    return start.iterate(
+        lambda inner: (
+            inner.join_map(edges, lambda node, distance, neighbour: (neighbour, distance + 1)).concat(start).min()
+        ),
+        limit=limit,
+    )
+
+
+def counting(scope: Scope, limit: int, *, late: bool = False) -> Collection:
+    """0 to 4, found one in a round; numbers above 100 come round too, and cancel."""
+    start = Collection.of(scope, 0)
+    with scope.iterative() as inner:
+        entered = start.enter(inner)
+        value = Variable(inner, entered if late else start, limit=limit)
+        found = value.collection.distinct()
+        more = found.map(lambda number: number + 100)
+        following = found.map(lambda number: number + 1).filter(lambda number: number < 5)
+        result = entered.concat(following).concat(more).concat(more.negate())
+        value.set(result)
+        return result.leave()
+
+
+def mutual(scope: Scope, limit: int) -> Collection:
+    """Two variables that take turns up to 4; each changes in every other round."""
+    start = Collection.of(scope, 0)
+    with scope.iterative() as inner:
+        even, odd = Variable(inner, start, limit=limit), Variable(inner, limit=limit)
+        following = odd.collection.map(lambda number: number + 1).filter(lambda number: number < 5)
+        evens = following.concat(start.enter(inner)).distinct()
+        odds = even.collection.map(lambda number: number + 1).filter(lambda number: number < 5).distinct()
+        even.set(evens)
+        odd.set(odds)
+        return evens.concat(odds).leave()
+
+
+@on_workers
+def test_a_loop_that_settles_within_its_limit_is_as_without(workers: int) -> None:
+    expected = {(node, node): 1 for node in range(7)}
+    assert contents(run(lambda edges: distances(edges, limit=6), PATH, workers=workers), (0,)) == expected
+    assert contents(run(distances, PATH, workers=workers), (0,)) == expected
+
+
+@on_workers
+def test_a_loop_that_takes_a_round_more_is_an_error_that_names_the_round_and_what_changes(workers: int) -> None:
+    with pytest.raises(OperatorError) as error:
+        run(lambda edges: distances(edges, limit=5), PATH, workers=workers)
+    assert "operator 'iterate' failed" in str(error.value)
+    assert "test_iterate.py:" in str(error.value)
+    assert "settle within 5 rounds, but in round 6 at (0,) 1 record changes, (6, 6) by +1" in str(error.value)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_changes_that_cancel_are_none(late: bool) -> None:
+    expected = [((number,), 1) for number in range(5)]
+    assert example(lambda scope: counting(scope, limit=4, late=late)) == expected
+    with pytest.raises(OperatorError, match=r"in round 4 at \(0,\) 1 record changes, \(4,\) by \+1"):
+        example(lambda scope: counting(scope, limit=3, late=late))
+
+
+def test_each_of_several_variables_has_its_limit() -> None:
+    assert example(lambda scope: mutual(scope, limit=4)) == [((number,), 1) for number in range(5)]
+    with pytest.raises(OperatorError, match=r"in round 4 at \(0,\) 1 record changes, \(4,\) by \+1"):
+        example(lambda scope: mutual(scope, limit=3))
+
+
+def test_rounds_are_counted_anew_in_each_epoch_and_each_round_of_the_loop_around() -> None:
+    later = [((node, node + 1), (epoch,), 1) for epoch in range(3) for node in range(2 * epoch, 2 * epoch + 2)]
+
+    def twice(edges: Collection) -> Collection:
+        start = Collection.of(edges.scope, 0, 0)
+        return start.iterate(lambda outer: distances(edges, limit=6).concat(outer).min(), limit=3)
+
+    assert contents(run(twice, later), (2,)) == {(node, node): 1 for node in range(7)}
+    with pytest.raises(OperatorError, match=r"in round 5 at \(2,\)"):
+        run(lambda edges: distances(edges, limit=4), later)
+
+
+def test_a_limit_of_no_rounds_is_refused() -> None:
+    with pytest.raises(BuildError, match="limit cannot be 0"):
+        example(lambda scope: Collection.of(scope, 1).iterate(lambda inner: inner, limit=0))
+
+
+def growing(limit: int | None) -> Callable[[Worker], None]:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            grown = numbers.iterate(lambda inner: inner.map(lambda number: number + 1), limit=limit)
+            grown.probe()
+        if worker.index == 0:
+            session.insert(np.arange(5))
+        session.close()
+        worker.step_while(lambda: True)
+
+    return program
+
+
+def test_a_loop_that_goes_on_is_reported_at_its_line_ever_less_often() -> None:
+    with (
+        warnings.catch_warnings(record=True, action="always") as caught,
+        pytest.raises(OperatorError, match="settle within 100"),
+    ):
+        execute(growing(100), config=Config(report_rounds=20))
+    assert [one.category for one in caught] == [UnsettledWarning] * 3
+    assert {one.filename for one in caught} == {__file__}
+    for one, round in zip(caught, (20, 40, 80)):
+        assert f"in round {round} at (0,) 2 records change, ({round - 1},) by -1" in str(one.message)
+
+
+def test_a_warning_made_an_error_ends_the_loop() -> None:
+    with pytest.raises(OperatorError, match=r"UnsettledWarning: operator 'iterate' on worker 0 of 1 goes on"):
+        execute(growing(None), config=Config(report_rounds=20))
+
+
+def test_a_loop_without_a_limit_is_not_looked_at_before_it_is_to_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Rounds, "look", look)
+    assert len(run(distances, PATH)) == 7
