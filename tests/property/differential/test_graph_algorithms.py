@@ -68,13 +68,14 @@ def communities(edges: Multiset) -> dict[Any, int]:
     return dict.fromkeys(labels.items(), 1)
 
 
-def ranks(edges: Multiset) -> dict[Any, int]:
+def ranks(edges: Multiset, tolerance: int = 1) -> dict[Any, int]:
     rank = {node: 600 for edge in edges for node in edge}
     for _ in range(4):
         passed = dict.fromkeys(rank, 100)
         for (source, target), times in edges.items():
             degree = sum(number for (other, _), number in edges.items() if other == source)
-            passed[target] += times * (5 * rank[source] // (6 * degree))
+            rounded = (rank[source] + tolerance // 2) // tolerance * tolerance
+            passed[target] += times * (5 * rounded // (6 * degree))
         rank = passed
     return {(node, each): 1 for node, each in rank.items() if each}
 
@@ -101,12 +102,13 @@ CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[
     (lambda edges: label_propagation(edges, 3), communities),
     (independent_set, walk),
     (lambda edges: pagerank(edges, 4, unit=600), ranks),
+    (lambda edges: pagerank(edges, 4, unit=600, tolerance=30), lambda edges: ranks(edges, 30)),
     (closed, closure),
     (even, even_paths),
 ]
 
 
-NAMES = ["core", "core numbers", "colours", "communities", "independent", "ranks", "closed", "even"]
+NAMES = ["core", "core numbers", "colours", "communities", "independent", "ranks", "about ranks", "closed", "even"]
 
 
 @pytest.mark.parametrize(("program", "meaning"), CASES, ids=NAMES)
