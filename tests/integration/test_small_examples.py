@@ -9,10 +9,11 @@ import pytest
 
 from tests.examples_loading import example_module
 from tests.integration.launcher.launching import Run
-from timely import Config, execute
+from timely import Config, execute, execute_directly
 
 bfs = example_module("bfs")
 commands = example_module("commands")
+regression = example_module("logistic_regression")
 wordcount = example_module("wordcount")
 
 
@@ -67,5 +68,34 @@ def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
     try:
         assert run.end(30) == 0, run.error
         assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_logistic_regression_ends_where_the_gradient_is_small_with_the_same_weights(tree: bool) -> None:
+    rows, features, tolerance = 4000, 4, 1e-5
+    found = set()
+    for workers in (1, 2, 4):
+        results = execute(
+            lambda worker: regression.program(worker, rows, features, tolerance, 500, tree), Config(workers=workers)
+        )
+        found |= {(rounds, weights.tobytes()) for rounds, weights in results}
+    ((rounds, bits),) = found
+    weights = np.frombuffer(bits)
+    shards = [regression.shard(number, rows, features) for number in range(regression.SHARDS)]
+    mean = sum(regression.gradient(weights, *each) for each in shards) / rows
+    assert 10 < rounds < 500
+    assert np.linalg.norm(mean) < tolerance
+    assert np.allclose(weights, regression.true_weights(features), atol=0.3)
+
+
+def test_logistic_regression_on_two_processes_has_the_weights_of_one() -> None:
+    rows, features, rounds = 4000, 4, 20
+    _, weights = execute_directly(lambda worker: regression.program(worker, rows, features, 0, rounds, False))
+    run = Run("run", "-n", "2", regression.__file__, "--rows", "4000", "--features", "4", "--rounds", "20")
+    try:
+        assert run.end(30) == 0, run.error
+        assert f"20 rounds, weights {regression.digest(weights)}" in run.output
     finally:
         run.close()

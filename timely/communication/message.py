@@ -85,4 +85,5 @@ def weight(message: Message) -> int:
     batch = message.batch
     if type(batch) is Columns:
         return 64 + sum([column.nbytes for column in batch.columns])
-    return 64 + 16 * len(batch)
+    size: int = getattr(batch, "nbytes", 16 * len(batch))
+    return 64 + size

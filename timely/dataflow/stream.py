@@ -11,6 +11,9 @@ from timely.dataflow.operators import (
     aggregate as _aggregate,
 )
 from timely.dataflow.operators import (
+    all_reduce as _all_reduce,
+)
+from timely.dataflow.operators import (
     branch as _branch,
 )
 from timely.dataflow.operators import (
@@ -106,6 +109,8 @@ class Stream:
     aggregate = _aggregate.aggregate
     combine = _aggregate.combine
     combine_everywhere = _aggregate.combine_everywhere
+    all_reduce = _all_reduce.all_reduce
+    all_reduce_by_tree = _all_reduce.all_reduce_by_tree
     state_machine = _state_machine.state_machine
     delay = _delay.delay
     reclock = _reclock.reclock

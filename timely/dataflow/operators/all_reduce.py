@@ -1,0 +1,197 @@
+"""AllReduce: all workers learn the total of the vectors of all workers, at each time.
+
+`all_reduce` is data-parallel (scatter-reduce, then all-gather): each worker adds up its own vectors, cuts the sum into
+as many pieces as there are workers and sends each worker its piece; each totals the pieces it got and sends the result
+to all. `all_reduce_by_tree` adds up along a binary tree of workers, whole vectors, and sends the total back down it.
+
+Both move 2 (W - 1) vectors among W workers in all. Data-parallel, every worker sends less than 2 of them, at the same
+time as all others; along the tree the way is 2 log2 W vectors long, one after the other, and worker 0 sends log2 W.
+Each worker waits for the time to be complete: twice (on its own; then for the others), and 1 + log2 W times. Threads
+of one process hand vectors over by reference, so there the tree copies nothing and data-parallel puts pieces together.
+
+What is guaranteed of the totals:
+
+- All workers have the same, bit by bit, and both methods give the same.
+- They do not depend on the order in which messages arrive, nor on threads or processes: each worker's vectors are
+  combined in the order in which they reached it, the workers' sums in the order of the workers, both in a balanced
+  tree (`timely.dataflow.pairwise`).
+- Totals of integers, minima and maxima are the same for every number of workers. So are floating-point totals for 1, 2,
+  4, ... workers, where 2^k vectors, at least one a worker, are dealt to them in equal runs in the workers' order.
+  Otherwise another number of workers means another order of rounding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from timely.container import Array, Batch
+from timely.dataflow.notificator import Notificator
+from timely.dataflow.operators.generic import unary, unary_notify
+from timely.dataflow.pact import Broadcast, Pipeline
+from timely.dataflow.pairwise import Pairwise
+from timely.dataflow.piece import Piece, ToOne
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.errors import DataError
+from timely.order import Time
+
+if TYPE_CHECKING:
+    from timely.dataflow.stream import Stream
+
+
+def all_reduce(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_reduce") -> Stream:
+    """Return on every worker, for each time, the total of all workers' vectors, when the time is complete.
+
+    The records of `stream` are NumPy arrays (in list batches, as `accumulate` makes them), all of a time of one shape
+    and type; so is the total, a list batch of one. `ufunc` combines two: `np.add`, `np.minimum`, ...
+
+    >>> vectors = [np.array([1.0, 2.0]), np.array([0.5, 0.25])]
+    >>> example(lambda scope: scope.to_stream(vectors).all_reduce())
+    [array([1.5 , 2.25])]
+    """
+    own = local_total(stream, ufunc, f"{name} locally")
+    if stream.scope.peers == 1:
+        return own
+    return _all_gathered(_reduced(_scattered(own, name), ufunc, name), name)
+
+
+def all_reduce_by_tree(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_reduce_by_tree") -> Stream:
+    """Return what `all_reduce` does, having sent whole vectors along a binary tree of workers.
+
+    >>> vectors = [np.array([1, 2]), np.array([5, 0])]
+    >>> example(lambda scope: scope.to_stream(vectors).all_reduce_by_tree(np.maximum))
+    [array([5, 2])]
+    """
+    own = local_total(stream, ufunc, f"{name} locally")
+    worker, peers = stream.scope.index, stream.scope.peers
+    if peers == 1:
+        return own
+    bits = [1 << level for level in range((peers - 1).bit_length())]
+    pieces = _whole(own, worker & ~1, name)
+    for bit in bits:
+        pieces = _reduced(pieces, ufunc, f"{name} up by {bit}", to=worker & ~(bit << 1))
+    for bit in reversed(bits):
+        pieces = _passed_down(pieces, bit, f"{name} down by {bit}")
+    return _unpacked(pieces, name)
+
+
+def local_total(stream: Stream, ufunc: np.ufunc, name: str) -> Stream:
+    """Return the total of this worker's vectors at each time that has any, when the time is complete."""
+    totals: dict[Time, Pairwise] = {}
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            if not isinstance(batch, list):
+                raise DataError("a vector is a record of a list batch: an array in a list, not a batch of columns")
+            total = totals.setdefault(capability.time, Pairwise(ufunc))
+            for vector in batch:
+                total.include(vector)
+            notificator.notify_at(capability)
+        for time, due in notificator:
+            assert due is not None
+            output.give(due, [totals.pop(time).result()])
+
+    return unary_notify(stream, Pipeline(), logic, name=name)
+
+
+def _scattered(stream: Stream, name: str) -> Stream:
+    """Return each vector as pieces, one for each worker."""
+    worker, peers = stream.scope.index, stream.scope.peers
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input:
+            vector = _vector(batch)
+            flat = vector.reshape(-1)
+            for peer in range(peers):
+                start, end = peer * len(flat) // peers, (peer + 1) * len(flat) // peers
+                output.give(capability, Piece(worker, peer, start, vector.shape, flat[start:end]))
+
+    return unary(stream, Pipeline(), logic, name=f"{name} scatter")
+
+
+def _whole(stream: Stream, to: int, name: str) -> Stream:
+    """Return each vector as one piece for worker `to`."""
+    worker = stream.scope.index
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input:
+            vector = _vector(batch)
+            output.give(capability, Piece(worker, to, 0, vector.shape, vector.reshape(-1)))
+
+    return unary(stream, Pipeline(), logic, name=f"{name} begin")
+
+
+def _reduced(stream: Stream, ufunc: np.ufunc, name: str, to: int = 0) -> Stream:
+    """Return the total of the pieces that come to this worker at a time, in the order of their senders."""
+    worker = stream.scope.index
+    waiting: dict[Time, list[Piece]] = {}
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            assert isinstance(batch, Piece)
+            waiting.setdefault(capability.time, []).append(batch)
+            notificator.notify_at(capability)
+        for time, due in notificator:
+            assert due is not None
+            pieces = sorted(waiting.pop(time), key=lambda piece: piece.sender)
+            first, total = pieces[0], Pairwise(ufunc)
+            for piece in pieces:
+                if piece.shape != first.shape:
+                    both = f"workers {first.sender} and {piece.sender}"
+                    raise DataError(f"{both} have vectors of shapes {first.shape} and {piece.shape}")
+                total.include(piece.values)
+            output.give(due, Piece(worker, to, first.start, first.shape, total.result()))
+
+    return unary_notify(stream, ToOne(), logic, name=f"{name} reduce")
+
+
+def _all_gathered(stream: Stream, name: str) -> Stream:
+    """Return the vectors that all pieces of a time make up, on every worker."""
+    begun: dict[Time, tuple[Array, int]] = {}
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, piece in input:
+            assert isinstance(piece, Piece)
+            if capability.time not in begun:
+                begun[capability.time] = np.empty(piece.shape, piece.values.dtype), 0
+            vector, filled = begun[capability.time]
+            vector.reshape(-1)[piece.start : piece.start + len(piece)] = piece.values
+            begun[capability.time] = vector, filled + len(piece)
+            if filled + len(piece) == vector.size:
+                del begun[capability.time]
+                output.give(capability, [vector])
+
+    return unary(stream, Broadcast(), logic, name=f"{name} gather")
+
+
+def _passed_down(stream: Stream, bit: int, name: str) -> Stream:
+    """Return the pieces on the workers that have them, and on those `bit` after them."""
+    worker, peers = stream.scope.index, stream.scope.peers
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, piece in input:
+            assert isinstance(piece, Piece)
+            for to in (worker, worker | bit):
+                if to < peers:
+                    output.give(capability, Piece(worker, to, 0, piece.shape, piece.values))
+
+    return unary(stream, ToOne(), logic, name=name)
+
+
+def _vector(batch: Batch) -> Array:
+    """Return the one array of a list batch."""
+    assert isinstance(batch, list)
+    vector: Array = batch[0]
+    return vector
+
+
+def _unpacked(stream: Stream, name: str) -> Stream:
+    """Return the vectors that came as whole pieces."""
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, piece in input:
+            assert isinstance(piece, Piece)
+            output.give(capability, [piece.values.reshape(piece.shape)])
+
+    return unary(stream, ToOne(), logic, name=f"{name} end")
