@@ -41,6 +41,7 @@ WORKLOADS = (
     "exposures",
     "logging",
     "construction",
+    "allreduce",
 )
 RUNS = 3
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
