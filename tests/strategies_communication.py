@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from timely.communication.codec import Ack, Hello, WireMessage
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
+from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
 from timely.container import Batch, Columns
 
 indices = st.integers(0, 2**31 - 1)
@@ -58,6 +58,7 @@ messages: st.SearchStrategy[WireMessage] = st.one_of(
     st.builds(Goodbye, indices, indices),
     st.builds(Hello, indices, indices, indices, st.booleans(), indices),
     st.builds(Ack, indices),
+    st.builds(Taken, st.lists(st.tuples(indices, indices, indices), max_size=4).map(tuple)),
     st.builds(Question, indices, indices, indices | st.just(-1), times),
     st.builds(Answer, indices, st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)),
 )

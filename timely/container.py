@@ -226,6 +226,12 @@ def take(batch: Batch, rows: Array) -> Batch:
     return batch.take(rows)
 
 
+def weight_of(batch: Batch) -> int:
+    """Return about how many bytes a batch holds: exact for columns of numbers, an estimate for everything else."""
+    nbytes: int | None = getattr(batch, "nbytes", None)
+    return 16 * len(batch) if nbytes is None else nbytes
+
+
 def encode(batch: Batch) -> tuple[str, Any, Buffers]:
     """Return (kind, plain data, raw buffers) of a batch, for the wire."""
     if isinstance(batch, list):

@@ -19,12 +19,14 @@ from itertools import count, zip_longest
 from threading import get_ident
 
 from timely.communication.allocator import Allocator
-from timely.communication.message import Answer, Data, Message, Progress, Question, Shape
+from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.config import Config
+from timely.container import weight_of
 from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE
 from timely.dataflow.operator import Operator
+from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, ShapeError, StalledError
 from timely.events import Parked, Unparked
@@ -50,6 +52,7 @@ class Worker:
         self.explainer = Explainer(self)
         self.step_began = 0.0
         """When the present step began, or the last one, by the monotonic clock."""
+        self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
         self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._peer_shapes: dict[tuple[int, int], Shape] = {}
@@ -84,6 +87,11 @@ class Worker:
         self._announce(dataflow)
         for sender, message in self._early.pop(dataflow.index, ()):
             self._dispatch(sender, dataflow, message)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` wait for operators, or for the network, so that inputs should wait."""
+        return bool(self.outstanding.over) or self.allocator.congested
 
     @property
     def dataflows(self) -> list[Dataflow]:
@@ -189,9 +197,6 @@ class Worker:
         while self._timers and self._timers[0][0] <= self.step_began:
             heappop(self._timers)[2]()
             busy = True
-        if self.allocator.congested:
-            # What was sent has to leave before more is produced; receiving goes on, so that peers are never stuck.
-            return busy
         for dataflow in tuple(self._dataflows.values()):
             if dataflow.index not in self._dataflows:
                 continue  # dropped by what ran in another one
@@ -226,6 +231,13 @@ class Worker:
                 self._dispatch(sender, dataflow, message)
             elif message.dataflow >= self.built:
                 self._early.setdefault(message.dataflow, []).append((sender, message))
+            elif isinstance(message, Data):
+                # Nobody takes it any more, and its sender may not have dropped the dataflow yet.
+                self.outstanding.take(sender, message.dataflow, message.channel, weight_of(message.batch))
+        elif isinstance(message, Taken):
+            for index, channel, messages in message.counts:
+                if index in self._dataflows:
+                    self._dataflows[index].settle(sender, channel, messages)
         elif isinstance(message, Shape):
             self._compare(sender, message)
         else:

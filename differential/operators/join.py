@@ -113,7 +113,7 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    operator = builder.operator
+    operator, dataflow = builder.operator, left.scope.dataflow
     # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.
     operator.waits = False
     mine, theirs = Side(first, left), Side(second, right)
@@ -146,21 +146,21 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
             side.acknowledge()
         mine.compact(second)
         theirs.compact(first)
-        if todo:
+        if todo and not dataflow.holds_back(operator):
             _check_kinds(left, right)
             position = match(todo[0], position)
             if position < 0:
                 todo.popleft().capability.drop()
                 position = 0
             if todo:
-                left.scope.dataflow.activate(operator)
+                dataflow.activate(operator)
 
     def constructor(_: list[Capability]) -> Logic:
         return logic
 
     builder.build(constructor)
-    left.scope.dataflow.when_complete(mine.drop)
-    left.scope.dataflow.when_complete(theirs.drop)
+    dataflow.when_complete(mine.drop)
+    dataflow.when_complete(theirs.drop)
     return stream
 
 

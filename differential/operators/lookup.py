@@ -131,7 +131,7 @@ class Lookup:
             # What was sealed in this step is in the trace, before the frontier has moved.
             self._admit(self._trace.upper.join(self._arranged.frontier))
         self._compact()
-        if self._answering:
+        if self._answering and not self._dataflow.holds_back(self._prefixes.operator):
             self._answer()
         self._prefixes.operator.waits = bool(self._waiting)
 

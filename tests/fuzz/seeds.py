@@ -17,7 +17,7 @@ from timely import captured, container
 from timely.captured import Event
 from timely.communication import event_codec
 from timely.communication.codec import Ack, Encoder, Hello, PlainPacker, WireMessage
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
+from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
 from timely.container import Batch, Columns
 from timely.progress.antichain import Antichain
 
@@ -43,6 +43,7 @@ _MESSAGES: list[WireMessage] = [
     Ack(1 << 30),
     Question(1, 0, -1, (5,)),
     Answer(1, ("a line",)),
+    Taken(((1, 2, 3), (0, 0, 1))),
 ]
 
 _EVENTS: list[Event] = [

@@ -14,7 +14,7 @@ The contract:
 - `park` may return early, and `wake` is never lost: one that comes before `park` ends that `park` at once.
 - `receive` raises `PeerFailed` once a peer has said that it failed, `PeerLost` when a peer's process is gone
   without a farewell, and `KeyboardInterrupt` after `interrupt`. `Goodbye` is kept in `farewells`. Hence
-  `receive` returns only what is for the worker: `Data`, `Progress`, `Shape`, `Question` and `Answer`.
+  `receive` returns only what is for the worker: `Data`, `Progress`, `Taken`, `Shape`, `Question` and `Answer`.
 """
 
 from __future__ import annotations

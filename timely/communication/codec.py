@@ -29,11 +29,11 @@ import msgpack
 import numpy as np
 
 from timely import container
-from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape
+from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape, Taken
 from timely.errors import DataError, FrameError
 
 MAGIC = b"tdf"
-PROTOCOL = 2
+PROTOCOL = 3
 INLINE_BYTES = 8192  # up to here a copy is cheaper than a frame of its own
 MAX_FRAMES = 4096
 MAX_DEPTH = 16  # tuples within tuples; each level is a call of the unpacker, so it must be bounded
@@ -74,7 +74,7 @@ class Envelope(NamedTuple):
 
 Frames = list[bytes | memoryview]
 _PREFIX = MAGIC + bytes((PROTOCOL,))
-_DATA, _PROGRESS, _SHAPE, _FAILURE, _GOODBYE, _HELLO, _ACK, _QUESTION, _ANSWER = range(9)
+_DATA, _PROGRESS, _SHAPE, _FAILURE, _GOODBYE, _HELLO, _ACK, _QUESTION, _ANSWER, _TAKEN = range(10)
 _CODES: dict[type, int] = {
     Progress: _PROGRESS,
     Shape: _SHAPE,
@@ -84,6 +84,7 @@ _CODES: dict[type, int] = {
     Ack: _ACK,
     Question: _QUESTION,
     Answer: _ANSWER,
+    Taken: _TAKEN,
 }
 
 
@@ -225,6 +226,15 @@ def _decode_progress(dataflow: Any, changes: Any) -> Progress:
     return Progress(_index(dataflow), changes)
 
 
+def _decode_taken(counts: Any) -> Taken:
+    for count in _instance(counts, tuple):
+        if len(_instance(count, tuple)) != 3:
+            raise ValueError("malformed count")
+        for number in count:
+            _index(number)
+    return Taken(counts)
+
+
 def _decode_shape(dataflow: Any, digest: Any, operators: Any) -> Shape:
     return Shape(_index(dataflow), _instance(digest, bytes), _lines(operators))
 
@@ -262,6 +272,7 @@ _DECODERS: dict[int, Callable[..., WireMessage]] = {
     _ACK: _decode_ack,
     _QUESTION: _decode_question,
     _ANSWER: _decode_answer,
+    _TAKEN: _decode_taken,
 }
 
 

@@ -1,6 +1,6 @@
 """What workers say to each other.
 
-Seven kinds of message, all immutable. `Failure` and `Goodbye` are for whoever runs a worker, and every allocator keeps
+Eight kinds of message, all immutable. `Failure` and `Goodbye` are for whoever runs a worker, and every allocator keeps
 them back (see `allocator`); all others are for the worker.
 
 Between two workers messages arrive in the order they were sent. Between different pairs there is no order at
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from timely.container import Batch, Columns
+from timely.container import Batch, weight_of
 from timely.order import Time
 
 Changes = tuple[tuple[int, Time, int], ...]
@@ -32,6 +32,12 @@ class Progress(NamedTuple):
 
     dataflow: int
     changes: Changes
+
+
+class Taken(NamedTuple):
+    """So many more messages from the receiver have been taken by operators: (dataflow, channel, messages)."""
+
+    counts: tuple[tuple[int, int, int], ...]
 
 
 class Shape(NamedTuple):
@@ -72,7 +78,7 @@ class Goodbye(NamedTuple):
     dataflows: int
 
 
-Message = Data | Progress | Shape | Question | Answer | Failure | Goodbye
+Message = Data | Progress | Taken | Shape | Question | Answer | Failure | Goodbye
 
 
 def weight(message: Message) -> int:
@@ -80,10 +86,4 @@ def weight(message: Message) -> int:
 
     Queues inside a process are measured with it. It looks at no record, so it costs the same for every batch.
     """
-    if type(message) is not Data:
-        return 64
-    batch = message.batch
-    if type(batch) is Columns:
-        return 64 + sum([column.nbytes for column in batch.columns])
-    size: int = getattr(batch, "nbytes", 16 * len(batch))
-    return 64 + size
+    return 64 + weight_of(message.batch) if type(message) is Data else 64

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.operator import Operator
-from timely.dataflow.pact import Pipeline
+from timely.dataflow.outstanding import Ledger
 from timely.dataflow.ports import InputPort, Tee
 from timely.errors import BuildError
 from timely.order import Time
@@ -70,6 +70,8 @@ class Dataflow:
         self.is_running = False
         """Whether a step of this dataflow is under way."""
         self._put_off: list[int] = []
+        self._held_back: set[int] = set()
+        self.outstanding = worker.outstanding
 
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
@@ -266,7 +268,7 @@ class Dataflow:
                     port.location = only.location
                 else:
                     kept.add(port.location)
-                    if port.drains and (self.peers == 1 or port.pact.name == Pipeline.name):
+                    if port.drains and not port.spreads:
                         followers[port.location] = port
         edges = contract(self._edges, kept, most=MOST_EDGES)
         kept.update(place for edge in edges for place in edge[:2])
@@ -294,6 +296,7 @@ class Dataflow:
             key=rank,
         )
         self._ready: list[int] = []
+        self._counted: list[tuple[int, Ledger]] = []
         self._listeners: list[list[Operator]] = [[] for _ in number]
         for order, operator in enumerate(self._scheduled):
             operator.rank = order
@@ -304,6 +307,9 @@ class Dataflow:
                 if port.interest:
                     for location in port.place_frontier(number):
                         self._listeners[location].append(operator)
+                if port.spreads or not port.drains:
+                    port.ledger = Ledger(self.outstanding, self.worker_index, self.peers, self.index, port.channel)
+                    self._counted.append((order, port.ledger))
 
     def _start(self) -> None:
         """Count the capability that every worker initially holds at each output that starts with one."""
@@ -320,15 +326,37 @@ class Dataflow:
     def activate(self, operator: Operator) -> None:
         """Schedule an operator in this or the next step.
 
-        One without inputs that asks for it while operators run waits until nothing else is ready: it would come before
+        One without inputs waits until nothing else is ready and the worker is not congested: it would come before
         those that consume what it sends, and fill their queues.
         """
-        if not operator.active:
+        if not operator.active and operator.rank not in self._held_back:
             operator.active = True
-            if self.is_running and not operator.inputs:
-                self._put_off.append(operator.rank)
-            else:
+            if operator.inputs:
                 heappush(self._ready, operator.rank)
+            else:
+                self._put_off.append(operator.rank)
+
+    def holds_back(self, operator: Operator) -> bool:
+        """Return whether an operator must not send now, for want of room behind it; then it is activated when there is.
+
+        Until then it cannot be activated otherwise, so that one that asks for it does not keep others from running.
+        """
+        if not self._is_full_behind(operator.rank):
+            return False
+        self._held_back.add(operator.rank)
+        return True
+
+    def _is_full_behind(self, rank: int) -> bool:
+        """Return whether a worker is owed more than its share, and some of it behind the operator of a rank."""
+        for peer in self.outstanding.over:
+            room = self.outstanding.allowance
+            for order, ledger in reversed(self._counted):
+                if order <= rank:
+                    break
+                room -= ledger.owed[peer]
+                if room < 0:
+                    return True
+        return False
 
     def may_activate(self, operator: Operator) -> None:
         """Expect that something outside this dataflow activates an operator."""
@@ -348,7 +376,13 @@ class Dataflow:
 
     def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
         """Queue a batch that came from another worker."""
-        self.channels[channel].deliver(time, batch)
+        self.channels[channel].deliver(sender, time, batch)
+
+    def settle(self, sender: int, channel: int, messages: int) -> None:
+        """Heed that operators of another worker have taken messages of this one."""
+        ledger = self.channels[channel].ledger
+        assert ledger is not None
+        ledger.settle(sender, messages)
 
     def receive(self, sender: int, changes: Changes) -> None:
         """Take in a peer's atomic batch of progress, and pass it on to those who hear of it from this worker."""
@@ -359,8 +393,10 @@ class Dataflow:
         """Run what is ready. Return whether anything ran."""
         self._flush()
         ready = self._ready
-        if not ready:
-            return False
+        if not ready or self._held_back:
+            self._resume(ready)
+            if not ready:
+                return False
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
         self.is_running = True
@@ -369,28 +405,34 @@ class Dataflow:
             budget -= 1
             if not ready:
                 self._resume(ready)
-        self._resume(ready)
         self.is_running = False
         self._flush()
         return True
 
     def _resume(self, ready: list[int]) -> None:
-        """Schedule the operators that were put off."""
-        while self._put_off:
-            heappush(ready, self._put_off.pop())
+        """Schedule the operators that were held back and need no more be, and when there are none those put off."""
+        if self._held_back:
+            for rank in [rank for rank in self._held_back if not self._is_full_behind(rank)]:
+                self._held_back.discard(rank)
+                self.activate(self._scheduled[rank])
+        if self._put_off and not ready and not self.worker.is_congested:
+            while self._put_off:
+                heappush(ready, self._put_off.pop())
 
     @property
     def is_idle(self) -> bool:
         """Whether no operator is waiting to run."""
-        return not self._ready and not self.protocol.dirty
+        return not (self._ready or self._put_off or self._held_back) and not self.protocol.dirty
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing can happen here any more: no capability, no message, on any worker."""
-        return self.tracker.is_idle and not self._ready and not self.protocol.holding
+        return self.tracker.is_idle and not (self._ready or self._put_off) and not self.protocol.holding
 
     def close(self) -> None:
         """Let go of what operators hold outside this dataflow (traces, files)."""
+        for _, ledger in self._counted:
+            ledger.close()
         for callback in self._on_complete:
             callback()
         self._on_complete.clear()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch
+from timely.container import Batch, weight_of
 from timely.dataflow.capability import Capability
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Operator
@@ -185,12 +185,6 @@ def switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
     for input in dataflow.channels:
         input.__class__ = input_class
     dataflow.resolve_tees()
-
-
-def weight_of(batch: Any) -> int:
-    """Return about how many bytes a batch holds: exact for columns of numbers."""
-    nbytes = getattr(batch, "nbytes", None)
-    return 16 * len(batch) if nbytes is None else int(nbytes)
 
 
 def descriptions(dataflow: Dataflow, now: int) -> Iterator[Any]:

@@ -24,8 +24,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from timely.container import Batch
+from timely.container import Batch, weight_of
 from timely.dataflow.capability import Capability
+from timely.dataflow.outstanding import Ledger
+from timely.dataflow.pact import Pipeline
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from timely.dataflow.pact import Pact
 
 Push = Callable[[Time, Batch], None]
+
+OVERHEAD = 512
+"""About so many bytes a message takes besides its columns."""
 
 
 class Consumer(Protocol):
@@ -108,6 +113,7 @@ class InputPort:
         "dataflow",
         "drains",
         "interest",
+        "ledger",
         "location",
         "operator",
         "pact",
@@ -128,6 +134,8 @@ class InputPort:
         self.place = location
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
+        self.ledger: Ledger | None = None
+        """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
         self._sources: list[tuple[int, PathSummary | None]] = []
         self._frontier: tuple[list[Antichain], Antichain] | None = None
@@ -150,17 +158,29 @@ class InputPort:
     def drain(self) -> Iterator[tuple[Time, Batch]]:
         """Take the queued messages with their bare times.
 
-        What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends.
+        What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends; and so
+        is what would become messages that nobody has room for, unless the operator `drains`.
         """
         queue = self.queue
         update = self.dataflow.update
+        ledger = self.ledger
+        over = None if self.drains or ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
+            if over and self.dataflow.holds_back(self.operator):
+                return
             left -= 1
             time, batch = queue.popleft()
+            if ledger is not None:
+                ledger.take()
             self.time = time
             update(self.location, time, -1)
             yield time, batch
+
+    @property
+    def spreads(self) -> bool:
+        """Whether messages may go to other workers."""
+        return self.dataflow.peers > 1 and self.pact.name != Pipeline.name
 
     @property
     def frontier(self) -> Antichain:
@@ -182,22 +202,25 @@ class InputPort:
         """Return what puts a message on this channel (see `Consumer`)."""
         if self.operator.inline is not None:
             return self.operator.inline
-        peers = self.dataflow.peers
-        return self._push_here if peers == 1 or self.pact.name == "pipeline" else self._push_spread
+        return self._push_spread if self.spreads else self._push_here
 
-    def deliver(self, time: Time, batch: Batch) -> None:
+    def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""
         self.queue.append((time, batch))
+        if self.ledger is not None:
+            self.ledger.queue(sender, OVERHEAD + weight_of(batch))
         operator = self.operator
         if not operator.active:
             self.dataflow.activate(operator)
 
     def _push_here(self, time: Time, batch: Batch) -> None:
-        self.dataflow.update(self.location, time, 1)
-        self.deliver(time, batch)
+        dataflow = self.dataflow
+        dataflow.update(self.location, time, 1)
+        self.deliver(dataflow.worker_index, time, batch)
 
     def _push_spread(self, time: Time, batch: Batch) -> None:
-        dataflow = self.dataflow
+        dataflow, ledger = self.dataflow, self.ledger
+        assert ledger is not None
         try:
             parts = self.pact.split(batch, dataflow.peers)
             if parts is None:
@@ -208,6 +231,7 @@ class InputPort:
                     self._push_here(time, part)
                 else:
                     dataflow.update(self.location, time, 1)
+                    ledger.send(worker, OVERHEAD + weight_of(part))
                     dataflow.send(worker, self.channel, time, part)
         except Exception as error:
             raise self.operator.failure(error, time) from error

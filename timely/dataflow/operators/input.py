@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns
+from timely.container import Batch, Columns, as_columns, weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -31,14 +31,14 @@ class Meter:
         began = self._worker.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
-        self._sent += 64 + getattr(batch, "nbytes", 16 * len(batch))
+        self._sent += 64 + weight_of(batch)
 
     @property
     def is_congested(self) -> bool:
-        """Whether more than `Config.queue_bytes` were sent, or wait for the worker's peers."""
+        """Whether more than `Config.queue_bytes` were sent, or wait to be taken."""
         worker = self._worker
         unstepped = self._sent if self._sent_in == worker.step_began else 0
-        return unstepped > worker.config.queue_bytes or worker.allocator.congested
+        return unstepped > worker.config.queue_bytes or worker.is_congested
 
 
 class Input:
@@ -72,7 +72,7 @@ class Input:
 
     @property
     def is_congested(self) -> bool:
-        """Whether more than `Config.queue_bytes` were sent here since the worker stepped, or wait for its peers.
+        """Whether more than `Config.queue_bytes` were sent here since the worker stepped, or wait to be taken.
 
         What is sent then is queued all the same. A program whose memory is to be bounded waits before it sends:
         `worker.step_while(lambda: session.is_congested)`.

@@ -1,4 +1,8 @@
-"""The first worker sends 200 MB to the last, which takes a hundred times as long; each prints by how much it grew."""
+"""The first worker sends 200 MB that one worker takes a hundred times as long over; each prints by how much it grew.
+
+Arguments: whether a `source` or an `input` sends, and what lies between: nothing (`direct`), a `chain` of exchanges, an
+operator in it that makes a hundred records of one (`multiply`), or a `loop` that is gone round three times.
+"""
 
 import re
 import sys
@@ -9,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from timely import Columns, Worker, execute
+from timely import Columns, Exchange, InputPort, OutputPort, Scope, Stream, Worker, execute
 
-BATCHES, ROWS, SECONDS = 200, 1 << 17, 0.005
-MODE = sys.argv[1]
+SENDER, SHAPE = sys.argv[1:]
+FACTOR = 100 if SHAPE == "multiply" else 1
+TURNS = 3
+BATCHES, ROWS, SECONDS = 200, (1 << 17) // FACTOR, 0.005
 
 
 def batch() -> Columns:
-    return Columns((np.ones(ROWS, np.int64),))
+    return Columns((np.arange(ROWS),))
 
 
 def peak() -> int:
@@ -26,35 +32,54 @@ def peak() -> int:
     return int(kilobytes[1]) >> 10
 
 
+def between(scope: Scope, stream: Stream) -> Stream:
+    """Return what reaches the consumer."""
+    if SHAPE == "direct":
+        return stream
+    if SHAPE == "loop":
+        with scope.iterative() as inner:
+            handle, again = inner.feedback()
+            entered = stream.map(lambda value: (value, value * 0)).enter(inner)
+            moved = entered.concat(again).exchange(lambda value, turn: value + turn)
+            moved = moved.map(lambda value, turn: (value, turn + 1))
+            moved.filter(lambda value, turn: turn < TURNS).connect_loop(handle)
+            return moved.filter(lambda value, turn: turn >= TURNS).map(lambda value, turn: value).leave()
+    return stream.unary(Exchange(), multiply).exchange(lambda value: value // 1024)
+
+
+def multiply(input: InputPort, output: OutputPort) -> None:
+    for capability, taken in input:
+        output.give(capability, Columns(tuple(np.repeat(column, FACTOR) for column in taken.columns)))
+
+
 def program(worker: Worker) -> None:
     received = 0
 
     def consume(time: Any, taken: Any) -> None:
         nonlocal received
         received += len(taken)
-        clock.sleep(SECONDS)
+        clock.sleep(SECONDS * len(taken) / (ROWS * FACTOR))
 
     def batches() -> Iterator[Columns]:
         for _ in range(BATCHES if worker.index == 0 else 0):
             yield batch()
 
-    last = worker.peers - 1
     before = peak()
     with worker.dataflow() as scope:
-        if MODE == "source":
+        if SENDER == "source":
             stream = scope.to_stream(batches())
         else:
             session, stream = scope.new_input()
-        stream.exchange(lambda column: np.full(len(column), last)).inspect_batch(consume)
-    if MODE == "input":
+        between(scope, stream).exchange(lambda column: np.zeros(len(column))).inspect_batch(consume)
+    if SENDER == "input":
         for made in batches():
             worker.step_while(lambda: session.is_congested)
             session.send_batch(made)
         session.close()
     while worker.step_or_park():
         pass
-    assert received == (BATCHES * ROWS if worker.index == last else 0), received
-    print(f"grew {peak() - before} MB", flush=True)
+    assert received in (0, BATCHES * ROWS * FACTOR), received
+    print(f"took {'all' if received else 'nothing'}, grew {peak() - before} MB", flush=True)
 
 
 execute(program)

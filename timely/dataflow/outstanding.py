@@ -1,0 +1,135 @@
+"""What this worker has sent to operators and none of them has taken yet: how its memory is kept bounded.
+
+**Counted** are batches on their way to, or queued at, an input that spreads them over the workers, or whose operator
+takes them one by one, in bytes, by receiving worker: `owed(p)`. The receiver tells from time to time what its operators
+have taken (`Taken`). A worker is *congested* when it owes some `p` more than its share, the bound divided by the number
+of workers; so no worker is sent more than the bound by all together.
+
+**Who waits.** While a worker is congested its sources are not run, and its inputs say so. An operator leaves its next
+message in the queue while some `p` is owed more than its share, and more than an eighth of that at inputs *behind* the
+operator, in the topological order of its dataflow. Operators that promised to drain their inputs (`drains`) turn what
+they take into state; they do not wait, but do when they have much to say (`Dataflow.holds_back`).
+
+**Nothing waits for ever.** Of all inputs of a dataflow where something is queued, on any worker, take the last in
+topological order. Its operator is behind all that is owed but for what has been taken and not told, which is less than
+the eighth: it does not wait. A feedback leads to an earlier input, which nobody in the loop is before; hence a loop
+always finishes its turn, and what goes round it is not bounded.
+
+**The bound.** `owed(p)` is over the share by at most what one batch of a source or input becomes, and for each counted
+channel by an eighth of the share and what its operator makes of one batch. What operators keep, what one activation of
+one makes, and what flows in loops is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from timely.communication.message import Taken
+
+
+class Outstanding:
+    """A worker's bytes sent and not taken, by receiver, and what it has taken and not told, by sender."""
+
+    __slots__ = ("_owed", "_send", "_takings", "_untold", "allowance", "over", "quantum", "share")
+
+    def __init__(self, peers: int, queue_bytes: int, send: Callable[[int, Taken], None]) -> None:
+        self.share = max(1, queue_bytes // peers)
+        self.allowance = self.share // 8
+        self.quantum = self.share // 16
+        """Having taken so many bytes from a worker, it is told."""
+        self.over: set[int] = set()
+        """The workers that are owed more than their share."""
+        self._owed = [0] * peers
+        self._untold = [0] * peers
+        self._takings: list[dict[tuple[int, int], int]] = [{} for _ in range(peers)]
+        self._send = send
+
+    @property
+    def bytes(self) -> int:
+        """What was sent and not taken, as far as is known."""
+        return sum(self._owed)
+
+    def add(self, peer: int, size: int) -> None:
+        """Owe a worker more."""
+        owed = self._owed[peer] + size
+        self._owed[peer] = owed
+        if owed > self.share:
+            self.over.add(peer)
+
+    def subtract(self, peer: int, size: int) -> None:
+        """Owe a worker less."""
+        owed = self._owed[peer] - size
+        self._owed[peer] = owed
+        if owed <= self.share and self.over:
+            self.over.discard(peer)
+
+    def take(self, sender: int, dataflow: int, channel: int, size: int) -> None:
+        """Note that a message of another worker was taken here, and tell that worker if it is time to."""
+        takings = self._takings[sender]
+        takings[dataflow, channel] = takings.get((dataflow, channel), 0) + 1
+        untold = self._untold[sender] + size
+        if untold <= self.quantum:
+            self._untold[sender] = untold
+            return
+        self._untold[sender] = 0
+        self._takings[sender] = {}
+        self._send(sender, Taken(tuple((*place, messages) for place, messages in takings.items())))
+
+
+class Ledger:
+    """One channel's part of what is outstanding: what is owed there, and whose messages are queued here.
+
+    Both ends count a message alike, but a peer's are settled by their number, so that no difference could add up.
+    """
+
+    __slots__ = ("_channel", "_dataflow", "_me", "_outstanding", "_queued", "_sent", "owed")
+
+    def __init__(self, outstanding: Outstanding, me: int, peers: int, dataflow: int, channel: int) -> None:
+        self._outstanding = outstanding
+        self._me = me
+        self._dataflow = dataflow
+        self._channel = channel
+        self._queued: deque[tuple[int, int]] = deque()
+        self._sent: dict[int, deque[int]] = {}
+        self.owed = [0] * peers
+
+    def send(self, peer: int, size: int) -> None:
+        """Note that a message goes to this channel on another worker."""
+        self._sent.setdefault(peer, deque()).append(size)
+        self._add(peer, size)
+
+    def queue(self, sender: int, size: int) -> None:
+        """Note that a message was put into the queue here."""
+        self._queued.append((sender, size))
+        if sender == self._me:
+            self._add(sender, size)
+
+    def take(self) -> None:
+        """Note that the oldest message was taken from the queue."""
+        sender, size = self._queued.popleft()
+        if sender == self._me:
+            self._subtract(sender, size)
+        else:
+            self._outstanding.take(sender, self._dataflow, self._channel, size)
+
+    def settle(self, peer: int, messages: int) -> None:
+        """Heed that another worker has taken so many messages of ours."""
+        sent = self._sent[peer]
+        self._subtract(peer, sum([sent.popleft() for _ in range(messages)]))
+
+    def close(self) -> None:
+        """Forget what is owed and take what is queued: the dataflow is gone."""
+        while self._queued:
+            self.take()
+        for peer, size in enumerate(self.owed):
+            self._subtract(peer, size)
+        self._sent.clear()
+
+    def _add(self, peer: int, size: int) -> None:
+        self.owed[peer] += size
+        self._outstanding.add(peer, size)
+
+    def _subtract(self, peer: int, size: int) -> None:
+        self.owed[peer] -= size
+        self._outstanding.subtract(peer, size)
