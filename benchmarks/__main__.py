@@ -42,6 +42,7 @@ WORKLOADS = (
     "logging",
     "construction",
     "allreduce",
+    "progress_traffic",
 )
 RUNS = 3
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")

@@ -50,6 +50,14 @@ def measure(rounds: int) -> Figures:
 
 def _program(worker: Worker, rounds: int) -> list[int]:
     """Return when each notification came."""
+    marks = build(worker, rounds)
+    while worker.step_or_park():
+        pass
+    return marks
+
+
+def build(worker: Worker, rounds: int) -> list[int]:
+    """Build the loop; return the list to which each notification will add when it came."""
     marks: list[int] = []
 
     def barrier(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
@@ -66,6 +74,4 @@ def _program(worker: Worker, rounds: int) -> list[int]:
     with worker.dataflow("barrier") as scope:
         handle, again = scope.feedback()
         again.unary_frontier(Pipeline(), barrier, name="barrier").connect_loop(handle)
-    while worker.step_or_park():
-        pass
     return marks
