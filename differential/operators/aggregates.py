@@ -64,9 +64,9 @@ class Ordered:
     def __init__(self, kind: int, general: int, k: int, key: Encoder, value: Encoder, said: Encoder) -> None:
         self._value = value
         self._said = said
-        self._in_kernel = BuiltIn(kind, k, key, value)
+        self._in_kernel = BuiltIn(kind, k)
         smallest = general == kernels.SMALLEST
-        self._in_python = InPython(key, lambda groups: largest_rows(groups, value, k, smallest))
+        self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
 
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
@@ -85,8 +85,8 @@ class Sum:
     def __init__(self, key: Encoder, value: Encoder, said: Encoder) -> None:
         self._value = value
         self._said = said
-        self._integers = BuiltIn(kernels.SUM, 0, key, value)
-        self._floats = BuiltIn(kernels.SUM_FLOAT, 0, key, value)
+        self._integers = BuiltIn(kernels.SUM, 0)
+        self._floats = BuiltIn(kernels.SUM_FLOAT, 0)
 
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from differential.operators.groups import Groups, reduce
+from differential.operators.groups import Groups, reduce_groups
 from differential.operators.parts import as_part
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def cogroup(
     def both(groups: Groups) -> Any:
         return function(CoGroups(_side(groups, 0), _side(groups, 1)))
 
-    return reduce(as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name), both, name=name)
+    parts = as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name)
+    return reduce_groups(parts, both, hidden=1, name=name)
 
 
 def _side(groups: Groups, part: int) -> Groups:

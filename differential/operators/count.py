@@ -39,9 +39,7 @@ def count(collection: Collection, *, name: str = "count") -> Collection:
     source = collection.arrange_by_key()
     if source.scope.width == 1:
         return _count_in_order(source, name).as_collection()
-    counted = reduce_arrangement(
-        source, lambda key, value, said: BuiltIn(kernels.COUNT, 0, key, value), (Kind.INT,), name=name
-    )
+    counted = reduce_arrangement(source, lambda key, value, said: BuiltIn(kernels.COUNT, 0), (Kind.INT,), name=name)
     return counted.as_collection()
 
 

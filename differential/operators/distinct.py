@@ -31,7 +31,7 @@ def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
     source = collection.arrange_by_key()
     if source.scope.width == 1:
         return threshold_in_order(source, lambda counts: (counts != 0).astype(np.int64), name).as_collection()
-    return _same_values(source, lambda key, value: BuiltIn(kernels.DISTINCT, 0, key, value), name)
+    return _same_values(source, BuiltIn(kernels.DISTINCT, 0), name)
 
 
 def threshold(collection: Collection, function: Callable[[Codes], Codes], *, name: str = "threshold") -> Collection:
@@ -62,7 +62,7 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
     source = collection.arrange_by_key()
     if source.scope.width == 1:
         return threshold_in_order(source, in_order, name).as_collection()
-    return _same_values(source, lambda key, value: InPython(key, apply), name)
+    return _same_values(source, InPython(apply), name)
 
 
 class SameValues:
@@ -82,10 +82,7 @@ class SameValues:
         return self._reduction(new, pending, input, output, upper)
 
 
-def _same_values(source: Arrangement, make: Callable[[Encoder, Encoder], Reduction], name: str) -> Collection:
+def _same_values(source: Arrangement, reduction: Reduction, name: str) -> Collection:
     return reduce_arrangement(
-        source,
-        lambda key, value, said: SameValues(make(key, value), value, said),
-        None,
-        name=name,
+        source, lambda key, value, said: SameValues(reduction, value, said), None, name=name
     ).as_collection()

@@ -9,7 +9,7 @@ import numpy as np
 
 import differential.kernels.reduce_rounds as rounds
 from differential.codes import NOTHING, Codes, Encoder
-from differential.operators.reduce import Chunk, Pending, negative_count, reduce_arrangement
+from differential.operators.reduce import Chunk, NegativeCount, Pending, reduce_arrangement
 from timely.container import as_columns
 from timely.errors import DataError
 
@@ -70,9 +70,16 @@ def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: s
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).reduce(mean))
     [((1, 15.0), 1), ((2, 5.0), 1)]
     """
+    return reduce_groups(collection, function, name=name)
+
+
+def reduce_groups(
+    collection: Collection, function: Callable[[Groups], Any], *, hidden: int = 0, name: str
+) -> Collection:
+    """Return what `reduce` does; `hidden` columns at the end are not the user's."""
 
     def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
-        return InPython(key, lambda groups: _call(function, groups, key, value, said))
+        return InPython(lambda groups: _call(function, groups, key, value, said), hidden=hidden)
 
     return reduce_arrangement(collection.arrange_by_key(), make, None, name=name).as_collection()
 
@@ -80,15 +87,15 @@ def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: s
 class InPython:
     """A reduction by a function of `CodeGroups`, called once for each round of interesting times.
 
-    Unless it is `signed`, a negative count is an error.
+    Unless it is `signed`, a negative count is an error; the last `hidden` columns of its record are not told.
     """
 
     by_value = False
 
-    def __init__(self, key: Encoder, function: Callable[[CodeGroups], CodeRows], *, signed: bool = False) -> None:
-        self._key = key
+    def __init__(self, function: Callable[[CodeGroups], CodeRows], *, signed: bool = False, hidden: int = 0) -> None:
         self._function = function
         self._signed = signed
+        self._hidden = hidden
 
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
@@ -98,7 +105,7 @@ class InPython:
         for number in range(rounds.rounds(state)):
             active, offsets, vals, counts, fault = rounds.accumulate(state, number)
             if len(fault) and not self._signed:
-                raise negative_count(self._key, fault)
+                raise NegativeCount(fault, hidden=self._hidden)
             rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
             chunk = rounds.settle(state, number, *rows)
             if len(chunk[0]):

@@ -59,9 +59,7 @@ def half_join(
     def ask(updates: Updates, initial: Ints, past: tuple[Batch, ...]) -> Pairs:
         return Pairs(updates, initial, past, arrangement, function, inclusive, hidden)
 
-    return Collection(
-        lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys
-    )
+    return Collection(lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys)
 
 
 def count_rows(
@@ -90,9 +88,7 @@ def count_rows(
     def ask(updates: Updates, initial: Ints, past: tuple[Batch, ...]) -> Numbers:
         return Numbers(updates, past, arrangement, function, hidden)
 
-    return Collection(
-        lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys
-    )
+    return Collection(lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys)
 
 
 class Numbers:

@@ -46,14 +46,14 @@ def reduce_parts(
     Without `signed` a negative part is an error.
     """
 
-    def make(key: Encoder, _: Encoder, said: Encoder) -> InPython:
+    def make(_key: Encoder, _value: Encoder, said: Encoder) -> InPython:
         def apply(groups: CodeGroups) -> CodeRows:
             columns, counts = function(vectors(groups, parts))
             kept = counts != 0
             offsets = np.concatenate([[0], np.cumsum(kept)])
             return CodeRows(offsets, said.encode(tuple(column[kept] for column in columns)), counts[kept])
 
-        return InPython(key, apply, signed=signed)
+        return InPython(apply, signed=signed, hidden=1)
 
     return reduce_arrangement(source, make, None, name=name)
 

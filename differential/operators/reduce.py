@@ -9,19 +9,20 @@ round with all the groups that have an interesting time in it, and a round is ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, cast
 
 import numpy as np
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Codes, Encoder, Kind
+from differential.codes import NOTHING, Array, Codes, Encoder, Kind
 from differential.interning import interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.times import minimal
 from differential.operators.arrange import CLOSED, Sealer
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
+from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
@@ -29,6 +30,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
 from timely.errors import DataError
+from timely.order import Time
 from timely.progress.antichain import Antichain
 
 Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
@@ -36,6 +38,17 @@ Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
 
 Pending = tuple[Codes, Codes, Codes]
 """Groups (key, and value where groups are by value) and times to come back to."""
+
+
+class NegativeCount(Exception):
+    """A record with a key (a code) occurs a negative number of times. Its last `hidden` columns are not told."""
+
+    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0) -> None:
+        """Take what a kernel says: the key, the value if the reduction is by value, then the time."""
+        key, *rest = fault.tolist()
+        self.key: int = key
+        self.time: Time = tuple(rest[by_value:])
+        self.hidden = hidden
 
 
 class Reduction(Protocol):
@@ -133,26 +146,35 @@ class Reducer:
 
     def _reduce(self, upper: Antichain) -> None:
         source, said = self._source.batches(), self._said.batches()
-        chunks, self._pending = self._reduction(
-            table_of(self._new),
-            self._pending,
-            self._source.table(source),
-            self._said.table(said),
-            frontier_table(upper, self._batcher.depth),
-        )
+        try:
+            chunks, self._pending = self._reduction(
+                table_of(self._new),
+                self._pending,
+                self._source.table(source),
+                self._said.table(said),
+                frontier_table(upper, self._batcher.depth),
+            )
+        except NegativeCount as fault:
+            raise self._named(fault) from None
         self._new.clear()
         for chunk in chunks:
             self._batcher.push(*chunk)
+
+    def _named(self, fault: NegativeCount) -> DataError:
+        """Return the error that names a record which is to blame."""
+        key, value, _ = self._meanings
+        keys, vals, counts = accumulate(self._source.batches(), fault.time)
+        row = np.flatnonzero((keys == fault.key) & (counts < 0))[:1]
+        columns = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
+        return negative_count(columns[: len(columns) - fault.hidden], int(counts[row[0]]), fault.time)
 
 
 class BuiltIn:
     """A reduction that runs wholly in a kernel."""
 
-    def __init__(self, kind: int, parameter: int, key: Encoder, value: Encoder) -> None:
+    def __init__(self, kind: int, parameter: int) -> None:
         self._kind = kind
         self._parameter = parameter
-        self._key = key
-        self._value = value
         self.by_value = kind == kernels.DISTINCT
 
     def __call__(
@@ -162,20 +184,15 @@ class BuiltIn:
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
-            raise negative_count(self._key, fault, self._value if self.by_value else None)
+            raise NegativeCount(fault, self.by_value)
         chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
         return chunks, cast(Pending, tuple(put_off))
 
 
-def negative_count(key: Encoder, fault: Codes, value: Encoder | None = None) -> DataError:
-    """Return the error for a record (all that is known of it: its key, maybe its value) that occurs too seldom."""
-    fields = [column.tolist()[0] for column in key.decode(fault[:1], 1)]
-    named, what = 1, "a record with key"
-    if value is not None:
-        fields += [column.tolist()[0] for column in value.decode(fault[1:2], 1)]
-        named, what = 2, "the record"
+def negative_count(record: Sequence[Array], count: int, time: Time) -> DataError:
+    """Return the error for a record, the first row of these columns, that occurs a negative number of times."""
+    fields = [column.tolist()[0] for column in record]
     shown = repr(fields[0]) if len(fields) == 1 else f"({', '.join(map(repr, fields))})"
-    time = tuple(fault[named:].tolist())
     return DataError(
-        f"{what} {shown} occurs a negative number of times: something was removed that was not there", time
+        f"the record {shown} occurs a negative number of times, {count}: something was removed that was not there", time
     )

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-import numpy as np
-
 from differential.arrangement import Arrangement
 from differential.codes import NOTHING, Codes, Encoder
 from differential.interning import interner_of
@@ -85,8 +83,8 @@ class ThresholdInOrder:
         if len(after) and int(after.min()) < 0:
             row = int(after.argmin())
             time = times[time_index[row] if len(time_index) else 0]
-            fault = np.array([keys[row], vals[row] if len(vals) else 0, *time], np.int64)
-            raise negative_count(self._key, fault, self._value)
+            record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
+            raise negative_count(record, int(after[row]), tuple(time.tolist()))
         said = self._function(after) - self._function(before)
         kept = said != 0
         if kept.all():
