@@ -93,8 +93,9 @@ def unary_frontier(
     ...     counts = {}
     ...     def logic(input, output):
     ...         for right, batch in input:
-    ...             held = counts.setdefault(right.time, [right.retain(), 0])
-    ...             held[1] += len(batch)
+    ...             if right.time not in counts:
+    ...                 counts[right.time] = [right.retain(), 0]
+    ...             counts[right.time][1] += len(batch)
     ...         for time in sorted(counts):
     ...             if not input.frontier.less_equal(time):
     ...                 held, number = counts.pop(time)
