@@ -1,0 +1,79 @@
+"""Every operator says the same on one worker, on several threads, and on several processes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.integration.launcher.launching import Run
+from timely import Config, Stream, execute
+
+SCRIPT = Path(__file__).parent / "scripts" / "operators.py"
+
+
+@pytest.fixture(scope="module")
+def programs() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("operators", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def expected(programs: ModuleType) -> Counter[str]:
+    """What one worker says."""
+    return said(programs, 1)
+
+
+def said(programs: ModuleType, workers: int) -> Counter[str]:
+    results = execute(programs.everything, Config(workers=workers))
+    return Counter(f"{name}: {line}" for told in results for name, line in told)
+
+
+def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: ModuleType, expected: Counter[str]) -> None:
+    assert {line.split(":")[0] for line in expected} == {*programs.PROGRAMS, "unordered_input"}
+    for epoch in range(programs.EPOCHS):
+        size = programs.SIZE + epoch
+        for name in ("count", "unary_notify", "unary_frontier"):
+            assert expected[f"{name}: ({epoch},) {size}"] == 1
+        assert expected[f"accumulate: ({epoch},) {sum(range(size))}"] == 1
+        for key in range(7):
+            line = f"({epoch},) ({key}, {sum(range(key, size, 7))})"
+            for name in ("aggregate", "combine", "combine_everywhere"):
+                assert expected[f"{name}: {line}"] == 1
+        total = [len(range(rest, size, 4)) for rest in range(4)]
+        for name in ("all_reduce", "all_reduce_by_tree"):
+            assert expected[f"{name}: ({epoch},) array({total})"] == 1
+    for time in (2, 5, 9):
+        assert expected[f"unordered_input: ({time},) {10 + time}"] == 1
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str], workers: int) -> None:
+    assert said(programs, workers) == expected
+
+
+@pytest.mark.parametrize(
+    ("processes", "workers"),
+    [(2, 1), pytest.param(2, 2, marks=pytest.mark.slow), pytest.param(3, 1, marks=pytest.mark.slow)],
+)
+def test_several_processes_say_what_one_worker_does(expected: Counter[str], processes: int, workers: int) -> None:
+    run = Run("run", "-n", str(processes), "-w", str(workers), SCRIPT)
+    try:
+        assert run.end(60) == 0, run.error
+        assert Counter(line.partition("] ")[2] for line in run.output.splitlines()) == expected
+    finally:
+        run.close()
+
+
+def test_no_operator_of_streams_is_forgotten(programs: ModuleType) -> None:
+    text = SCRIPT.read_text()
+    apart = {"sink", "capture_into", "probe", "inspect", "inspect_time"}
+    methods = {name for name, value in vars(Stream).items() if callable(value) and not name.startswith("_")}
+    assert {name for name in methods - apart if f".{name}(" not in text and name not in programs.PROGRAMS} == set()
