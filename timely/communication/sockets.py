@@ -37,6 +37,7 @@ import zmq
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.curve import load_keys
+from timely.communication.descriptors import reserve
 from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.endpoint import advice, bindable
@@ -510,6 +511,7 @@ def aligned(view: memoryview) -> memoryview:
 
 def socket_allocators(config: Config) -> list[SocketAllocator]:
     """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it."""
+    reserve(config.workers * (config.peers - config.workers), config.workers)
     local = range(config.first_worker, config.first_worker + config.workers)
     context = SharedContext(sockets=16 + config.workers * (4 + 3 * config.peers))
     doorbells = [Doorbell() for _ in local]

@@ -1,0 +1,53 @@
+"""A process has the descriptors its connections need, or says how many it is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from timely.communication import descriptors
+from timely.errors import TransportError
+
+PROGRAM = """
+import os
+from timely import execute
+print("HELD", max(execute(lambda worker: len(os.listdir("/proc/self/fd")))))
+"""
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "set_to"), [(1000, 4000, None), (200, 4000, 368), (-1, -1, None), (10, -1, 368)]
+)
+def test_the_bound_is_raised_as_far_as_needed(
+    soft: int, hard: int, set_to: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(descriptors.resource, "setrlimit", lambda _, both: limits.append(both))
+    descriptors.reserve(12, 4)
+    assert limits == ([] if set_to is None else [(set_to, hard)])
+
+
+def test_what_the_system_forbids_is_said_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: (10, 20))
+    with pytest.raises(
+        TransportError, match=r"12 connections .* need up to 368 file descriptors, .* may open 20; allow"
+    ):
+        descriptors.reserve(12, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
+def test_a_cluster_runs_where_the_bound_is_low_and_holds_no_more_than_was_reserved(tmp_path: Path) -> None:
+    script = tmp_path / "held.py"
+    script.write_text(PROGRAM)
+    command = f"ulimit -Sn 100; exec {sys.executable} -m timely run -n 3 -w 3 {script}"
+    ended = subprocess.run(["bash", "-c", command], env=os.environ, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    held = [int(line.split()[-1]) for line in ended.stdout.splitlines() if "HELD" in line]
+    assert len(held) == 3
+    assert 100 < max(held) <= descriptors.needed(18, 3)
