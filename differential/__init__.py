@@ -11,6 +11,7 @@ from differential.operators.iterate import Variable
 from differential.operators.output import Output
 from differential.operators.upsert import UpsertSession, new_upsert_input
 from differential.replay import replay_into
+from differential.traces import Contents, Cursor, Found, Trace, TraceStatistics
 from differential.updates import Updates
 
 __all__ = [
@@ -18,10 +19,15 @@ __all__ = [
     "Changes",
     "CoGroups",
     "Collection",
+    "Contents",
+    "Cursor",
+    "Found",
     "Groups",
     "InputSession",
     "Output",
     "Statement",
+    "Trace",
+    "TraceStatistics",
     "Updates",
     "UpsertSession",
     "Variable",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from differential.codes import Encoder, watcher
+from differential.export import Export
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.updates import Updates
@@ -20,6 +21,7 @@ from timely.errors import BuildError
 if TYPE_CHECKING:
     from differential.collection import Collection
     from differential.operators.groups import Groups
+    from differential.traces import Trace
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
 
@@ -34,6 +36,7 @@ class Arrangement:
         self.keys = keys
         self._trace = trace
         self._entered: dict[Scope, Arrangement] = {}
+        self._export: Export | None = None
         trace.watch(watcher(key, value))
         # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
         stream.scope.dataflow.when_built(trace.drop)
@@ -45,6 +48,25 @@ class Arrangement:
     def reader(self) -> TraceHandle:
         """Return a handle of its own on the trace, which keeps what it may read until it says otherwise."""
         return self._trace.clone()
+
+    def trace(self) -> Trace:
+        """Return a reader for the program outside, which outlives the building of the dataflow (see `Trace`).
+
+        Called while the dataflow is built, by all workers.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         trace = Collection.of(scope, np.array([3, 4, 4])).arrange_by_key().trace()
+        ...     worker.step_while(lambda: trace.upper)
+        ...     return trace.contents(0).records()
+        >>> execute_directly(program)
+        {(3,): 1, (4,): 2}
+        """
+        from differential.traces import Trace
+
+        if self._export is None:
+            self._export = Export(self.stream)
+        return Trace(self, self._export)
 
     def enter(self, scope: Scope) -> Arrangement:
         """Return this arrangement inside an inner scope; nothing is copied."""

@@ -67,6 +67,10 @@ class SpillError(TimelyError):
     """Part of a trace could not be put into a file."""
 
 
+class TraceError(TimelyError):
+    """A trace was asked for what it cannot tell: a time that is not final yet, or was compacted away."""
+
+
 class CaptureError(TimelyError):
     """What was captured cannot be replayed: cut off, damaged, or contradicting itself. Names the file and the place."""
 

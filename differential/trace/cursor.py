@@ -2,7 +2,8 @@
 
 The contents at a time are the sums of the diffs of all updates at or before it, so all rows at such times are put
 together, their times forgotten, and consolidated. That costs a sort of these rows; rows at later times cost a look at
-their time, and batches wholly later only one at their tables of times.
+their time, and batches wholly later only one at their tables of times. Where only some keys are asked for, their rows
+are found by binary search in each batch, and nothing else is looked at.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
-from differential.trace.batcher import consolidated
+from differential.trace.batcher import Rows, consolidated
 from timely.order import Time
+
+_FORGOTTEN = np.zeros((1, 1), np.int64)
 
 
 def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
@@ -23,21 +26,62 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
     `time` must be in advance of the `since` of every batch. The contents are final when it is not in advance of the
     upper of the last; before, they are what is known so far. The columns are the caller's own.
     """
-    parts = []
+    parts: list[Rows] = []
     for batch in batches:
-        assert batch.since.less_equal(time), (
-            f"the contents as of {time} cannot be told any more: the trace is compacted up to {batch.since}; "
-            "a reader holds compaction back by its logical frontier"
-        )
-        past = np.logical_and.reduce(batch.times <= np.array(time, np.int64), axis=1)
+        past = _is_past(batch, time)
         if not past.any():
             continue
-        if len(past) == 1:
-            rows: slice | Ints = slice(None)
-        else:
-            rows = np.flatnonzero(past[batch.time_index])
-        vals, diffs = (column[rows] if len(column) else NOTHING for column in (batch.vals, batch.diffs))
-        parts.append((batch.keys[rows], vals, NOTHING, diffs, np.zeros((1, 1), np.int64)))
+        rows = slice(None) if len(past) == 1 else np.flatnonzero(past[batch.time_index])
+        parts.append((batch.keys[rows], *_values_and_diffs(batch, rows)))
+    return _summed(parts)
+
+
+def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints, Ints]:
+    """Return what `accumulate` does for some keys, each row with the place among `keys` of its own instead of the key.
+
+    >>> columns = np.array([1, 5, 5]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
+    >>> batch = Batch.build(*columns, *map(Antichain, ([(0,)], [(1,)], [(0,)])))
+    >>> place, vals, counts = lookup([batch], np.array([5, 6]), (0,))
+    >>> place.tolist(), vals.tolist(), counts.tolist()
+    ([0, 0], [8, 9], [1, 1])
+    """
+    parts: list[Rows] = []
+    for batch in batches:
+        past = _is_past(batch, time)
+        if not past.any():
+            continue
+        first = np.searchsorted(batch.keys, keys)
+        lengths = np.searchsorted(batch.keys, keys, "right") - first
+        place = np.repeat(np.arange(len(keys)), lengths)
+        rows = np.arange(len(place)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        if len(past) > 1:
+            seen = past[batch.time_index[rows]]
+            place, rows = place[seen], rows[seen]
+        if len(rows):
+            parts.append((place, *_values_and_diffs(batch, rows)))
+    return _summed(parts)
+
+
+def _is_past(batch: Batch, time: Time) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which of the batch's times are at or before `time`."""
+    assert batch.since.less_equal(time), (
+        f"the contents as of {time} cannot be told any more: the trace is compacted up to {batch.since}; "
+        "a reader holds compaction back by its logical frontier"
+    )
+    past: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.logical_and.reduce(
+        batch.times <= np.array(time, np.int64), axis=1
+    )
+    return past
+
+
+def _values_and_diffs(batch: Batch, rows: slice | Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the columns after the keys of the rows, at one time."""
+    vals, diffs = (column[rows] if len(column) else NOTHING for column in (batch.vals, batch.diffs))
+    return vals, NOTHING, diffs, _FORGOTTEN
+
+
+def _summed(parts: list[Rows]) -> tuple[Ints, Ints, Ints]:
+    """Return the rows with equal key and value as one."""
     if not parts:
         return NOTHING, NOTHING, NOTHING
     keys, vals, _, diffs, _ = consolidated(parts)

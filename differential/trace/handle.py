@@ -96,6 +96,16 @@ class TraceHandle:
             self.set_logical_compaction(frontier)
             self.set_physical_compaction(frontier)
 
+    @property
+    def readers(self) -> int:
+        """How many readers, this one among them, hold the trace back."""
+        return self._spine.readers
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether this reader holds nothing back any more."""
+        return self._is_dropped
+
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, oldest first; the same tuple until something changes."""
         self._check()

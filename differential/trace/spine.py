@@ -189,6 +189,11 @@ class Spine:
         frontiers = {claim.physical for claim in self._claims}
         return _meet(frontiers, Antichain() if self._is_abandoned else self._origin)
 
+    @property
+    def readers(self) -> int:
+        """How many readers there are."""
+        return len(self._claims)
+
     def register(self, claim: Claim) -> None:
         """Hold back what `claim` says, from now on."""
         self._claims.add(claim)

@@ -1,0 +1,231 @@
+"""Traces: what an arrangement holds, for the program outside and for dataflows built later.
+
+`Arrangement.trace`, called while the dataflow is built, gives a `Trace`: a reader that outlives the building. Between
+steps the program reads the collection out of it, as of any time that is both closed and not compacted away:
+
+    a time t can be read exactly if `logical` is at or before it, and `upper` is not
+
+`upper` is the frontier of the arrangement's output, and so the truth about what is final; the trace itself is only
+sealed as far as there was something to seal. A trace holds compaction back by its `logical` and `physical` frontiers,
+like every reader (see `differential.trace.handle`), until it moves them or is dropped. What is read is this worker's
+share: the records whose keys live here. Nobody pays for a trace that is not asked anything.
+
+>>> def program(worker):
+...     with worker.dataflow() as scope:
+...         session, edges = new_input(scope)
+...         trace = edges.arrange_by_key().trace()
+...     session.insert(np.array([1, 1, 2]), np.array([2, 3, 3]))
+...     session.advance_to(1)
+...     session.remove(1, 2)
+...     session.advance_to(2)
+...     worker.step_while(lambda: trace.upper.less_equal((1,)))
+...     print(trace.contents(0).records(), trace.contents(1).records())
+...     trace.allow_compaction_to(1)
+...     return trace.cursor(1)[1, 7]
+>>> execute_directly(program)
+{(1, 2): 1, (1, 3): 1, (2, 3): 1} {(1, 3): 1, (2, 3): 1}
+Found(place=array([0]), values=(array([3]),), counts=array([1]))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from differential.codes import NOTHING, Codes, Encoder
+from differential.trace.batch import Batch
+from differential.trace.cursor import accumulate, lookup
+from differential.trace.handle import TraceHandle
+from timely.container import as_columns
+from timely.errors import TraceError
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from differential.arrangement import Arrangement
+    from differential.export import Export
+
+Columns = tuple[np.ndarray[Any, Any], ...]
+Moment = int | Sequence[int]
+"""A time; where times have one coordinate it may be given as an int."""
+
+
+class Contents(NamedTuple):
+    """A collection as of a time: distinct records, in columns, and how often each occurs (never 0)."""
+
+    keys: Columns
+    values: Columns
+    counts: Codes
+
+    def records(self) -> dict[tuple[Any, ...], int]:
+        """Return the records as Python objects: for answers, not for whole graphs."""
+        columns = [column.tolist() for column in (*self.keys, *self.values)]
+        return dict(zip(zip(*columns), self.counts.tolist()))
+
+
+class Found(NamedTuple):
+    """What some keys have, in columns: row by row which key (its place among those asked for), a value, its count."""
+
+    place: Codes
+    values: Columns
+    counts: Codes
+
+
+class TraceStatistics(NamedTuple):
+    """What a trace holds on this worker, and how many readers hold it back, dataflows that import it among them."""
+
+    batches: int
+    rows: int
+    nbytes: int
+    readers: int
+    imports: int
+
+
+class Cursor:
+    """The collection as of one time, to look keys up in.
+
+    It stays what it is while the trace goes on, and keeps the batches it reads alive for as long as it exists.
+    """
+
+    def __init__(self, batches: tuple[Batch, ...], time: Time, key: Encoder, value: Encoder) -> None:
+        self.time = time
+        self._batches = batches
+        # A copy, so that a question of another kind is refused and teaches the arrangement nothing.
+        self._key = Encoder(key.interner, key.part, key.kinds)
+        self._value = value
+
+    def __getitem__(self, keys: Any) -> Found:
+        """Return the values of each key of a column: of one column of keys, or of a tuple of columns for longer keys.
+
+        A list, an array, or several scalars are such a column. Costs a binary search per key and batch.
+        """
+        width = len(self._key.kinds or ())
+        columns = as_columns(keys if width > 1 else (np.atleast_1d(np.asarray(keys)),))
+        # Where nothing was ever inserted, and in an empty column, keys are of no kind.
+        codes = self._key.encode(columns) if width and len(columns[0]) else NOTHING
+        place, vals, counts = lookup(self._batches, codes, self.time)
+        return Found(place, self._value.decode(vals, len(place)), counts)
+
+
+class Trace:
+    """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps."""
+
+    def __init__(self, arrangement: Arrangement, export: Export) -> None:
+        self._handle: TraceHandle = arrangement.reader()
+        self._export = export
+        self._key = arrangement.key
+        self._value = arrangement.value
+        self._keys = arrangement.keys
+
+    @property
+    def upper(self) -> Antichain:
+        """The frontier up to which the contents are final, on this worker: those at times not in advance of it are.
+
+        It is empty once the dataflow is complete or was dropped: nothing changes any more.
+        """
+        return self._export.frontier
+
+    @property
+    def logical(self) -> Antichain:
+        """The frontier from which on contents can be asked for."""
+        return self._handle.logical
+
+    @property
+    def physical(self) -> Antichain:
+        """The frontier from which on the trace can be cut between batches."""
+        return self._handle.physical
+
+    def set_logical_compaction(self, frontier: Antichain | Moment) -> None:
+        """Ask for contents only at times in advance of `frontier` from now on; it does not move back."""
+        self._handle.set_logical_compaction(self._later(frontier, self.logical, "contents"))
+
+    def set_physical_compaction(self, frontier: Antichain | Moment) -> None:
+        """Ask for `batches_through` only at frontiers not before `frontier` from now on; it does not move back."""
+        self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
+
+    def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
+        """Move both frontiers on. Until this is called the whole history is kept, in all its batches."""
+        self.set_logical_compaction(frontier)
+        self.set_physical_compaction(frontier)
+
+    def contents(self, time: Moment) -> Contents:
+        """Return this worker's share of the collection as of `time`, as columns that are the caller's own."""
+        batches, at = self._as_of(time)
+        keys, vals, counts = accumulate(batches, at)
+        return Contents(self._key.decode(keys, len(keys)), self._value.decode(vals, len(keys)), counts)
+
+    def cursor(self, time: Moment) -> Cursor:
+        """Return the collection as of `time`, to look up the values of a few keys or of many in."""
+        return Cursor(*self._as_of(time), self._key, self._value)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return the batches held, oldest first, in codes (see `differential.trace.batch`)."""
+        self._check()
+        return self._handle.batches()
+
+    def statistics(self) -> TraceStatistics:
+        """Return how much is held, and by how many."""
+        held = self.batches()
+        rows, size = sum(map(len, held)), sum(batch.nbytes for batch in held)
+        return TraceStatistics(len(held), rows, size, self._handle.readers, self._export.imports)
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether `drop` was called."""
+        return self._handle.is_dropped
+
+    def drop(self) -> None:
+        """Stop reading: hold nothing back any more. Dataflows that imported the trace go on."""
+        self._handle.drop()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+
+    def __repr__(self) -> str:
+        if self.is_dropped:
+            return f"Trace(of {self._export}, dropped)"
+        return f"Trace(of {self._export}, logical={self.logical}, physical={self.physical})"
+
+    def _as_of(self, time: Moment) -> tuple[tuple[Batch, ...], Time]:
+        """Return what the contents at a time are made up of, if they can be told."""
+        at, upper = self._time(time), self.upper
+        self._check()
+        if upper.less_equal(at):
+            raise TraceError(
+                f"the contents of the trace of {self._export} at {at} are not final yet: its upper is {upper}, its "
+                f"logical frontier {self.logical}; step until `upper` has passed that time"
+            )
+        if not self.logical.less_equal(at):
+            raise TraceError(
+                f"the contents of the trace of {self._export} at {at} were given up: its logical frontier is "
+                f"{self.logical}, its upper {upper}; allow compaction only up to times that are still asked for"
+            )
+        return self._handle.batches(), at
+
+    def _later(self, frontier: Antichain | Moment, present: Antichain, what: str) -> Antichain:
+        self._check()
+        if not isinstance(frontier, Antichain):
+            frontier = Antichain([self._time(frontier)])
+        if not present.dominates(frontier):
+            raise TraceError(
+                f"the trace of {self._export} let go of its {what} before {present}, and cannot have those from "
+                f"{frontier} on back"
+            )
+        return frontier
+
+    def _time(self, time: Moment) -> Time:
+        at = (time,) if isinstance(time, int) else tuple(map(int, time))
+        if len(at) != self._handle.depth:
+            raise TraceError(
+                f"{at} is not a time of the trace of {self._export}: those have {self._handle.depth} coordinate(s)"
+            )
+        return at
+
+    def _check(self) -> None:
+        if self.is_dropped:
+            raise TraceError(f"the trace of {self._export} was dropped, and cannot be asked any more")

@@ -1,0 +1,162 @@
+"""What a program can ask the trace of an arrangement."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from differential import InputSession, Trace, new_input
+from timely import Antichain, Worker, execute, execute_directly
+from timely.errors import BuildError, DataError, TraceError
+
+
+def _edges(worker: Worker) -> tuple[InputSession, Trace]:
+    """Return the trace of some edges of which (1, 2) is there from 0 to 2, (1, 3) from 0 on, twice from 1 on."""
+    with worker.dataflow() as scope:
+        session, edges = new_input(scope)
+        trace = edges.arrange_by_key().trace()
+        with pytest.raises(BuildError, match="leave its `with` block first"):
+            _ = trace.upper
+    session.insert(np.array([1, 1]), np.array([2, 3]))
+    session.advance_to(1)
+    session.insert(1, 3)
+    session.advance_to(2)
+    session.remove(1, 2)
+    session.advance_to(3)
+    worker.step()
+    return session, trace
+
+
+def test_contents_are_known_at_every_closed_time() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        assert trace.upper == Antichain([(3,)])
+        assert trace.contents(0).records() == {(1, 2): 1, (1, 3): 1}
+        assert trace.contents((1,)).records() == {(1, 2): 1, (1, 3): 2}
+        assert trace.contents(2).records() == {(1, 3): 2}
+        with pytest.raises(TraceError, match=r"\(3,\) are not final yet: its upper is .*3.*logical frontier .*0"):
+            trace.contents(3)
+        session.close()
+        worker.step()
+        assert not trace.upper
+        assert trace.contents(1000).records() == {(1, 3): 2}
+
+    execute_directly(program)
+
+
+def test_contents_are_known_where_nothing_was_sealed() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        session.advance_to(50)
+        worker.step()
+        assert trace.contents(49).records() == {(1, 3): 2}
+        assert max(batch.upper.elements for batch in trace.batches()) == ((3,),)
+
+    execute_directly(program)
+
+
+def test_compaction_gives_up_earlier_times_and_no_others() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        assert trace.statistics().rows == 4
+        trace.allow_compaction_to(2)
+        for epoch in range(3, 9):  # what is inserted pays for merging
+            session.insert(5, epoch)
+            session.advance_to(epoch + 1)
+            worker.step()
+        with pytest.raises(TraceError, match=r"\(1,\) were given up: its logical frontier is .*2"):
+            trace.contents(1)
+        assert trace.contents(2).records() == {(1, 3): 2}
+        with pytest.raises(TraceError, match="cannot have those from"):
+            trace.set_logical_compaction(1)
+        with pytest.raises(TraceError, match="cannot have those from"):
+            trace.set_physical_compaction(1)
+        assert trace.logical == trace.physical == Antichain([(2,)])
+        trace.allow_compaction_to(8)
+        session.advance_to(10)
+        session.insert(5, 9)
+        session.advance_to(11)
+        worker.step()
+        assert trace.statistics().rows == 8
+        session.close()
+
+    execute_directly(program)
+
+
+def test_a_dropped_trace_holds_nothing_and_says_so() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        with trace:
+            assert trace.statistics().readers == 1
+        assert trace.is_dropped
+        assert "dropped" in repr(trace)
+        for ask in (trace.batches, trace.statistics, lambda: trace.contents(0), lambda: trace.cursor(0)):
+            with pytest.raises(TraceError, match="was dropped"):
+                ask()
+        trace.drop()
+        session.close()
+
+    execute_directly(program)
+
+
+def test_a_time_of_another_width_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        with pytest.raises(TraceError, match=r"\(0, 0\) is not a time of .* 1 coordinate"):
+            trace.contents((0, 0))
+        session.close()
+
+    execute_directly(program)
+
+
+def test_a_cursor_finds_keys_and_stays_as_it_is() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        cursor = trace.cursor(1)
+        trace.allow_compaction_to(2)
+        for epoch in range(3, 40):
+            session.insert(1, epoch)
+            session.advance_to(epoch + 1)
+            worker.step()
+        found = cursor[4, 1, 1]
+        assert list(zip(found.place.tolist(), found.values[0].tolist(), found.counts.tolist())) == [
+            (1, 2, 1), (1, 3, 2), (2, 2, 1), (2, 3, 2),
+        ]  # fmt: skip
+        assert len(trace.cursor(39)[1].place) == 37
+        assert not len(trace.cursor(39)[[]].place)
+        with pytest.raises(DataError, match="the key held integers and now holds text"):
+            cursor["one"]
+        session.close()
+
+    execute_directly(program)
+
+
+def test_keys_of_text_and_of_several_columns_are_found() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, towns = new_input(scope, keys=2)
+            trace = towns.arrange_by_key().trace()
+        session.insert(np.array(["Rome", "Rome", "Bonn"]), np.array([1, 2, 1]), np.array([0.5, 1.5, 2.5]))
+        session.close()
+        worker.step()
+        found = trace.cursor(0)[["Rome", "Bonn", "Oslo"], [2, 1, 1]]
+        assert found.place.tolist() == [0, 1]
+        assert found.values[0].tolist() == [1.5, 2.5]
+
+    execute_directly(program)
+
+
+def test_the_contents_of_all_workers_together_are_the_collection() -> None:
+    def program(worker: Worker) -> dict[tuple[int, ...], int]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            trace = numbers.count().arrange_by_key().trace()
+        if worker.index == 0:
+            session.insert(np.repeat(np.arange(20), np.arange(20)))
+        session.close()
+        worker.step_while(lambda: bool(trace.upper))
+        return trace.contents(0).records()
+
+    shares = execute(program, workers=2)
+    assert all(shares)
+    assert {record: count for share in shares for record, count in share.items()} == {(n, n): 1 for n in range(1, 20)}
