@@ -9,10 +9,10 @@ from tests.oracle.programs import BINARY, DRESSED, SIZE, UNARY, Program
 from tests.oracle.scenario import INPUTS, Scenario
 from tests.strategies_updates import histories
 
-MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self")
+MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self", "window")
 MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect", "delta")
 
-inputs = st.builds(lambda number: ("input", number), st.integers(0, INPUTS - 1))
+inputs = st.builds(lambda number: ("input", number), st.sampled_from((0, 0, 1, 1, INPUTS)))
 
 
 @st.composite
@@ -74,6 +74,8 @@ def programs(draw: st.DrawFn, depth: int = 4, dressed: bool = False) -> Program:
 def scenarios(draw: st.DrawFn, depth: int = 4, most: int = 8, size: int = 8, dressed: bool = False) -> Scenario:
     """Some programs and everything that happens to them."""
     coordinates = st.integers(0, SIZE - 1)
+    values = st.none() | coordinates
+    statements = st.lists(st.tuples(st.tuples(coordinates, values), st.tuples(st.integers(0, 2))), max_size=size // 2)
     history = draw(histories(INPUTS, st.tuples(coordinates, coordinates), outer=(1, 1, 2), size=size))
     return Scenario(
         draw(st.lists(programs(depth, dressed), min_size=min(most, 4), max_size=most)),
@@ -83,4 +85,5 @@ def scenarios(draw: st.DrawFn, depth: int = 4, most: int = 8, size: int = 8, dre
         draw(st.booleans()),
         draw(st.booleans()),
         history.seed,
+        sorted(draw(statements), key=lambda one: one[1]) if history.outer == 1 else (),
     )

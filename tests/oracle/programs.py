@@ -261,6 +261,7 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "bound": _map(lambda key, value: (key % SIZE, value % SIZE)),
     "even": lambda pairs: Counter({pair: count for pair, count in pairs.items() if pair[1] % 2 == 0}),
     "both": _map(lambda key, value: (key, value)),
+    "window": lambda pairs: pairs,
     "concat": _sum,
     "less": lambda left, right: _sum(_sum(left, right), right, -1),
     "join": _join,
@@ -297,6 +298,7 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "bound": lambda one: one.map(lambda key, value: (key % SIZE, value % SIZE)),
     "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
     "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
+    "window": lambda one: one.window(2).concat(one.delay(lambda time: (time[0] + 2, *time[1:]))),
     "concat": lambda left, right: left.concat(right),
     "less": lambda left, right: left.concat(right).concat(right.negate()),
     "join": lambda left, right: left.join_map(right, lambda key, first, second: (first, second)),
@@ -348,8 +350,8 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 }  # fmt: skip
 """Operators for which it does not matter what kinds of columns there are, but for their order."""
 
-UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max", "top",
-         "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self")  # fmt: skip
+UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
+         "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self", "window")  # fmt: skip
 BINARY = (
     "concat",
     "less",

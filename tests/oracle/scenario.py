@@ -1,6 +1,6 @@
 """Programs, everything that happens to them, and whether they come out right at every time.
 
-A `Scenario` holds several programs over the same inputs, the inputs' updates, and a seed that decides all the rest:
+A `Scenario` holds several programs over the same inputs, what happens to the inputs, and a seed that decides the rest:
 which worker makes a change, what is handed over together, which worker steps when and what the network delivers,
 how far readers let the inputs' traces be compacted, and when a second dataflow is built and perhaps dropped.
 
@@ -25,9 +25,8 @@ import pytest
 
 import differential.codes as codes
 import differential.interning as interning
-from differential import Arrangement, Output, new_input
+from differential import Arrangement, Output, new_input, new_upsert_input
 from differential.operators import half_join, join
-from differential.operators.input import InputSession
 from differential.trace import batcher, merge, spine
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
@@ -39,11 +38,17 @@ from timely.order import Time, meet
 from timely.progress.antichain import Antichain
 
 INPUTS = 2
+"""So many inputs are said by updates; one after them by statements of which value a key has."""
+
 STEPS = 60_000
+SPILL_ABOVE = 100
 
 
 class Scenario(NamedTuple):
-    """Programs over `INPUTS` inputs, the inputs' updates, and the circumstances.
+    """Programs over the inputs, what happens to these, and the circumstances.
+
+    `upserts` are statements `((key, value), time)` of the input after those of `inputs`, in order; None is no value.
+    There are none where `outer` is more than 1, since then nothing is last.
 
     With `tiny`, everything that begins at some size begins at once: merges in many steps, compaction, pieces of large
     outputs, numbers of strings taken back. With `guest` a second dataflow runs the last program for a while.
@@ -56,6 +61,20 @@ class Scenario(NamedTuple):
     tiny: bool = False
     guest: bool = False
     seed: int = 0
+    upserts: Sequence[tuple[tuple[int, int | None], Time]] = ()
+
+    def contents(self, number: int, time: Time) -> Multiset:
+        """Return what an input holds at a time."""
+        if number < INPUTS:
+            return contents(self.inputs[number], time)
+        values = dict(record for record, when in self.upserts if when <= time)
+        return Counter({(key, value): 1 for key, value in values.items() if value is not None})
+
+    def everything(self) -> list[tuple[Time, int, Any, int]]:
+        """Return `(time, input, record, diff)` for all that happens, in order; a statement's diff is 0."""
+        updates = [(time, number, record, diff) for number, one in enumerate(self.inputs) for record, time, diff in one]
+        statements = [(time, INPUTS, record, 0) for record, time in self.upserts]
+        return sorted([*updates, *statements], key=lambda one: one[:2])
 
 
 def check(scenario: Scenario) -> None:
@@ -112,8 +131,10 @@ class Part:
     def __init__(self, worker: Worker, programs: Sequence[Program], outer: int) -> None:
         self.worker = worker
         with worker.dataflow(outer=outer) as scope:
-            sessions, collections = zip(*(new_input(scope) for _ in range(INPUTS)))
-            self.sessions: list[InputSession] = list(sessions)
+            inputs: list[Any] = [new_input(scope) for _ in range(INPUTS)]
+            inputs.append(new_upsert_input(scope) if outer == 1 else new_input(scope))
+            sessions, collections = zip(*inputs)
+            self.sessions: list[Any] = list(sessions)
             self.outputs: list[Output] = [build(program, collections).output() for program in programs]
             indexes = [collection.arrange_by_key() for collection in collections]
             self.readers = [Reader(index, index.reader()) for index in indexes]
@@ -128,24 +149,22 @@ class Run:
         self.scenario = scenario
         self.random = Random(scenario.seed)
         self.network = SimulatedNetwork(scenario.workers, scenario.seed)
-        config = Config(workers=scenario.workers)
+        spill = SPILL_ABOVE if scenario.tiny and scenario.seed % 4 == 0 else None
+        config = Config(workers=scenario.workers, spill_above=spill)
         self.workers = [Worker(allocator, config) for allocator in self.network.allocators]
         self.parts = [Part(worker, scenario.programs, scenario.outer) for worker in self.workers]
         self.guests: list[Part] = []
-        self.grid = grid(*scenario.inputs)
+        self.updates = scenario.everything()
+        self.grid = grid([(record, time, diff) for time, _, record, diff in self.updates])
         self.said: list[list[Update]] = [[] for _ in scenario.programs]
         self.meanings: dict[tuple[int, Time], Pairs] = {}
 
     def to_the_end(self) -> None:
-        updates = sorted(
-            (time, number, record, diff)
-            for number, one in enumerate(self.scenario.inputs)
-            for record, time, diff in one
-        )
+        updates = self.updates
         visits = self.random.sample(range(len(updates) + 1), k=min(2, len(updates)))
         for position, update in enumerate(updates):
             if self.scenario.guest and position in visits:
-                self._visit(updates)
+                self._visit()
             self._advance(reduce(meet, (time for time, *_ in updates[position:])))
             self._put(self.parts, update)
             self._steps(self.random.choice((0, 0, 3, 30)))
@@ -170,17 +189,27 @@ class Run:
                 if self.random.random() < 0.3 and reader.trace.physical.dominates(reader.trace.upper):
                     reader.trace.set_physical_compaction(reader.trace.upper)
 
-    def _put(self, parts: Sequence[Part], update: Any) -> None:
+    def _put(self, parts: Sequence[Part], update: tuple[Time, int, Any, int]) -> None:
         time, number, record, diff = update
-        session = self.random.choice(parts).sessions[number]
-        if session.time == time and self.random.random() < 0.5:
-            session.update(*record, diff=diff)
+        if number == INPUTS:
+            # Of two workers the last would be right; so one says all of an epoch.
+            session = parts[time[0] % len(parts)].sessions[number]
+            session.advance_to(time)
+            key, value = record
+            if value is None:
+                session.unset(key)
+            else:
+                session.set(key, value)
         else:
-            session.update_at(*record, time=time, diff=diff)
+            session = self.random.choice(parts).sessions[number]
+            if session.time == time and self.random.random() < 0.5:
+                session.update(*record, diff=diff)
+            else:
+                session.update_at(*record, time=time, diff=diff)
         if self.random.random() < 0.3:
             session.flush()
 
-    def _visit(self, updates: Sequence[Any]) -> None:
+    def _visit(self) -> None:
         """Build a second dataflow that gets all updates at once; or drop it, on one worker after the other."""
         if self.guests:
             for part in self.guests:
@@ -193,7 +222,7 @@ class Run:
             for reader in self.guests[-1].readers:
                 reader.trace.drop()
             self._steps(self.random.choice((0, 3)))
-        for update in updates:
+        for update in self.updates:
             self._put(self.guests, update)
         for part in self.guests:
             for session in part.sessions:
@@ -230,7 +259,7 @@ class Run:
                 for time in self.grid:
                     self._compare(last, said, time)
                 self.guests.clear()
-        for number, one in enumerate(self.scenario.inputs):
+        for number in range(INPUTS + 1):
             readers = [part.readers[number] for part in self.parts]
             for reader in readers:
                 reader.trace._spine.validate()
@@ -240,20 +269,22 @@ class Run:
                     found: Multiset = Counter()
                     for reader in readers:
                         found.update(reader.contents(time))
-                    assert found == contents(one, time), f"input {number} is held wrongly at {time}"
+                    assert found == self.scenario.contents(number, time), f"input {number} is held wrongly at {time}"
 
     def _compare(self, number: int, said: Sequence[Update], time: Time) -> None:
         found, right = contents(said, time), self._meaning(number, time)
         assert found == right, (
             f"program {number} at {time}\n  has said {dict(found)}\n  but means {dict(right)}\n  "
-            f"where the inputs hold {[dict(contents(one, time)) for one in self.scenario.inputs]}"
+            f"where the inputs hold {[dict(self.scenario.contents(number, time)) for number in range(INPUTS + 1)]}"
         )
 
     def _meaning(self, number: int, time: Time) -> Pairs:
         known = self.meanings.get((number, time))
         if known is None:
             inputs = Contents(
-                lambda delay: [contents(one, (time[0] - delay, *time[1:])) for one in self.scenario.inputs]
+                lambda delay: [
+                    self.scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 1)
+                ]
             )
             known = self.meanings[number, time] = Counter(
                 {pair: n for pair, n in meaning(self.scenario.programs[number], inputs).items() if n}

@@ -74,6 +74,8 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
         flat = [[(record, time[:1], diff) for record, time, diff in one] for one in inputs]
         if all(map(_is_possible, flat)):
             yield scenario._replace(outer=1, inputs=flat)
+    for position in range(len(scenario.upserts)):
+        yield scenario._replace(upserts=[*scenario.upserts[:position], *scenario.upserts[position + 1 :]])
     for number, one in enumerate(inputs):
         for position in range(len(one)):
             fewer = one[:position] + one[position + 1 :]
