@@ -39,6 +39,7 @@ WORKLOADS = (
     "wordcount",
     "unionfind",
     "exposures",
+    "sliding",
     "logging",
     "construction",
     "allreduce",

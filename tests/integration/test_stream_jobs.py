@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from tests.oracle.grid import Update, contents, on_workers, run
 from timely import Config, execute
 
 k_exposure = example_module("k_exposure")
+sliding_window = example_module("sliding_window")
 tweets = example_module("tweets")
 
 USERS, TAGS = st.integers(0, 4), st.integers(0, 2)
@@ -60,6 +62,23 @@ def test_the_job_on_exposures_runs(workers: int) -> None:
     assert results[0][0] == expected
     assert len(expected) > 2
     assert len(results[0][1].latencies) == 3
+
+
+@on_workers
+@pytest.mark.parametrize("algorithm", ["weak", "strong"])
+def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, workers: int) -> None:
+    stream, rate, window = tweets.Tweets(40, 1), 4, 5
+    results = execute(
+        lambda worker: sliding_window.program(worker, stream, algorithm, rate, window, 12), Config(workers=workers)
+    )
+    for slide, sizes in enumerate(results[0][0].sizes, start=1):
+        graph = nx.DiGraph(zip(*map(list, stream.batch(slide * rate, window * rate)[:2])))
+        if algorithm == "weak":
+            parts = nx.weakly_connected_components(graph)
+        else:
+            parts = (part for part in nx.strongly_connected_components(graph) if len(part) > 1)
+        assert sizes == Counter(map(len, parts))
+    assert sum(sum(found.differences) for found, _ in results) > 100
 
 
 def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:

@@ -1,0 +1,66 @@
+"""Components of a window over a stream of tweets, second by second: `examples/sliding_window.py`."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.exposures import latencies
+from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from timely import execute
+
+MEDIAN, DIFFERENCES = "median ms an epoch", "median differences of a slide"
+
+
+def _case(name: str, algorithm: str, users: int, rate: int, window: int, quick: bool, processes: int = 1) -> Case:
+    parameters = {"algorithm": algorithm, "users": users, "rate": rate, "window": window, "slides": 200}
+    # What Naiad's weakly connected components took for a second's slide.
+    limits = {MEDIAN: 24.4} if algorithm == "weak" else {}
+    return Case(f"sliding {name}", "sliding", parameters, processes, quick=quick, limits=limits)
+
+
+CASES = [
+    _case("WCC, 60 s of 100 tweets", "weak", 10_000, 100, 60, True),
+    _case("SCC, 60 s of 100 tweets", "strong", 10_000, 100, 60, True),
+    _case("WCC, 1 h of 100 tweets", "weak", 1_000_000, 100, 3600, False),
+    _case("WCC, 60 s of 1000 tweets", "weak", 100_000, 1000, 60, False),
+    _case("SCC, 60 s of 1000 tweets", "strong", 100_000, 1000, 60, False),
+    _case("WCC, 60 s of 1000 tweets, 2 processes", "weak", 100_000, 1000, 60, False, 2),
+]
+
+
+def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> Figures:
+    """Return the figures of so many slides. The differences are those of the first worker."""
+    sys.path.append(str(ROOT / "examples"))
+    from sliding_window import program  # type: ignore[import-not-found]
+    from tweets import Tweets  # type: ignore[import-not-found]
+
+    begun = clock.perf_counter()
+    execute(lambda worker: program(worker, Tweets(500, 1), algorithm, 100, 5, 5))
+    figures = {WARM_UP: clock.perf_counter() - begun}
+    stream = Tweets(users, 1)
+    found, pace = execute(lambda worker: program(worker, stream, algorithm, rate, window, slides))[0]
+    if any(found.sizes):
+        for slide in (0, slides // 2, slides - 1):
+            expected = from_scratch(stream, algorithm, rate, slide + 1, window)
+            check(found.sizes[slide] == expected, f"wrong at slide {slide}: {found.sizes[slide]}, not {expected}")
+    return figures | latencies(pace) | {DIFFERENCES: float(np.median(found.differences))}
+
+
+def from_scratch(stream: Any, algorithm: str, rate: int, begin: int, window: int) -> Counter[int]:
+    """Return how many components of each size the window that begins at a second has, from SciPy."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    source, target, _ = stream.batch(begin * rate, window * rate)
+    shape = (stream.users, stream.users)
+    graph = csr_matrix((np.ones(len(source)), (source, target)), shape=shape)
+    _, labels = connected_components(graph, connection=algorithm)
+    if algorithm == "weak":
+        labels = labels[np.union1d(source, target)]
+    members = np.bincount(labels).tolist()
+    return Counter(size for size in members if size > (algorithm == "strong"))

@@ -1,0 +1,105 @@
+"""Keep the components of who mentioned whom lately: a window over a stream of tweets that slides on every second.
+
+    python examples/sliding_window.py --users 100000 --rate 1000
+    timely run -n 2 examples/sliding_window.py --strong
+
+Each epoch is a second, in which `--rate` tweets come. A mention is in the graph for `--window` seconds
+(`Collection.window`), so at each slide the mentions of a second come and those of another go. The answers are how many
+weakly connected components there are and how large they are, or with `--strong` the strongly connected ones of more
+than one user. What is recomputed is what the slide touches: the differences, rows that are added to indexes, inside
+loops too, are counted beside the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pace import Pace
+from tweets import Tweets
+
+from differential import new_input
+from differential.events import BatchInserted
+from differential.graphs import connected_components, strongly_connected_components
+from timely import Worker, execute
+
+ALGORITHMS = {"weak": connected_components, "strong": strongly_connected_components}
+
+
+@dataclass
+class Slides:
+    """What was found at each slide: on worker 0 how many components there are of each size; on each its differences."""
+
+    sizes: list[dict[int, int]] = field(default_factory=list)
+    differences: list[int] = field(default_factory=list)
+
+
+def program(
+    worker: Worker, tweets: Tweets, algorithm: str, rate: int, window: int, slides: int, progress: bool = False
+) -> tuple[Slides, Pace]:
+    """Fill a window, then let it slide so many times; return what was found at the slides, and their pace."""
+    found = Slides()
+    rows = 0
+
+    def count(events: Sequence[Any]) -> None:
+        nonlocal rows
+        rows += sum(event.rows for event in events)
+
+    worker.log.listen(count, BatchInserted)
+    with worker.dataflow("sliding window") as scope:
+        session, mentions = new_input(scope, name="mentions")
+        labels = ALGORITHMS[algorithm](mentions.window(window))
+        sizes = labels.map(lambda user, label: label).count().map(lambda label, size: size).count().output()
+
+    def second(number: int) -> None:
+        author, mentioned, _ = tweets.batch(number * rate, rate)
+        session.insert(author[worker.index :: worker.peers], mentioned[worker.index :: worker.peers])
+        session.advance_to(number + 1)
+        worker.step_while(lambda: sizes.less_than(number + 1))
+
+    for number in range(window):
+        second(number)
+    is_first = worker.index == 0
+    pace = Pace("slides", (lambda: described(found.sizes[-1])) if progress and is_first else None)
+    for number in range(window, window + slides):
+        rows = 0
+        with pace.epoch(1):
+            second(number)
+            found.sizes.append(dict(list(sizes.contents())))
+        found.differences.append(rows)
+    session.close()
+    worker.step_while(lambda: not sizes.done())
+    return found, pace
+
+
+def described(sizes: dict[int, int]) -> str:
+    """Return in a few words what components there are."""
+    return f"{sum(sizes.values()):,} components, the largest of {max(sizes, default=0):,} users"
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--strong", action="store_true", help="strongly connected components instead of weakly")
+    parser.add_argument("--users", type=int, default=10_000, help="default 10,000")
+    parser.add_argument("--rate", type=int, default=100, help="tweets in a second (default 100)")
+    parser.add_argument("--window", type=int, default=60, help="seconds that a mention counts (default 60)")
+    parser.add_argument("--slides", type=int, default=200, help="slides after the window is full (default 200)")
+    options = parser.parse_args()
+    tweets, algorithm = Tweets(options.users, options.rate), "strong" if options.strong else "weak"
+    results = execute(
+        lambda worker: program(worker, tweets, algorithm, options.rate, options.window, options.slides, progress=True)
+    )
+    found, pace = results[0]
+    if any(found.sizes):
+        differences = np.sum([slides.differences for slides, _ in results], axis=0)
+        print(described(found.sizes[-1]))
+        print(pace.summary())
+        print(f"differences of a slide, on this process's workers: median {np.median(differences):,.0f}")
+
+
+if __name__ == "__main__":
+    main()
