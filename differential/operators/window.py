@@ -5,9 +5,9 @@ and including t; between two such times it is what it was at the first. A window
 there is at t is the last window that is over. In other words, what happens at time e is in the collection from the
 first multiple of `slide` at or after e, until the first at or after e + size.
 
-So a change enters at one time and is taken back at another, both of which are known when it comes; no clock ticks, and
-an epoch in which nothing enters or leaves costs nothing. What is to leave waits where it is indexed next. At the end of
-the input everything leaves.
+So a change enters at one time and is taken back at another, both of which are known when it comes. What is to enter or
+to leave later is held until then: an epoch costs what enters and leaves in it, however large the window. No clock
+ticks, and at the end of the input everything leaves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from differential.operators.hold import hold
 from differential.operators.linear import linear
 from differential.updates import NOTHING, Ints, Updates
 from timely.errors import BuildError, DataError
@@ -73,7 +74,8 @@ def window(
         own = Updates(updates.columns, moments[:, 2:].copy(), index.reshape(-1), updates.diffs)
         return _for_a_while(own, moments[:, 0], moments[:, 1], own.time_index)
 
-    return linear(collection, by_epoch if at is None else by_event, name=name)
+    both = linear(collection, by_epoch if at is None else by_event, name=name)
+    return hold(both, name=f"{name} until its end")
 
 
 def _for_a_while(updates: Updates, begin: Ints, end: Ints, index: Ints) -> Updates:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from differential import Collection, example
+from differential import Collection, example, new_input
 from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
-from timely import TimelyError
+from timely import TimelyError, Worker, execute_directly
 from timely.order import Time, less_equal
 
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
@@ -68,3 +68,25 @@ def test_a_window_of_no_size_is_refused() -> None:
 def test_event_times_that_are_no_integers_are_refused() -> None:
     with pytest.raises(TimelyError, match="one integer for each record"):
         example(lambda scope: Collection.of(scope, np.array([1, 2])).window(1, at=lambda x: x / 2))
+
+
+def test_what_leaves_later_is_told_when_it_leaves() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def program(worker: Worker) -> list[list[tuple[int, int]]]:
+        with worker.dataflow() as scope:
+            session, records = new_input(scope)
+            lately = records.window(3).inspect_batch(
+                lambda updates: seen.extend((t, d) for _, (t,), d in updates.rows())
+            )
+            probe = lately.probe()
+        session.insert(7)
+        after = []
+        for epoch in range(1, 5):
+            session.advance_to(epoch)
+            worker.step_while(lambda: probe.less_than(session.time))
+            after.append(list(seen))
+        session.close()
+        return after
+
+    assert execute_directly(program) == [[(0, 1)], [(0, 1)], [(0, 1), (3, -1)], [(0, 1), (3, -1)]]

@@ -1,0 +1,96 @@
+"""Let updates wait until their time comes.
+
+Updates may be made at times long before which much is still to happen. Whoever indexes a collection looks through what
+waits each time something happens; here what waits is kept by time, and passed on when all before its time is final. So
+an epoch costs what is due in it, however much waits. The operator holds the least times that wait, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from differential.updates import NOTHING, Updates
+from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.operators.generic import UnaryLogic
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+if TYPE_CHECKING:
+    from differential.collection import Collection
+
+
+def hold(collection: Collection, *, name: str = "hold") -> Collection:
+    """Return the same collection; its updates are passed on when nothing before their times is to come any more.
+
+    >>> def program(scope):
+    ...     later = Collection.of(scope, np.array([7])).delay(lambda time: time[0] + 5)
+    ...     return hold(later).inspect(print)
+    >>> _ = example(program)
+    (7,) (5,) 1
+    """
+    from differential.collection import Collection
+
+    def constructor(capability: Capability) -> UnaryLogic:
+        assert capability.output is not None
+        held = CapabilitySet(capability.output)
+        capability.drop()
+        return Holding(held, collection.scope.width).run
+
+    stream = collection.stream.unary_frontier(Pipeline(), constructor, name=name)
+    return Collection(stream, collection.keys)
+
+
+class Holding:
+    """The operator. `_times`, those of what waits, are a heap where times are totally ordered, else a list."""
+
+    def __init__(self, held: CapabilitySet, width: int) -> None:
+        self._held = held
+        self._is_ordered = width == 1
+        self._times: list[Time] = []
+        self._waiting: dict[Time, list[Updates]] = {}
+
+    def run(self, input: InputPort, output: OutputPort) -> None:
+        for _, batch in input:
+            for time, updates in by_time(cast(Updates, batch)):
+                if time not in self._waiting:
+                    self._waiting[time] = []
+                    heappush(self._times, time)
+                    self._held.insert(time)
+                self._waiting[time].append(updates)
+        due = list(self._due(input.frontier))
+        for time in due:
+            for updates in self._waiting.pop(time):
+                output.give(self._held.covering(time), updates)
+        if due:
+            self._held.downgrade(self._times[:1] if self._is_ordered else Antichain(self._times))
+
+    def _due(self, frontier: Antichain) -> Iterator[Time]:
+        """Take the times before which nothing is to come."""
+        if self._is_ordered:
+            while self._times and not frontier.less_than(self._times[0]):
+                yield heappop(self._times)
+            return
+        times, self._times = self._times, [time for time in self._times if frontier.less_than(time)]
+        yield from (time for time in times if not frontier.less_than(time))
+
+
+def by_time(updates: Updates) -> Iterator[tuple[Time, Updates]]:
+    """Yield (time, the updates at it) for each time in the table of a batch that a row has."""
+    if len(updates.times) == 1:
+        yield tuple(updates.times[0].tolist()), updates
+        return
+    order = np.argsort(updates.time_index, kind="stable")
+    ends = np.cumsum(np.bincount(updates.time_index, minlength=len(updates.times))).tolist()
+    start = 0
+    for row, end in enumerate(ends):
+        if end > start:
+            part = updates.take(order[start:end])
+            table = updates.times[row : row + 1]
+            yield tuple(table[0].tolist()), Updates(part.columns, table, NOTHING, part.diffs)
+        start = end
