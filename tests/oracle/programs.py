@@ -351,7 +351,8 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 """Operators for which it does not matter what kinds of columns there are, but for their order."""
 
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
-         "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self", "window")  # fmt: skip
+         "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
+         "window")  # fmt: skip
 BINARY = (
     "concat",
     "less",
