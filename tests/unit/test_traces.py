@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from differential import InputSession, Trace, new_input
-from timely import Antichain, Worker, execute, execute_directly
+from timely import Antichain, Config, Worker, execute, execute_directly
 from timely.errors import BuildError, DataError, TraceError
 
 
@@ -157,6 +157,6 @@ def test_the_contents_of_all_workers_together_are_the_collection() -> None:
         worker.step_while(lambda: bool(trace.upper))
         return trace.contents(0).records()
 
-    shares = execute(program, workers=2)
+    shares = execute(program, Config(workers=2))
     assert all(shares)
     assert {record: count for share in shares for record, count in share.items()} == {(n, n): 1 for n in range(1, 20)}
