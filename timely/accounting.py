@@ -2,8 +2,9 @@
 
 An account listens to a worker's log and adds up; `table` shows accounts, those of several workers together. `timely run
 --profile` prints it at the end of a run, for each process. Time is that inside the operator's activations, with the
-stateless operators that run in line with it; listening itself takes about a microsecond a record, part of which is in
-that time. What an operator sends counts once for each input it goes to.
+stateless operators that run in line with it, of which each is told apart, too: the time inside its own function and
+the records in and out. Listening itself takes about a microsecond a record, part of which is in those times. What an
+operator sends counts once for each input it goes to.
 
 >>> def program(worker):
 ...     account = Account(worker)
@@ -21,10 +22,13 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from timely.events import (
     ChannelBuilt,
+    InlineBuilt,
+    InlineRan,
     MessageReceived,
     MessageSent,
     OperatorBuilt,
@@ -39,13 +43,26 @@ if TYPE_CHECKING:
 SHOWN = 40
 """How many operators a table shows: those that took the most time."""
 
-_KINDS = (OperatorBuilt, ChannelBuilt, ScheduleStopped, MessageSent, MessageReceived, StateResized, Unparked)
+_KINDS = (
+    OperatorBuilt,
+    InlineBuilt,
+    ChannelBuilt,
+    ScheduleStopped,
+    InlineRan,
+    MessageSent,
+    MessageReceived,
+    StateResized,
+    Unparked,
+)
 Number = tuple[int, int]
 
 
 @dataclass
 class OperatorAccount:
-    """What one operator of one dataflow has cost. `rows_kept` and `bytes_kept` are the most it kept at any time."""
+    """What one operator of one dataflow has cost. `rows_kept` and `bytes_kept` are the most it kept at any time.
+
+    The number `operator` is below 0 for one that runs in line, whose bytes are not counted.
+    """
 
     dataflow: int
     operator: int
@@ -62,6 +79,11 @@ class OperatorAccount:
     bytes_out: int = 0
     rows_kept: int = 0
     bytes_kept: int = 0
+
+    @property
+    def is_in_line(self) -> bool:
+        """Whether its time is also part of that of the operator it runs in line with."""
+        return self.operator < 0
 
     def add(self, other: OperatorAccount) -> None:
         """Add what the same operator has cost on another worker."""
@@ -114,10 +136,20 @@ class Account:
                 account.messages_in += 1
                 account.records_in += event.records
                 account.bytes_in += event.bytes
+            elif kind is InlineRan:
+                account = self._operators[event.dataflow, ~event.inline]
+                account.activations += 1
+                account.nanoseconds += event.nanoseconds
+                account.messages_in += 1
+                account.records_in += event.records_in
+                account.records_out += event.records_out
             elif kind is StateResized:
                 self._keep(event)
             elif kind is OperatorBuilt:
                 self._operators[event.dataflow, event.operator] = OperatorAccount(*event[2:])
+            elif kind is InlineBuilt:
+                number = event.dataflow, ~event.inline
+                self._operators[number] = OperatorAccount(*number, event.name, event.path, event.origin)
             elif kind is ChannelBuilt:
                 self._channels[event.dataflow, event.channel] = event
             else:
@@ -165,7 +197,7 @@ def table(accounts: Iterable[Account]) -> str:
     lines = [_line(row, widths) for row in rows]
     if len(ordered) > SHOWN:
         lines.append(f"and {len(ordered) - SHOWN} more operators")
-    busy = sum(account.nanoseconds for account in ordered)
+    busy = sum(account.nanoseconds for account in ordered if not account.is_in_line)
     elapsed, waited = max(account.elapsed for account in opened), sum(account.waited for account in opened)
     workers = f"{len(opened)} worker{'' if len(opened) == 1 else 's'}"
     heading = f"{workers}, {_seconds(elapsed)} s: {_seconds(busy)} s in operators, {_seconds(waited)} s waiting"
@@ -194,7 +226,8 @@ def _row(account: OperatorAccount) -> tuple[str, ...]:
         account.rows_kept,
         account.bytes_kept,
     )
-    name = f"{account.path}/{account.name} ({account.dataflow}.{account.operator})"
+    number = f"in line, {Path(account.origin).name}" if account.is_in_line else f"{account.dataflow}.{account.operator}"
+    name = f"{account.path}/{account.name} ({number})"
     return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *(f"{number:,}" for number in numbers))
 
 

@@ -4,7 +4,7 @@ The log, per-operator accounting and tests read the same records; see `timely.lo
 it happened, in nanoseconds since the worker was made, and on which worker. Times of a dataflow are tuples; everything
 else is a number or a text. Dataflows, operators and channels are numbered as on every worker: in the order in which
 they were built; a channel is an input of an operator. Operators that run in line with their producer (`map`, `filter`,
-`concat`, `enter`, ...) have no number and no records of their own: what they take counts as their producer's.
+`enter`, ...) are numbered apart; what they do happens within an activation of their producer.
 
 Other packages define further kinds, as `NamedTuple`s that begin with the same two fields.
 
@@ -56,6 +56,18 @@ class OperatorBuilt(NamedTuple):
     origin: str
 
 
+class InlineBuilt(NamedTuple):
+    """An operator that runs in line with its producer: its name, the path of its scope, and the user's line."""
+
+    time: int
+    worker: int
+    dataflow: int
+    inline: int
+    name: str
+    path: str
+    origin: str
+
+
 class ChannelBuilt(NamedTuple):
     """An input of an operator, how messages are spread over the workers, and the operators they come from."""
 
@@ -93,6 +105,18 @@ class ScheduleStopped(NamedTuple):
     worker: int
     dataflow: int
     operator: int
+    nanoseconds: int
+
+
+class InlineRan(NamedTuple):
+    """An operator in line has made so many records of a batch; its own function took so many nanoseconds."""
+
+    time: int
+    worker: int
+    dataflow: int
+    inline: int
+    records_in: int
+    records_out: int
     nanoseconds: int
 
 
@@ -222,10 +246,11 @@ class ApplicationText(NamedTuple):
     text: str
 
 
-BUILT = (DataflowBuilt, OperatorBuilt, ChannelBuilt)
+BUILT = (DataflowBuilt, OperatorBuilt, InlineBuilt, ChannelBuilt)
 """What there is; a listener that comes later is told of it too."""
 
 SCHEDULE = (ScheduleStarted, ScheduleStopped)
+INLINE = (InlineRan,)
 MESSAGES = (MessageSent, MessageReceived)
 PROGRESS = (ProgressSent, ProgressReceived)
 CAPABILITIES = (CapabilityMade, CapabilityMoved, CapabilityDropped)

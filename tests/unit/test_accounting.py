@@ -43,17 +43,52 @@ def slowly(input: Any, output: Any) -> None:
 @on_workers
 def test_records_and_bytes_are_counted_where_they_leave_and_where_they_arrive(workers: int) -> None:
     everything = [account for accounts in counted(workers) for account in accounts]
-    sums = {name: [0, 0, 0, 0] for name in ("numbers", "exchange", "slowly")}
+    sums = {name: [0, 0, 0, 0] for name in ("numbers", "filter", "exchange", "slowly")}
     for each in everything:
         for place, number in enumerate((each.records_in, each.bytes_in, each.records_out, each.bytes_out)):
             sums[each.name][place] += number
     evens = 50 * workers
     assert sums["numbers"] == [0, 0, evens, 8 * evens]
+    assert sums["filter"] == [2 * evens, 0, evens, 0]
     assert sums["exchange"] == [evens, 8 * evens, evens, 8 * evens]
     assert sums["slowly"] == [evens, 8 * evens, 0, 0]
     busy = [each for each in everything if each.name == "slowly"]
     assert all(each.nanoseconds >= 10_000_000 * each.messages_in for each in busy)
     assert all(each.activations >= 1 for each in busy)
+
+
+def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> None:
+    def slow(x: Any) -> Any:
+        clock.sleep(0.01)
+        return x + 1
+
+    accounts: list[Account] = []
+
+    def program(worker: Worker) -> None:
+        accounts.append(Account(worker))
+        with worker.dataflow("lines") as scope:
+            low, high = scope.to_stream(range(10)).map(slow).branch(lambda x: x > 7)
+            low.concat(high.flat_map(lambda x: np.repeat(x, 2))).exchange().probe()
+
+    execute_directly(program)
+    by_name = {account.name: account for account in accounts[0].operators()}
+    line = program.__code__.co_firstlineno + 3
+    assert by_name["map"].origin == f"{__file__}:{line}"
+    counted = {name: (account.records_in, account.records_out) for name, account in by_name.items()}
+    assert counted == {
+        "to_stream": (0, 13),
+        "map": (10, 10),
+        "branch": (10, 10),
+        "flat_map": (3, 6),
+        "exchange": (13, 0),
+    }
+    assert by_name["map"].is_in_line
+    assert by_name["branch"].nanoseconds < 10_000_000 <= by_name["map"].nanoseconds
+    assert by_name["map"].nanoseconds <= by_name["to_stream"].nanoseconds
+    heading, _, *rows = table(accounts).splitlines()
+    assert any(row.startswith(f"lines/map (in line, test_accounting.py:{line})") for row in rows)
+    busy = sum(account.nanoseconds for account in by_name.values() if not account.is_in_line)
+    assert f"{busy / 1e9:.3f} s in operators" in heading
 
 
 def test_a_table_adds_workers_up_and_begins_with_what_took_longest() -> None:

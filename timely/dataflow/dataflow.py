@@ -28,6 +28,7 @@ from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
+    from timely.dataflow.inline import Inline
     from timely.dataflow.scope import Scope
     from timely.worker import Worker
 
@@ -56,6 +57,8 @@ class Dataflow:
         self.is_logged = True
         """Whether the worker's log tells what happens here."""
         self.operators: list[Operator] = []
+        self.inlines: list[Inline] = []
+        """The functions that run in line with what they consume."""
         self._unfinished: set[Operator] = set()
         self.channels: list[InputPort] = []
         self.built = False

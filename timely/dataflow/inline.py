@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import timely.dataflow.stream as streams
 from timely.container import Batch
@@ -11,24 +11,38 @@ from timely.dataflow.operator import operator_error
 from timely.dataflow.ports import Push, Tee
 from timely.errors import BuildError
 from timely.order import Time
-from timely.origin import user_origin
+from timely.origin import Origin, user_origin
 from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
 
 
+Function = Callable[[Time, Batch], Any]
+
+
 class Inline:
-    """A consumer of a tee that is just a function."""
+    """A consumer of a tee that is just a function: `bind(function)` passes on what it makes of a batch."""
 
-    __slots__ = ("_push",)
+    __slots__ = ("bind", "dataflow", "function", "index", "name", "origin", "scope")
 
-    def __init__(self, push: Push) -> None:
-        self._push = push
+    def __init__(
+        self, stream: Stream, name: str, origin: Origin, function: Function, bind: Callable[[Function], Push]
+    ) -> None:
+        self.scope = stream.scope
+        self.dataflow: Dataflow = stream.scope.dataflow
+        self.index = len(self.dataflow.inlines)
+        self.name = name
+        self.origin = origin
+        self.function = function
+        self.bind = bind
+        self.dataflow.inlines.append(self)
+        stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self._push
+        return self.bind(self.function)
 
 
 class Forward:
@@ -64,15 +78,18 @@ def inline_timed(
     target = derived(stream, name=name, scope=scope, summary=summary)
     tee = target.tee
 
-    def push(time: Time, batch: Batch) -> None:
-        try:
-            later, result = transform(time, batch)
-        except Exception as error:
-            raise operator_error(dataflow, name, origin, error, time) from error
-        if result is not None and len(result):
-            tee.push(later, result)
+    def bind(function: Function) -> Push:
+        def push(time: Time, batch: Batch) -> None:
+            try:
+                later, result = function(time, batch)
+            except Exception as error:
+                raise operator_error(dataflow, name, origin, error, time) from error
+            if result is not None and len(result):
+                tee.push(later, result)
 
-    stream.tee.consumers.append(Inline(push))
+        return push
+
+    Inline(stream, name, origin, transform, bind)
     return target
 
 
@@ -110,13 +127,19 @@ def split(
     targets = tuple([derived(stream, name=f"{name} {number}") for number in range(parts)])
     tees = [target.tee for target in targets]
 
-    def push(time: Time, batch: Batch) -> None:
-        try:
-            pieces = [(number, piece) for number, piece in divide(time, batch) if len(piece)]
-        except Exception as error:
-            raise operator_error(dataflow, name, origin, error, time) from error
-        for number, piece in pieces:
-            tees[number].push(time, piece)
+    def pieces(time: Time, batch: Batch) -> list[tuple[int, Batch]]:
+        return [(number, piece) for number, piece in divide(time, batch) if len(piece)]
 
-    stream.tee.consumers.append(Inline(push))
+    def bind(function: Function) -> Push:
+        def push(time: Time, batch: Batch) -> None:
+            try:
+                made = function(time, batch)
+            except Exception as error:
+                raise operator_error(dataflow, name, origin, error, time) from error
+            for number, piece in made:
+                tees[number].push(time, piece)
+
+        return push
+
+    Inline(stream, name, origin, pieces, bind)
     return targets

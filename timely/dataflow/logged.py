@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from timely.container import Batch, weight_of
 from timely.dataflow.capability import Capability
 from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.inline import Inline
 from timely.dataflow.operator import Operator
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.ports import InputPort, OutputPort, Push
 from timely.events import (
     CAPABILITIES,
+    INLINE,
     MESSAGES,
     PROGRESS,
     SCHEDULE,
@@ -27,6 +29,8 @@ from timely.events import (
     ChannelBuilt,
     DataflowBuilt,
     FrontierChanged,
+    InlineBuilt,
+    InlineRan,
     MessageReceived,
     MessageSent,
     OperatorBuilt,
@@ -57,6 +61,28 @@ class LoggedOperator(Operator):
         finally:
             ended = log.now()
             log.record(ScheduleStopped(ended, dataflow.worker_index, dataflow.index, self.index, ended - begun))
+
+
+class LoggedInline(Inline):
+    """Records what its function does, and how long it takes; not what happens to the result."""
+
+    __slots__ = ()
+
+    def pusher(self) -> Push:
+        log: Log = self.dataflow.worker.log
+        where = self.dataflow.worker_index, self.dataflow.index, self.index
+        function = self.function
+
+        def measured(time: Time, batch: Batch) -> Any:
+            begun = log.now()
+            made = function(time, batch)
+            ended = log.now()
+            pieces = made if isinstance(made, list) else [made]
+            records = sum([len(piece) for _, piece in pieces if piece is not None])
+            log.record(InlineRan(ended, *where, len(batch), records, ended - begun))
+            return made
+
+        return self.bind(measured)
 
 
 class LoggedInput(InputPort):
@@ -182,6 +208,8 @@ def switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
         operator.__class__ = operator_class
         for output in operator.outputs:
             output.__class__ = output_class
+    for inline in dataflow.inlines:
+        inline.__class__ = Inline if kinds.isdisjoint(INLINE) else LoggedInline
     for input in dataflow.channels:
         input.__class__ = input_class
     dataflow.resolve_tees()
@@ -195,6 +223,8 @@ def descriptions(dataflow: Dataflow, now: int) -> Iterator[Any]:
         if operator.inline is None:
             path, origin = operator.scope.path, str(operator.origin)
             yield OperatorBuilt(now, *where, operator.index, operator.name, path, origin)
+    for inline in dataflow.inlines:
+        yield InlineBuilt(now, *where, inline.index, inline.name, inline.scope.path, str(inline.origin))
     sources = dataflow.sources_of_channels()
     for port in dataflow.channels:
         operator = port.operator
