@@ -33,6 +33,7 @@ SINGLE_MEAN = "1 change, mean us"
 BATCH = "1000 changes, us each"
 SCIPY = "SciPy from scratch s"
 BATCH_SIZE = 1000
+WARM_UP_NODES = 2_000
 
 
 class Fingerprint:
@@ -140,7 +141,7 @@ def _program(
     singles: int,
     batches: int,
 ) -> Figures:
-    figures = {WARM_UP: warm_up(worker, definition)}
+    figures = {WARM_UP: warm_up(worker, definition, min(WARM_UP_NODES, graph.nodes // 5))}
     before = forget_peak()
     session = Session(worker, definition, graph)
     figures[INITIAL] = session.load()
@@ -161,10 +162,10 @@ def _program(
     return figures
 
 
-def warm_up(worker: Worker, definition: Definition) -> float:
+def warm_up(worker: Worker, definition: Definition, nodes: int = WARM_UP_NODES) -> float:
     """Do everything once on a small graph, so that what has to be compiled or loaded is; return the seconds."""
     begun = clock.perf_counter()
-    session = Session(worker, definition, RandomGraph(2_000, 10_000))
+    session = Session(worker, definition, RandomGraph(nodes, 5 * nodes))
     session.load()
     for _ in range(3):
         session.change(1)

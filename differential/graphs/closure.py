@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from differential import Collection
+from differential import Collection, Variable
 
 
 def transitive_closure(edges: Collection) -> Collection:
@@ -12,7 +12,8 @@ def transitive_closure(edges: Collection) -> Collection:
     [((0, 1), 1), ((0, 2), 1), ((1, 2), 1)]
     """
     backward = edges.map(lambda source, target: (target, source))
-    paths = backward.iterate(
-        lambda inner: inner.join_map(edges, lambda _, source, target: (target, source)).concat(backward).distinct()
-    )
-    return paths.map(lambda target, source: (source, target))
+    with edges.scope.iterative("closure") as inner:
+        longer = Variable(inner)
+        paths = longer.collection.concat(backward).distinct()
+        longer.set(paths.join_map(edges, lambda _, source, target: (target, source)))
+        return paths.leave().map(lambda target, source: (source, target))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from differential import Collection
+from differential import Collection, Variable, innermost
 from timely.errors import DataError
 
 
@@ -27,4 +27,9 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
             raise DataError(f"shortest_distances: an edge to {neighbour[length < 0][0]} has a negative length")
         return neighbour, distance + length
 
-    return start.iterate(lambda inner: inner.join_map(edges, along).concat(start).min())
+    edges, start = innermost(edges, start)
+    with start.scope.iterative("shortest_distances") as inner:
+        found = Variable(inner)
+        nearest = found.collection.concat(start).min()
+        found.set(nearest.join_map(edges, along))
+        return nearest.leave()

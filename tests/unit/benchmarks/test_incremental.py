@@ -9,13 +9,16 @@ from benchmarks import (
     barrier,
     bfs,
     cliffs,
+    closure,
     degrees,
     exchange,
     exposures,
     memory,
+    pagerank,
     scc,
     scratch,
     sliding,
+    sssp,
     unionfind,
     wcc,
     wordcount,
@@ -25,7 +28,8 @@ from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import WrongAnswer, medians
 from benchmarks.incremental import Definition, FromScratch, Session, measure
 from differential.graphs import bfs as all_distances
-from differential.graphs import connected_components, cyclic_edges
+from differential.graphs import connected_components, cyclic_edges, transitive_closure
+from differential.graphs import pagerank as ranks
 from timely import Worker, execute_directly
 
 ALGORITHMS: list[tuple[Definition, FromScratch]] = [
@@ -33,6 +37,9 @@ ALGORITHMS: list[tuple[Definition, FromScratch]] = [
     (bfs.definition, bfs.from_scratch),
     (connected_components, wcc.from_scratch),
     (cyclic_edges, scc.from_scratch),
+    (ranks, pagerank.from_scratch),
+    (transitive_closure, closure.from_scratch),
+    (sssp.definition, sssp.from_scratch),
 ]
 
 
@@ -138,7 +145,8 @@ def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
 
 
 def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:
-    cases = [case for each in (barrier, bfs, degrees, exchange, scc, wcc, wordcount) for case in each.CASES]
+    workloads = (barrier, bfs, closure, degrees, exchange, pagerank, scc, sssp, wcc, wordcount)
+    cases = [case for each in workloads for case in each.CASES]
     assert len({case.name for case in cases}) == len(cases)
     assert all(case.name.startswith(case.workload) for case in cases)
 
