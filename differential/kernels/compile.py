@@ -12,7 +12,8 @@ being compiled for, once more, at some unlucky moment.
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
 - `@inner`: a function compiled into the kernels that call it and never called from Python;
-- `@primitive`: a function that returns, once Numba may be imported, something only compiled code can call;
+- `@primitive(meaning)`: a function that returns, once Numba may be imported, something only compiled code can call, and
+  what that means in Python;
 - another kernel may be called like an inner function.
 
 Compiled code is cached on disk by Numba, beside the source or, when that is not writable, in the user's cache
@@ -20,6 +21,9 @@ directory. Numba renews a cached kernel when the kernel's own file changes; so t
 it calls in another file changes, the name under which it is cached carries a digest of everything it calls. One
 process compiles at a time, others wait and load. Whatever takes longer than a second says so on stderr;
 `python -m differential.kernels` compiles everything ahead.
+
+With `DIFFERENTIAL_KERNELS=interpreted` in the environment nothing is compiled: kernels run as the Python they are
+written in, a hundred times slower, where a debugger can step through them and every index is checked.
 
 >>> from differential.kernels.compile import Ints, kernel
 >>> @kernel
@@ -65,6 +69,7 @@ Result = TypeVar("Result")
 
 _SIGNATURE = {"Ints": "int64[::1]", "Table": "int64[:, ::1]", "int": "int64", "float": "float64"}
 _PATIENCE = 1.0
+_IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
 
@@ -81,7 +86,7 @@ class Kernel(functools.partial[Any]):
             with _lock:
                 if self.dispatcher is None:
                     with _uninterrupted():
-                        self.dispatcher = _compile_kernel(self.source)
+                        self.dispatcher = (_in_python if _IS_INTERPRETED else _compile_kernel)(self.source)
                     self.__setstate__((self.dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
         return self.dispatcher
 
@@ -116,7 +121,10 @@ class _Inner:
         raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
 
     def prepare(self) -> Any:
-        if self.dispatcher is None:
+        if self.dispatcher is None and _IS_INTERPRETED:
+            self.dispatcher, namespace = _copy(self.source)
+            _resolve(self.source, namespace)
+        elif self.dispatcher is None:
             dispatcher = _numba().njit(
                 _resolved(self.source), nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
             )
@@ -131,9 +139,9 @@ class _Inner:
 class _Primitive:
     """A function that makes, once Numba is imported, something compiled code can call."""
 
-    def __init__(self, source: FunctionType) -> None:
+    def __init__(self, source: FunctionType, meaning: Callable[..., Any]) -> None:
         self.source = source
-        self.made: Any = None
+        self.made: Any = meaning if _IS_INTERPRETED else None
 
     def __call__(self, *_: object) -> Any:
         raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
@@ -163,9 +171,16 @@ def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
     return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function)))
 
 
-def primitive(make: Callable[[], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
-    """Return what `make` will return once Numba is imported, for use inside kernels."""
-    return cast("Callable[Parameters, Result]", _Primitive(cast(FunctionType, make)))
+def primitive(
+    meaning: Callable[..., Any],
+) -> Callable[[Callable[[], Callable[Parameters, Result]]], Callable[Parameters, Result]]:
+    """Return a decorator: what the function decorated returns, once Numba is imported, is for use inside kernels, and
+    `meaning` inside those that are interpreted."""
+
+    def decorate(make: Callable[[], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
+        return cast("Callable[Parameters, Result]", _Primitive(cast(FunctionType, make), meaning))
+
+    return decorate
 
 
 def compile_all(report: Callable[[str], None] = print) -> None:
@@ -184,14 +199,36 @@ def _numba() -> Any:
 
 def _resolved(function: FunctionType) -> FunctionType:
     """Return a copy of `function` whose globals hold Numba's objects in place of ours."""
+    copy, namespace = _copy(function)
+    _resolve(function, namespace)
+    return copy
+
+
+def _copy(function: FunctionType) -> tuple[FunctionType, dict[str, Any]]:
+    """Return a copy of `function`, and its globals, which are its own."""
     namespace = dict(function.__globals__)
-    for name in function.__code__.co_names:
-        if isinstance(namespace.get(name), (Kernel, _Inner, _Primitive)):
-            namespace[name] = namespace[name].prepare()
     copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
     copy.__module__ = function.__module__
     copy.__qualname__ = function.__qualname__
-    return copy
+    return copy, namespace
+
+
+def _resolve(function: FunctionType, namespace: dict[str, Any]) -> None:
+    """Put what is prepared for kernels in the place of what stands for it."""
+    for name in function.__code__.co_names:
+        if isinstance(namespace.get(name), (Kernel, _Inner, _Primitive)):
+            namespace[name] = namespace[name].prepare()
+
+
+def _in_python(function: FunctionType) -> Any:
+    """Return `function` as it is written. Integers wrap around, as they do when compiled."""
+    resolved = _resolved(function)
+
+    def interpreted(*args: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return resolved(*args)
+
+    return interpreted
 
 
 def _digest(function: FunctionType) -> str:

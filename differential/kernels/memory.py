@@ -14,6 +14,7 @@ arrays given to kernels directly; `at(column, row, absent)` reads it.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import sys
 from collections.abc import Callable
@@ -32,7 +33,19 @@ _USE_LARGE_PAGES = 14
 """`MADV_HUGEPAGE` of Linux."""
 
 
-@primitive
+def _view(address: int, n: int) -> Ints:
+    return np.ctypeslib.as_array((ctypes.c_int64 * int(n)).from_address(int(address))) if n else np.empty(0, np.int64)
+
+
+def _view2(address: int, rows: int, columns: int) -> Table:
+    return _view(address, rows * columns).reshape((rows, columns))
+
+
+def _empty(n: int) -> Ints:
+    return np.empty(n, np.int64)
+
+
+@primitive(_view)
 def view() -> Callable[[int, int], Ints]:
     """Return `n` int64 at `address`, without copying: `view(address, n)`."""
     numba: Any = importlib.import_module("numba")
@@ -46,7 +59,7 @@ def view() -> Callable[[int, int], Ints]:
     return view  # type: ignore[no-any-return]
 
 
-@primitive
+@primitive(_view2)
 def view2() -> Callable[[int, int, int], Table]:
     """Return `rows` times `columns` int64 at `address`, without copying: `view2(address, rows, columns)`."""
     numba: Any = importlib.import_module("numba")
@@ -60,7 +73,7 @@ def view2() -> Callable[[int, int, int], Table]:
     return view2  # type: ignore[no-any-return]
 
 
-@primitive
+@primitive(_empty)
 def empty() -> Callable[[int], Ints]:
     """Return `n` int64 of whatever memory holds, in large pages where there are many: `empty(n)`."""
     numba: Any = importlib.import_module("numba")

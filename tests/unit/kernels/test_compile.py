@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -199,3 +200,32 @@ def test_columns_are_viewed_by_address() -> None:
     compiling._KERNELS.remove(first_time)  # type: ignore[arg-type]
     table = np.array([[2, keys.ctypes.data, 0, 0, 0, times.ctypes.data, 1, 2]])
     assert first_time(table) == 22
+
+
+def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
+    text = """
+        import sys
+        import numpy as np
+        from differential import Collection, example
+        from differential.graphs import connected_components
+        ends = np.array([2, 5]), np.array([1, 6])
+        print(example(lambda scope: connected_components(Collection.of(scope, *ends))), "numba" in sys.modules)
+    """
+    run = _run(tmp_path, text, DIFFERENTIAL_KERNELS="interpreted")
+    assert run.stdout == "[((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)] False\n", run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_no_interpreted_kernel_reads_beyond_its_arrays() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
+    tests = ["tests/property/kernels", "tests/unit/kernels/test_reduce.py", "tests/unit/kernels/test_join.py"]
+    run = subprocess.run(
+        [*command, *tests, "tests/property/trace"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=390,
+        env=os.environ | {"DIFFERENTIAL_KERNELS": "interpreted"},
+    )
+    assert run.returncode == 0, run.stdout

@@ -22,9 +22,9 @@ def test_nothing_meets_nothing() -> None:
 
 
 def test_the_depth_of_an_empty_batch_does_not_matter() -> None:
-    new = Layers([[], layer(1, time=(2, 3))], 2)
+    new, past = Layers([[], layer(1, time=(2, 3))], 2), Layers([[], layer(1, time=(0, 4))], 2)
     new.table[0, 7] = 0
-    _, _, _, times, _, _, _ = join(new.table, 0, 10, Layers([[], layer(1, time=(0, 4))], 2).table)
+    _, _, _, times, _, _, _ = join(new.table, 0, 10, past.table)
     assert times.tolist() == [[2, 4]]
 
 
@@ -61,8 +61,8 @@ def test_layers_of_one_time_each_are_at_their_own() -> None:
 
 
 def test_a_new_time_after_all_the_past_is_the_one_time() -> None:
-    past = Layers([[(1, 0, (time,), 1) for time in range(50)]], 1)
-    _, _, _, times, time_index, _, _ = join(Layers([layer(1, time=(60,))], 1).table, 0, 100, past.table)
+    new, past = Layers([layer(1, time=(60,))], 1), Layers([[(1, 0, (time,), 1) for time in range(50)]], 1)
+    _, _, _, times, time_index, _, _ = join(new.table, 0, 100, past.table)
     assert (times.tolist(), len(time_index)) == ([[60]], 0)
 
 
