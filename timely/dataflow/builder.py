@@ -82,7 +82,38 @@ class OperatorBuilder:
     def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:
         """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
 
-        Pairs not mentioned can result in the same time.
+        Pairs not mentioned can result in the same time. Here one output is for the epoch of a message, the other for
+        the next epoch, and a second input decides nothing but when to send to the first:
+
+        >>> def now_and_next(stream, ticks):
+        ...     builder = OperatorBuilder(stream.scope, "now_and_next")
+        ...     values = builder.add_input(stream, Pipeline())
+        ...     tick = builder.add_input(ticks, Pipeline())
+        ...     (now, at_once), (then, later) = builder.add_output(), builder.add_output()
+        ...     builder.connect(values, then, PathSummary(1, (1,), ()))
+        ...     builder.connect(tick, then, None)
+        ...     def constructor(_):
+        ...         def logic():
+        ...             for right, batch in values:
+        ...                 then.give(right, batch)
+        ...             for right, batch in tick:
+        ...                 now.give(right, batch)
+        ...         return logic
+        ...     builder.build(constructor)
+        ...     return at_once, later
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         clock, ticks = scope.new_input()
+        ...         at_once, later = now_and_next(stream, ticks)
+        ...         probes = at_once.probe(), later.inspect_time(print).probe()
+        ...     numbers.send(7)
+        ...     numbers.advance_to(1)
+        ...     worker.step()
+        ...     return [probe.frontier for probe in probes]
+        >>> execute_directly(program)
+        (1,) 7
+        [Antichain([(0,)]), Antichain([(2,)])]
         """
         self._unconnected.add((input, output))
         if summary is not None:
