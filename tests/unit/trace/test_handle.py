@@ -151,3 +151,16 @@ def test_batches_stay_valid_after_merging(spine: Spine) -> None:
     for batch in before:
         batch.validate()
     assert [batch.keys.tolist() for batch in before] == [[0], [1], [2]]
+
+
+def test_a_cut_asked_for_again_is_of_the_batches_there_are_now(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    for epoch in range(3, 9):
+        _insert(spine, epoch)
+    handle.set_logical_compaction(_at(6))
+    handle.set_physical_compaction(_at(6))
+    before = handle.batches_through(_at(6))
+    _insert(spine, 9)
+    after = handle.batches_through(_at(6))
+    assert len(after) < len(before)
+    assert all(batch in spine.batches() for batch in after)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from differential.kernels.compile import Ints
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -24,3 +27,37 @@ def test_epochs_that_change_nothing_leave_nothing_behind_though_no_reader_looks(
         assert reader.batches_through(Antichain([(1,)])) == (first,)
         assert reader.batches_through(Antichain([(epoch,)]))[:1] == (first,)
         spine.validate()
+
+
+def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit() -> None:
+    class Ledger:
+        """The batches there are, by what was said."""
+
+        def __init__(self) -> None:
+            self.alive: list[Batch] = []
+
+        def inserted(self, batch: Batch) -> None:
+            self.alive.append(batch)
+
+        def merged(self, sources: Sequence[Batch], result: Batch) -> None:
+            self.alive = [batch for batch in self.alive if not any(batch is source for source in sources)] + [result]
+
+        def dropped(self, batches: Sequence[Batch]) -> None:
+            self.alive.clear()
+
+    spine, ledger, watched = Spine(1), Ledger(), list[Ints]()
+    spine.observer = ledger
+    spine.watch = lambda keys, vals: watched.append(keys)
+    reader, least = TraceHandle(spine), Antichain([(0,)])
+    for epoch in range(12):
+        upper = Antichain([(epoch + 1,)])
+        keys = np.arange(3000 // (epoch + 1)) * 100 + epoch
+        spine.insert(
+            Batch.build(keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Antichain([(epoch,)]), upper, least)
+        )
+        reader.set_logical_compaction(upper)
+        reader.set_physical_compaction(upper)
+        while spine.exert(700):
+            pass
+        assert {id(batch) for batch in ledger.alive} == {id(batch) for batch in spine.batches()}
+        assert all(any(batch.keys is keys for keys in watched) for batch in spine.batches())
