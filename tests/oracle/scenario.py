@@ -7,7 +7,7 @@ how far readers let the inputs' traces be compacted, and when a second dataflow 
 While it runs, and when all is done, `check` compares
 
 - what each program has said so far with what it means, at every time of the grid that it has said to be final,
-- what readers find in the inputs' traces with what was put in, at every time they have not let go of.
+- what is found in the inputs' traces with what was put in, at every time they have not let go of.
 
 `script` writes a scenario as a program that can be run by itself.
 """
@@ -25,13 +25,11 @@ import pytest
 
 import differential.codes as codes
 import differential.interning as interning
-from differential import Arrangement, Output, new_input, new_upsert_input
+from differential import Output, Trace, new_input, new_upsert_input
 from differential.operators import half_join, join
 from differential.trace import batcher, merge, spine
-from differential.trace.cursor import accumulate
-from differential.trace.handle import TraceHandle
 from tests.oracle.grid import Multiset, Update, contents, grid
-from tests.oracle.programs import Contents, Pairs, Program, build, meaning
+from tests.oracle.programs import SIZE, Contents, Pairs, Program, build, meaning
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.order import Time, meet
@@ -113,18 +111,6 @@ def _as_it_is() -> Iterator[None]:
     yield
 
 
-class Reader(NamedTuple):
-    """Somebody who looks at an input on a worker."""
-
-    arrangement: Arrangement
-    trace: TraceHandle
-
-    def contents(self, time: Time) -> Multiset:
-        keys, vals, counts = accumulate(self.trace.batches(), time)
-        columns = self.arrangement.key.decode(keys, len(keys)) + self.arrangement.value.decode(vals, len(keys))
-        return Counter(dict(zip(zip(*(column.tolist() for column in columns)), counts.tolist())))
-
-
 class Part:
     """The dataflow on one worker."""
 
@@ -137,8 +123,7 @@ class Part:
             self.sessions: list[Any] = list(sessions)
             self.outputs: list[Output] = [build(program, collections).output() for program in programs]
             indexes = [collection.arrange_by_key() for collection in collections]
-            self.readers = [Reader(index, index.reader()) for index in indexes]
-            self.probes = [index.stream.probe() for index in indexes]
+            self.traces = [index.trace() for index in indexes]
         self.dataflow = scope.dataflow
 
 
@@ -181,13 +166,12 @@ class Run:
         for part in self.parts:
             for session in part.sessions:
                 session.advance_to(least)
-            for reader in part.readers:
+            for trace in part.traces:
                 if self.random.random() < 0.3:
-                    possible = [time for time in [*self.grid, least] if reader.trace.logical.less_equal(time)]
-                    frontier = Antichain(self.random.choices(possible, k=2))
-                    reader.trace.set_logical_compaction(frontier)
-                if self.random.random() < 0.3 and reader.trace.physical.dominates(reader.trace.upper):
-                    reader.trace.set_physical_compaction(reader.trace.upper)
+                    possible = [time for time in [*self.grid, least] if trace.logical.less_equal(time)]
+                    trace.set_logical_compaction(Antichain(self.random.choices(possible, k=2)))
+                if self.random.random() < 0.3 and trace.physical.dominates(trace.upper):
+                    trace.set_physical_compaction(trace.upper)
 
     def _put(self, parts: Sequence[Part], update: tuple[Time, int, Any, int]) -> None:
         time, number, record, diff = update
@@ -219,8 +203,8 @@ class Run:
             return
         for worker in self.workers:
             self.guests.append(Part(worker, self.scenario.programs[-1:], self.scenario.outer))
-            for reader in self.guests[-1].readers:
-                reader.trace.drop()
+            for trace in self.guests[-1].traces:
+                trace.drop()
             self._steps(self.random.choice((0, 3)))
         for update in self.updates:
             self._put(self.guests, update)
@@ -260,16 +244,27 @@ class Run:
                     self._compare(last, said, time)
                 self.guests.clear()
         for number in range(INPUTS + 1):
-            readers = [part.readers[number] for part in self.parts]
-            for reader in readers:
-                reader.trace._spine.validate()
+            traces = [part.traces[number] for part in self.parts]
+            for trace in traces:
+                trace._handle._spine.validate()
             for time in self.grid:
-                is_final = not self.parts[0].probes[number].less_equal(time)
-                if is_final and all(reader.trace.logical.less_equal(time) for reader in readers):
+                if all(trace.logical.less_equal(time) and not trace.upper.less_equal(time) for trace in traces):
                     found: Multiset = Counter()
-                    for reader in readers:
-                        found.update(reader.contents(time))
+                    for trace in traces:
+                        found.update(trace.contents(time).records())
                     assert found == self.scenario.contents(number, time), f"input {number} is held wrongly at {time}"
+                    self._look_up(traces, time, found)
+
+    def _look_up(self, traces: Sequence[Trace], time: Time, contents: Multiset) -> None:
+        """Ask for some keys, in a random order."""
+        keys = self.random.sample(range(SIZE + 1), k=2)
+        found: Multiset = Counter()
+        for trace in traces:
+            place, values, counts = trace.cursor(time)[keys]
+            for at, *value, count in zip(place.tolist(), *(column.tolist() for column in values), counts.tolist()):
+                found[keys[at], *value] += count
+        right = {record: count for record, count in contents.items() if record[0] in keys}
+        assert found == right, f"keys {keys} of an input have {found} at {time}, not {right}"
 
     def _compare(self, number: int, said: Sequence[Update], time: Time) -> None:
         found, right = contents(said, time), self._meaning(number, time)
