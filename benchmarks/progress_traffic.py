@@ -7,7 +7,8 @@ those of the frames that would cross from process to process, their headers incl
 
 Two programs: weakly connected components of a random graph, and the empty loop of notifications of `benchmarks.barrier`
 (its figures are those of one round). "one by one" is what it would be if each change of a count were told to every
-worker by itself: the changes noted, and the bytes of as many frames with one change.
+worker by itself: the changes noted, and the bytes of as many frames with one change. "data" are the messages with
+records that cross from process to process, to compare with.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from differential import new_input
 from differential.graphs import connected_components
 from timely import Config, Worker
 from timely.communication.codec import Encoder
-from timely.communication.message import Message, Progress
+from timely.communication.message import Data, Message, Progress
 from timely.communication.simulated import SimulatedNetwork
 
 DELAY = 4
 GENERATION = "0123456789abcdef.0"
 ONE_BY_ONE = "one by one"
+DATA = "data, messages"
 WAYS = {
     "eager": ("eager", "worker"),
     "eager, by process": ("eager", "process"),
@@ -70,6 +72,8 @@ class CountingNetwork(SimulatedNetwork):
         self.turn = 0
         self.messages = 0
         self.bytes = 0
+        self.data = 0
+        """Messages between processes that are about records."""
         self.inside = 0
         """Messages between the workers of a process."""
         self._workers = workers
@@ -81,6 +85,8 @@ class CountingNetwork(SimulatedNetwork):
         self.pending += 1
         here = sender // self._workers == receiver // self._workers
         self._due[self.turn + (1 if here else DELAY)].append((sender, receiver, message))
+        if type(message) is Data:
+            self.data += not here
         if type(message) is not Progress:
             return
         if here:
@@ -146,6 +152,7 @@ def measure(work: str, processes: int, workers: int) -> Figures:
         rounds = _components(cluster) if work == "wcc" else _notifications(cluster)
         network = cluster.network
         if not figures:
+            figures[DATA] = network.data / rounds
             told = cluster.noted * (processes - 1) * workers / rounds
             figures[f"{ONE_BY_ONE}, messages"] = told
             [frame] = Encoder(0, GENERATION).encode(Progress(0, ((9, (0, 1), 1),)), 0, 1)
