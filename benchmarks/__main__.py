@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.comparisons import COMPARISONS
-from benchmarks.harness import ROOT, WARM_UP, Case, CaseFailed, Figures, Reference, at_least, medians, run_all
+from benchmarks.harness import ROOT, WARM_UP, Case, Figures, Reference, at_least, medians, run_all
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN
+from benchmarks.plot import plot
 
 WORKLOADS = (
     "degrees",
@@ -66,22 +67,26 @@ def main() -> int:
     if not cases:
         print(f"no case is called like {options.only!r}", file=sys.stderr)
         return 2
+    if options.plot and find_spec("matplotlib") is None:
+        print("a picture is drawn by matplotlib: pip install '.[plot]'", file=sys.stderr)
+        return 2
     if find_spec("scipy") is None:
         print("the answers are checked by SciPy: pip install '.[check]'", file=sys.stderr)
         return 2
     begun = clock.monotonic()
-    try:
-        results = run_all(cases, options.runs, _progress)
-    except CaseFailed as failure:
-        print(f"\n{failure}", file=sys.stderr)
-        return 1
-    rows = [row for case in cases for row in _rows(case, medians(results[case.name]), options.peers)]
+    results, failures = run_all(cases, options.runs, _progress)
+    cases = [case for case in cases if case.name in results]
+    figures = {name: medians(runs) for name, runs in results.items()}
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
-    rows += _comparisons({name: medians(runs) for name, runs in results.items()})
-    print(_table([HEADINGS, *rows]))
+    if options.plot:
+        plot(cases, figures, options.plot)
+    rows = [row for case in cases for row in _rows(case, figures[case.name], options.peers)]
+    print(_table([HEADINGS, *rows, *_comparisons(figures)]))
+    for failure in failures:
+        print(f"\n{failure}", file=sys.stderr)
     print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
-    return 0
+    return 1 if failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case runs (default {RUNS})")
     parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw the ratios to the references (.svg, .png, .pdf)"
+    )
     return parser
 
 

@@ -98,15 +98,27 @@ def run_case(case: Case) -> Figures:
         return figures
 
 
-def run_all(cases: Sequence[Case], runs: int, report: Callable[[str], None]) -> dict[str, list[Figures]]:
-    """Run all cases in turn, `runs` times over; return the figures of each run by case."""
+def run_all(
+    cases: Sequence[Case], runs: int, report: Callable[[str], None]
+) -> tuple[dict[str, list[Figures]], list[CaseFailed]]:
+    """Run all cases in turn, `runs` times over; return the figures of each run by case, and what failed.
+
+    A case that has failed once is not run again, and has no figures.
+    """
     results: dict[str, list[Figures]] = {case.name: [] for case in cases}
+    failures: list[CaseFailed] = []
     for number in range(runs):
         for case in cases:
+            if case.name not in results:
+                continue
             report(f"run {number + 1} of {runs}: {case.name}")
-            results[case.name].append(run_case(case))
+            try:
+                results[case.name].append(run_case(case))
+            except CaseFailed as failure:
+                failures.append(failure)
+                del results[case.name]
     report("")
-    return results
+    return results, failures
 
 
 def medians(runs: Sequence[Figures]) -> Figures:

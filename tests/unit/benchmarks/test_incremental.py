@@ -13,6 +13,7 @@ from benchmarks import (
     degrees,
     exchange,
     exposures,
+    harness,
     memory,
     pagerank,
     scc,
@@ -25,7 +26,7 @@ from benchmarks import (
 )
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
-from benchmarks.harness import WrongAnswer, medians
+from benchmarks.harness import Case, CaseFailed, WrongAnswer, medians
 from benchmarks.incremental import Definition, FromScratch, Session, measure
 from differential.graphs import bfs as all_distances
 from differential.graphs import connected_components, cyclic_edges, transitive_closure
@@ -153,3 +154,16 @@ def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:
 
 def test_medians_are_taken_figure_by_figure() -> None:
     assert medians([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 8.0}, {"a": 2.0, "b": 7.0}]) == {"a": 2.0, "b": 8.0}
+
+
+def test_a_case_that_fails_leaves_the_others_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(case: Case) -> dict[str, float]:
+        if case.name == "bad":
+            raise CaseFailed("bad: went wrong")
+        return {"s": 1.0}
+
+    monkeypatch.setattr(harness, "run_case", run)
+    cases = [Case(name, "bfs", {}) for name in ("first", "bad", "last")]
+    results, failures = harness.run_all(cases, 2, lambda text: None)
+    assert results == {"first": [{"s": 1.0}] * 2, "last": [{"s": 1.0}] * 2}
+    assert [str(failure) for failure in failures] == ["bad: went wrong"]
