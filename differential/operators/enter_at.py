@@ -51,10 +51,22 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
 
 def delayed(updates: Updates, rounds: Ints) -> Updates:
     """Return the updates with a counter more in their times: that of `rounds`, one for each row."""
-    distinct, which = np.unique(rounds, return_inverse=True)
+    distinct, which = _distinct(rounds)
     table = np.repeat(updates.times, len(distinct), axis=0)
     counters = np.tile(distinct, len(updates.times))
     times = np.column_stack((table, counters))
     base = updates.time_index if len(updates.time_index) else np.int64(0)
     index = (base * len(distinct) + which).astype(np.int64) if len(times) > 1 else NOTHING
     return Updates(updates.columns, times, index, updates.diffs)
+
+
+def _distinct(rounds: Ints) -> tuple[Ints, Ints]:
+    """Return the different rounds, in order, and for each row the place of its own among them."""
+    most = int(rounds.max()) if len(rounds) else 0
+    if most > len(rounds):
+        return np.unique(rounds, return_inverse=True)
+    # As few numbers as rows can be told apart without sorting.
+    place = np.bincount(rounds, minlength=1)
+    distinct = np.flatnonzero(place)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[rounds]

@@ -1,0 +1,33 @@
+"""Records enter a loop at the rounds that are said for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differential import Collection, Updates, example
+from differential.operators.enter_at import delayed
+from timely import Scope
+from timely.errors import DataError
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30))), st.sampled_from([1, 1000]))
+def test_each_row_gets_its_round_as_one_coordinate_more(rows: list[tuple[int, int]], factor: int) -> None:
+    index, rounds = np.array(rows, np.int64).reshape(-1, 2).T
+    updates = Updates((np.arange(len(rows)),), np.array([[4], [6], [5]]), index.copy(), np.ones(len(rows), np.int64))
+    found = delayed(updates, rounds * factor)
+    assert [tuple(time) for time in found.times[found.time_index].tolist()] == [
+        ((4, 6, 5)[time], round * factor) for time, round in rows
+    ]
+
+
+@pytest.mark.parametrize("rounds", [-1, 0.5])
+def test_what_is_no_round_is_refused(rounds: float) -> None:
+    def program(scope: Scope) -> Collection:
+        with scope.iterative() as inner:
+            return Collection.of(scope, np.arange(3)).enter_at(inner, lambda x: x * rounds).leave()
+
+    with pytest.raises(DataError, match="one integer, 0 or more, for each record"):
+        example(program)
