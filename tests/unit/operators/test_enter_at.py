@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from differential import Collection, Updates, example
 from differential.operators.enter_at import delayed
 from timely import Scope
-from timely.errors import DataError
+from timely.errors import OperatorError
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30))), st.sampled_from([1, 1000]))
@@ -29,5 +29,5 @@ def test_what_is_no_round_is_refused(rounds: float) -> None:
         with scope.iterative() as inner:
             return Collection.of(scope, np.arange(3)).enter_at(inner, lambda x: x * rounds).leave()
 
-    with pytest.raises(DataError, match="one integer, 0 or more, for each record"):
+    with pytest.raises(OperatorError, match="one integer, 0 or more, for each record"):
         example(program)
