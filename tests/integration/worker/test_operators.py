@@ -37,7 +37,7 @@ def said(programs: ModuleType, workers: int) -> Counter[str]:
 
 
 def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: ModuleType, expected: Counter[str]) -> None:
-    assert {line.split(":")[0] for line in expected} == {*programs.PROGRAMS, "unordered_input"}
+    assert {line.split(":")[0] for line in expected} == {*programs.PROGRAMS, *programs.APART}
     for epoch in range(programs.EPOCHS):
         size = programs.SIZE + epoch
         for name in ("count", "unary_notify", "unary_frontier"):
@@ -50,6 +50,8 @@ def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: Modul
         total = [len(range(rest, size, 4)) for rest in range(4)]
         for name in ("all_reduce", "all_reduce_by_tree"):
             assert expected[f"{name}: ({epoch},) array({total})"] == 1
+    assert expected["log_stream: ('numbers', 'watched')"] == 1
+    assert expected["barrier: (0,) [True, True, True, True, True]"] == 1
     for time in (2, 5, 9):
         assert expected[f"unordered_input: ({time},) {10 + time}"] == 1
 
@@ -74,6 +76,6 @@ def test_several_processes_say_what_one_worker_does(expected: Counter[str], proc
 
 def test_no_operator_of_streams_is_forgotten(programs: ModuleType) -> None:
     text = SCRIPT.read_text()
-    apart = {"sink", "capture_into", "probe", "inspect", "inspect_time"}
+    apart = {"capture_into", "probe", "inspect", "inspect_time"}
     methods = {name for name, value in vars(Stream).items() if callable(value) and not name.startswith("_")}
     assert {name for name in methods - apart if f".{name}(" not in text and name not in programs.PROGRAMS} == set()

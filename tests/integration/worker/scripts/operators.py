@@ -4,12 +4,14 @@ Run as a script, it prints what comes out of each program, on all workers togeth
 """
 
 import sys
+import time as clock
 from collections import Counter
 
 import numpy as np
 
-from timely import Broadcast, Exchange, Gather, Pipeline, Probe, concatenate, execute, source
+from timely import Barrier, Broadcast, Exchange, Gather, Pipeline, Probe, concatenate, execute, log_stream, source
 from timely.container import records
+from timely.events import OperatorBuilt
 
 EPOCHS, SIZE = 3, 40
 
@@ -95,7 +97,7 @@ def counted_up(scope):
         def logic(output):
             if remaining:
                 output.give(capability, [remaining.pop()])
-                activate()
+                activate.activate_after(1e-4)
             else:
                 capability.drop()
 
@@ -223,10 +225,67 @@ def unordered(worker):
     return found
 
 
+def sunk(worker):
+    """Let a sink consume what is exchanged."""
+    found = []
+
+    def logic(input):
+        for right, batch in input:
+            found.extend(f"{right.time} {record!r}" for record in records(batch))
+
+    with worker.dataflow() as scope:
+        scope.to_stream(own_share(scope, 50)).sink(Exchange(), logic)
+    while worker.step_or_park():
+        pass
+    return found
+
+
+def logged(worker):
+    """Say which operators the first worker's log tells of."""
+    found = []
+    with worker.dataflow("watching") as scope:
+        built = log_stream(scope, OperatorBuilt).filter(lambda time, worker, *_: worker == 0)
+        built.map(lambda *fields: fields[4:6]).exchange().inspect(lambda record: found.append(f"{record!r}"))
+    with worker.dataflow("watched") as scope:
+        scope.new_input("numbers")[1].exchange().probe()
+    worker.close_inputs()
+    while worker.step_or_park():
+        pass
+    return found
+
+
+def barred(worker):
+    """Say of some barriers whether all workers had come before any went on. Their clock is that of the machine."""
+    barrier, came, left = Barrier(worker), [], []
+    for turn in range(5):
+        if turn % worker.peers == worker.index:
+            clock.sleep(0.002)
+        came.append(clock.monotonic())
+        barrier.wait()
+        left.append(clock.monotonic())
+
+    def program(scope, _):
+        latest = scope.to_stream([np.array(came)]).all_reduce(np.maximum)
+        earliest = scope.to_stream([np.array(left)]).all_reduce(np.minimum)
+        both = latest.map(lambda all_came: (0, all_came)).concat(earliest.map(lambda first_left: (1, first_left)))
+        return on_the_first(scope, both.accumulate((), lambda pairs, batch: sorted([*pairs, *batch])).map(in_order))
+
+    worker.close_inputs()
+    return run(worker, program)
+
+
+def in_order(pairs):
+    (_, all_came), (_, first_left) = pairs
+    return (all_came <= first_left).tolist()
+
+
+APART = {"unordered_input": unordered, "sink": sunk, "log_stream": logged, "barrier": barred}
+
+
 def everything(worker):
     """Return (name, time and record) of all programs."""
     found = [(name, line) for name, program in PROGRAMS.items() for line in run(worker, program)]
-    return found + [("unordered_input", line) for line in unordered(worker)]
+    return found + [(name, line) for name, program in APART.items() for line in program(worker)]
 
 
 if __name__ == "__main__":
