@@ -44,6 +44,7 @@ WORKLOADS = (
     "unionfind",
     "exposures",
     "sliding",
+    "queries",
     "logging",
     "construction",
     "allreduce",

@@ -16,6 +16,7 @@ from timely import Config, execute
 
 k_exposure = example_module("k_exposure")
 sliding_window = example_module("sliding_window")
+top_hashtag = example_module("top_hashtag")
 tweets = example_module("tweets")
 
 USERS, TAGS = st.integers(0, 4), st.integers(0, 2)
@@ -79,6 +80,25 @@ def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, worker
             parts = (part for part in nx.strongly_connected_components(graph) if len(part) > 1)
         assert sizes == Counter(map(len, parts))
     assert sum(sum(found.differences) for found, _ in results) > 100
+
+
+@on_workers
+def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -> None:
+    stream, size, stale = tweets.Tweets(500, 40), 6, 4
+    plan = top_hashtag.Plan(stream, size, 0.01, 16, stale)
+    programs = execute(lambda worker: top_hashtag.Program(worker, plan).run(), Config(workers=workers))
+    first = programs[0]
+    for series in (first.stale, first.fresh):
+        assert set(series.tags) == set(series.epochs) == set(series.seconds) == set(range(11))
+        for number, epoch in series.epochs.items():
+            author, mentioned, tag = (column.tolist() for column in stream.batch(0, size * min(epoch + 1, plan.epochs)))
+            connected = nx.node_connected_component(nx.Graph(zip(author, mentioned)), plan.user(number))
+            uses = Counter(tag for user, tag in zip(author, tag) if user in connected)
+            assert series.tags[number] == max(uses, key=lambda tag: (uses[tag], -tag))
+    # A worker that is kept waiting asks many at once, and each stale one takes an epoch of its own.
+    assert first.stale.epochs[0] < first.fresh.epochs[0]
+    assert all(first.stale.epochs[number] <= epoch for number, epoch in first.fresh.epochs.items())
+    assert len(set(first.fresh.tags.values())) > 1
 
 
 def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:

@@ -16,6 +16,7 @@ from benchmarks import (
     harness,
     memory,
     pagerank,
+    queries,
     scc,
     scratch,
     sliding,
@@ -125,6 +126,7 @@ def test_the_other_workloads_run_and_check_themselves() -> None:
     assert exchange.measure(100, 5)["M records/s"] > 0
     assert wordcount.measure(2000, 100, 4)["M words/s"] > 0
     assert unionfind.measure(100, 90, 10)["M edges/s"] > 0
+    assert queries.measure(50, 500, 100, 0.2)["stale, median ms"] > 0
     assert sliding.measure("weak", 40, 3, 5, 4)["median differences of a slide"] > 0
     assert exposures.measure(50, 10, 4, 3, 100)["tweets/s"] > 0
     assert all(memory.measure(kind, 20)["us an epoch"] > 0 for kind in ("rows", "texts"))

@@ -1,0 +1,69 @@
+"""Queries on a stream of tweets, fresh and a second stale: `examples/top_hashtag.py`.
+
+Tweets come by the clock. The first second and a half, in which most components come together, is not measured. Where
+the worker cannot keep up, fresh queries wait longer and longer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from timely import execute
+
+KINDS = ("stale", "fresh")
+CHECKED = 10
+
+
+def _case(rate: int, milliseconds: int, processes: int, quick: bool) -> Case:
+    parameters = {"rate": rate, "users": 10_000, "milliseconds": milliseconds, "seconds": 6.0 if quick else 20.0}
+    name = f"queries at {rate // 1000}k tweets a second" + (f", {processes} processes" if processes > 1 else "")
+    # Naiad's, at 32,000 tweets a second on 32 computers.
+    limits = {"fresh, p95 ms": 1000.0, "stale, p95 ms": 10.0}
+    return Case(name, "queries", parameters, processes, quick=quick, limits=limits)
+
+
+CASES = [_case(2000, 20, 1, True), _case(8000, 50, 1, False), _case(32_000, 100, 1, False), _case(8000, 50, 2, False)]
+
+
+def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures:
+    """Return the latencies of both kinds of queries, one of each an epoch of so many milliseconds."""
+    sys.path.append(str(ROOT / "examples"))
+    from top_hashtag import Plan, Program  # type: ignore[import-not-found]
+    from tweets import Tweets  # type: ignore[import-not-found]
+
+    begun = clock.perf_counter()
+    execute(lambda worker: Program(worker, Plan(Tweets(500, 50), 20, 0.01, 20, 3)).run())
+    figures = {WARM_UP: clock.perf_counter() - begun}
+    length = milliseconds / 1000
+    second = int(min(1.0, seconds / 4) / length)
+    plan = Plan(
+        Tweets(users, 1000), max(int(rate * length), 1), length, int(seconds / length), second, second + second // 2
+    )
+    program = execute(lambda worker: Program(worker, plan).run())[0]
+    for kind in KINDS:
+        series = getattr(program, kind)
+        numbers = sorted(series.tags)
+        for number in numbers[:: max(len(numbers) // CHECKED, 1)]:
+            expected = from_scratch(plan, plan.user(number), series.epochs[number])
+            check(series.tags[number] == expected, f"query {number}: {series.tags[number]}, not {expected}")
+        figures |= dict(zip((f"{kind}, median ms", f"{kind}, p95 ms", f"{kind}, p99 ms"), series.percentiles()))
+    check(not numbers or len(numbers) == len(plan.queries()), "a query was not answered")
+    return figures
+
+
+def from_scratch(plan: Any, user: int, epoch: int) -> int:
+    """Return the top hashtag of a user's component after an epoch, from SciPy."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    author, mentioned, tag = plan.tweets.batch(0, plan.size * min(epoch + 1, plan.epochs))
+    shape = (plan.tweets.users, plan.tweets.users)
+    _, labels = connected_components(csr_matrix((np.ones(len(author)), (author, mentioned)), shape=shape))
+    uses = Counter(tag[labels[author] == labels[user]].tolist())
+    return max(uses, key=lambda tag: (uses[tag], -tag))

@@ -1,0 +1,215 @@
+"""Ask, while tweets stream by, for the top hashtag among all users that are connected with a user.
+
+    python examples/top_hashtag.py --rate 8000 --seconds 20 --epoch 100
+    timely run -n 2 examples/top_hashtag.py
+
+Users are connected if one mentions the other, or through others. Kept up to date are each user's component, how often
+each hashtag is used in each component, and the top one of each; a query looks up the user's component, and then that
+component's hashtag. It is asked in two ways (the interactive query of Naiad, SOSP 2013, section 6.4):
+
+- fresh, at the current epoch: the answer knows all tweets up to the query, and waits until they are taken account of;
+- stale, at an epoch `--stale` seconds back: that is final already, so the answer comes as soon as the worker looks.
+
+Both are the same dataflow, asked at different times. Indexes are kept as they were at all times that queries may still
+be asked at, and nothing more. Tweets come by the clock, `--rate` a second, an epoch every `--epoch` milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time as clock
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from bfs import splitmix
+from tweets import Tweets
+
+from differential import Arrangement, Collection, InputSession, Output, new_input
+from differential.delta import Changes
+from differential.graphs import connected_components
+from timely import Worker, execute
+
+PARTS = 64
+"""In how many parts hashtags are divided: a change is compared with its part's others, then the parts' best are."""
+MOST_TAGS = 1 << 20
+
+
+def connected(tweets: Collection) -> Collection:
+    """Return (user, component) of tweets (author, mentioned user, hashtag)."""
+    return connected_components(tweets.map(lambda author, mentioned, tag: (author, mentioned)))
+
+
+def top_hashtags(tweets: Collection, components: Collection) -> Collection:
+    """Return (component, hashtag) with the hashtag that most tweets of the component have; the smallest of several."""
+    uses = tweets.map(lambda author, mentioned, tag: (author, tag))
+    counts = uses.join_map(components, lambda author, tag, component: (component, tag), keys=2).count()
+    # Number of uses and hashtag make one number, the largest of which is the answer.
+    ranked = counts.map(
+        lambda component, tag, number: (component, tag % PARTS, (number + 1) * MOST_TAGS - 1 - tag), keys=2
+    )
+    best = ranked.max().map(lambda component, part, rank: (component, rank)).max()
+    return best.map(lambda component, rank: (component, MOST_TAGS - 1 - rank % MOST_TAGS))
+
+
+def answered(queries: Collection, components: Arrangement, top: Arrangement) -> Collection:
+    """Return (number, hashtag) for queries (user, number), as of when each is made."""
+    located = Changes.of(queries).half_join(components, lambda user, number, component: (component, number))
+    return located.half_join(top, lambda component, number, tag: (number, tag)).results()
+
+
+@dataclass
+class Series:
+    """Queries of one kind, by number: the epoch each was asked at, its answer and how many seconds that took."""
+
+    epochs: dict[int, int] = field(default_factory=dict)
+    tags: dict[int, int] = field(default_factory=dict)
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    def take(self, output: Output, ages: Callable[[int], float]) -> None:
+        """Record the answers that have come."""
+        for (number, tag), _, _ in output.changes():
+            self.tags[number] = tag
+            self.seconds[number] = ages(number)
+
+    def percentiles(self) -> tuple[float, float, float]:
+        """Return the median, 95th and 99th percentile in milliseconds."""
+        median, p95, p99 = np.percentile(1e3 * np.array(list(self.seconds.values()) or [0.0]), (50, 95, 99))
+        return float(median), float(p95), float(p99)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What happens when: a query of each kind is asked in the midst of each epoch, once there is something stale."""
+
+    tweets: Tweets
+    size: int
+    """Tweets in an epoch."""
+    seconds: float
+    """How long an epoch is."""
+    epochs: int
+    stale: int
+    """How many epochs stale queries look back."""
+    first: int = 0
+    """The epoch of the first query, if it is not to be the first possible."""
+
+    def queries(self) -> deque[int]:
+        """Return the numbers of the queries."""
+        return deque(range(max(self.epochs - self._begin, 0)))
+
+    def due(self, number: int) -> float:
+        """Return when a query is asked, in seconds."""
+        return (self._begin + number + 0.5) * self.seconds
+
+    @property
+    def _begin(self) -> int:
+        return max(self.stale + 1, self.first)
+
+    def user(self, number: int) -> int:
+        """Return the user a query asks about: one who tweets in the first epoch."""
+        author, _, _ = self.tweets.batch(int(splitmix(np.array([number]))[0]) % self.size, 1)
+        return int(author[0])
+
+
+class Program:
+    """One worker's part: the dataflow, and the clock that drives it."""
+
+    def __init__(self, worker: Worker, plan: Plan) -> None:
+        self._worker = worker
+        self._plan = plan
+        self.stale, self.fresh = Series(), Series()
+        with worker.dataflow("top hashtag") as scope:
+            self._tweets, tweets = new_input(scope, name="tweets")
+            components = connected(tweets)
+            by_user, by_component = components.arrange_by_key(), top_hashtags(tweets, components).arrange_by_key()
+
+            def asked(name: str) -> tuple[InputSession, Output]:
+                session, queries = new_input(scope, name=name)
+                return session, answered(queries, by_user, by_component).output()
+
+            self._stale, self._stale_answers = asked("stale queries")
+            self._fresh, self._fresh_answers = asked("fresh queries")
+
+    def run(self, tell: Callable[[str], None] | None = None) -> Program:
+        """Feed all tweets and ask all queries, each when it is due; return when all are answered."""
+        plan, waiting = self._plan, self._plan.queries()
+        begun = clock.perf_counter()
+        tell_at = 2.0
+        while self._tweets.epoch < plan.epochs or waiting:
+            now = clock.perf_counter() - begun
+            if self._tweets.epoch < plan.epochs and now >= (self._tweets.epoch + 1) * plan.seconds:
+                self._feed()
+            while waiting and (now >= plan.due(waiting[0]) or self._tweets.epoch == plan.epochs):
+                self._ask(waiting.popleft())
+            self._step(begun)
+            if tell is not None and now > tell_at:
+                tell(f"{self._tweets.epoch * plan.size:,} tweets after {now:.1f} s | {self.described()}")
+                tell_at = now + 2.0
+        for session in (self._tweets, self._stale, self._fresh):
+            session.close()
+        while not (self._stale_answers.done() and self._fresh_answers.done()):
+            self._step(begun)
+        self._step(begun)
+        return self
+
+    def described(self) -> str:
+        """Return in a few words how long queries have taken."""
+        return "; ".join(
+            f"{name}: median {median:.1f} ms, p95 {p95:.1f}, p99 {p99:.1f}"
+            for name, series in (("stale", self.stale), ("fresh", self.fresh))
+            for median, p95, p99 in (series.percentiles(),)
+        )
+
+    def _feed(self) -> None:
+        """Hand over this worker's share of the epoch's tweets; they are all there is of it."""
+        plan, worker, epoch = self._plan, self._worker, self._tweets.epoch
+        columns = plan.tweets.batch(epoch * plan.size, plan.size)
+        self._tweets.insert(*(column[worker.index :: worker.peers] for column in columns))
+        self._tweets.advance_to(epoch + 1)
+        self._fresh.advance_to(epoch + 1)
+        self._stale.advance_to(max(self._stale.epoch, epoch + 1 - plan.stale))
+
+    def _ask(self, number: int) -> None:
+        """Ask a query in both ways. A stale one has its epoch for itself, so that nothing else is waited for."""
+        if self._worker.index == 0:
+            user = self._plan.user(number)
+            for series, session in ((self.stale, self._stale), (self.fresh, self._fresh)):
+                series.epochs[number] = session.epoch
+                session.insert(user, number)
+                session.flush()
+        self._stale.advance_to(min(self._stale.epoch + 1, self._tweets.epoch))
+
+    def _step(self, begun: float) -> None:
+        """Let the worker do what there is to do, wait a moment if there is nothing, and take the answers."""
+
+        def age(number: int) -> float:
+            return clock.perf_counter() - begun - self._plan.due(number)
+
+        self._worker.step_or_park(self._plan.seconds / 20)
+        self.stale.take(self._stale_answers, age)
+        self.fresh.take(self._fresh_answers, age)
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=int, default=10_000, help="default 10,000")
+    parser.add_argument("--tags", type=int, default=1_000, help="how many hashtags there are (default 1,000)")
+    parser.add_argument("--rate", type=int, default=2_000, help="tweets in a second (default 2,000)")
+    parser.add_argument("--seconds", type=float, default=8.0, help="how long tweets come (default 8)")
+    parser.add_argument("--epoch", type=int, default=50, help="milliseconds in an epoch (default 50)")
+    parser.add_argument("--stale", type=float, default=1.0, help="seconds that stale queries look back (default 1)")
+    options = parser.parse_args()
+    length, tweets = options.epoch / 1000, Tweets(options.users, options.tags)
+    size, epochs, stale = max(int(options.rate * length), 1), int(options.seconds / length), int(options.stale / length)
+    plan = Plan(tweets, size, length, epochs, stale)
+    execute(lambda worker: Program(worker, Plan(tweets, 10, 0.01, 10, 3)).run())
+    first, *_ = execute(lambda worker: Program(worker, plan).run(print if worker.index == 0 else None))
+    if first.stale.tags:
+        print(f"{epochs * size:,} tweets, {len(first.stale.tags):,} queries of each kind")
+        print(first.described())
+
+
+if __name__ == "__main__":
+    main()
