@@ -1,0 +1,35 @@
+"""Tests of `flat_map`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.oracle.grid import on_workers, run
+
+
+def up_to(key: Any, value: Any) -> tuple[Any, ...]:
+    """Make (key, 0), (key, 1) ... (key, value - 1) of (key, value): of some records nothing."""
+    rows = np.repeat(np.arange(len(key)), value)
+    first = np.cumsum(value) - value
+    return rows, key[rows], np.arange(len(rows)) - first[rows]
+
+
+@on_workers
+def test_records_made_occur_when_and_as_often_as_the_one_they_are_made_of(workers: int) -> None:
+    updates = [((7, 2), (0,), 3), ((7, 0), (0,), 1), ((7, 3), (1,), 1), ((7, 2), (2,), -1)]
+    assert run(lambda one: one.flat_map(up_to), updates, workers=workers) == [
+        ((7, 0), (0,), 3),
+        ((7, 1), (0,), 3),
+        ((7, 0), (1,), 1),
+        ((7, 1), (1,), 1),
+        ((7, 2), (1,), 1),
+        ((7, 0), (2,), -1),
+        ((7, 1), (2,), -1),
+    ]
+
+
+@on_workers
+def test_nothing_made_of_anything_is_nothing(workers: int) -> None:
+    assert run(lambda one: one.flat_map(up_to).count(), [((1, 0), (0,), 1)], workers=workers) == []

@@ -1,0 +1,42 @@
+"""Tests of `map`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential import Collection, example
+from tests.oracle.grid import on_workers, run
+
+
+@on_workers
+def test_records_that_become_equal_are_counted_together(workers: int) -> None:
+    updates = [((1, 5), (0,), 1), ((3, 5), (0,), 1), ((2, 5), (1,), 1), ((3, 5), (2,), -1)]
+    changes = run(lambda one: one.map(lambda key, value: (key % 2, value)), updates, workers=workers)
+    assert changes == [((1, 5), (0,), 2), ((0, 5), (1,), 1), ((1, 5), (2,), -1)]
+
+
+@on_workers
+def test_a_record_gets_another_key_and_other_columns(workers: int) -> None:
+    def program(one: Collection) -> Collection:
+        parts = one.map(lambda key, value: (value, np.char.mod("%d", key), 0.5), keys=2)
+        assert parts.keys == 2
+        return parts.count()
+
+    updates = [((1, 5), (0,), 1), ((11, 5), (0,), 1), ((1, 5), (1,), 1)]
+    assert run(program, updates, workers=workers) == [
+        ((5, "1", 1), (0,), 1),
+        ((5, "11", 1), (0,), 1),
+        ((5, "1", 1), (1,), -1),
+        ((5, "1", 2), (1,), 1),
+    ]
+
+
+def test_a_function_that_looks_at_one_row_is_called_with_whole_columns() -> None:
+    sizes: list[int] = []
+
+    def noted(key: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        sizes.append(len(key))
+        return key
+
+    assert len(example(lambda scope: Collection.of(scope, np.arange(100)).map(noted))) == 100
+    assert sizes == [100]

@@ -1,0 +1,50 @@
+"""Tests of `output`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from differential import Output, new_input
+from timely import Worker, execute
+from timely.config import Config
+
+
+def counting(where: int, epochs: int = 3) -> object:
+    """Count even and odd numbers; tell, of each epoch, what has changed and what there is, as seen by this worker."""
+
+    def program(worker: Worker) -> list[tuple[list[object], dict[object, int]]]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            output: Output = numbers.map(lambda number: number % 2).count().output(where)
+        told = []
+        for epoch in range(epochs):
+            if worker.index == 0:
+                session.insert(np.arange(epoch, epoch + 3))
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: output.less_than(session.epoch))
+            told.append((output.changes(), dict(output.contents())))
+        session.close()
+        worker.step_while(lambda: not output.done())
+        assert output.changes() == []
+        return told
+
+    return program
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_worker_asked_for_is_told_everything_and_the_others_nothing(workers: int) -> None:
+    results = execute(counting(workers - 1), config=Config(workers=workers))  # type: ignore[arg-type]
+    numbers: Counter[int] = Counter()
+    for epoch, (changes, contents) in enumerate(results[workers - 1]):
+        before = {(key, count) for key, count in numbers.items()}
+        numbers.update(number % 2 for number in range(epoch, epoch + 3))
+        after = {(key, count) for key, count in numbers.items()}
+        assert contents == dict.fromkeys(after, 1)
+        assert {record for record, _, diff in changes if diff > 0} == after - before
+        assert {record for record, _, diff in changes if diff < 0} == before - after
+        assert {time for _, time, _ in changes} == {(epoch,)}
+    for told in results[: workers - 1]:
+        assert all(changes == [] and contents == {} for changes, contents in told)

@@ -1,0 +1,34 @@
+"""Tests of `prefix_sum`."""
+
+from __future__ import annotations
+
+from tests.oracle.grid import on_workers, run
+
+
+@on_workers
+def test_a_change_moves_what_comes_after_it(workers: int) -> None:
+    booked = [((7, 0, 100), (0,), 1), ((7, 9, 12), (0,), 1), ((7, 5, -30), (1,), 1), ((8, 3, 1), (1,), 1)]
+    assert run(lambda one: one.prefix_sum(bits=4), booked, workers=workers) == [
+        ((7, 0, 100), (0,), 1),
+        ((7, 9, 112), (0,), 1),
+        ((7, 5, 70), (1,), 1),
+        ((7, 9, 82), (1,), 1),
+        ((7, 9, 112), (1,), -1),
+        ((8, 3, 1), (1,), 1),
+    ]
+
+
+@on_workers
+def test_a_position_is_there_as_long_as_a_record_of_it_is(workers: int) -> None:
+    booked = [((7, 2, 5), (0,), 2), ((7, 2, 5), (1,), -1), ((7, 2, -5), (2,), 1), ((7, 2, 5), (3,), -1)]
+    booked += [((7, 2, -5), (4,), -1)]
+    assert run(lambda one: one.prefix_sum(bits=2), booked, workers=workers) == [
+        ((7, 2, 10), (0,), 1),
+        ((7, 2, 5), (1,), 1),
+        ((7, 2, 10), (1,), -1),
+        ((7, 2, 0), (2,), 1),
+        ((7, 2, 5), (2,), -1),
+        ((7, 2, -5), (3,), 1),
+        ((7, 2, 0), (3,), -1),
+        ((7, 2, -5), (4,), -1),
+    ]
