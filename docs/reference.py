@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 import differential
 import differential.graphs
 import timely
+import timely.graphlinq
 
 PAGES: dict[str, tuple[str, str, ModuleType | type]] = {
     "timely": ("Timely", "What `import timely` gives.", timely),
@@ -23,6 +24,7 @@ PAGES: dict[str, tuple[str, str, ModuleType | type]] = {
         "Each is a method of `timely.Stream`; the stream itself is the first argument.",
         timely.Stream,
     ),
+    "graphlinq": ("GraphLINQ", "What `import timely.graphlinq` gives.", timely.graphlinq),
     "differential": ("Differential", "What `import differential` gives.", differential),
     "collections": (
         "Operators on collections",

@@ -11,14 +11,16 @@ import pytest
 
 import differential
 import timely
+import timely.graphlinq
 from tests.api.modules import modules
 
+PACKAGES = (differential, timely.graphlinq, timely)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def names_for(module: str) -> dict[str, Any]:
     """Return what an example may use without importing it: the public names of the package."""
-    package = differential if module.startswith("differential") else timely
+    package = next(package for package in PACKAGES if module.startswith(package.__name__))
     names = {name: getattr(timely, name) for name in timely.__all__}
     names |= {name: getattr(package, name) for name in package.__all__}
     return {"np": np, **names}

@@ -73,6 +73,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("leaves", "progress", "dataflow", "timely", "kernels", "trace"),
     ),
+    "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
     "timely": (("timely",), ("leaves", "progress", "communication", "dataflow", "running")),
     "differential": (("differential",), ("collections",)),
 }

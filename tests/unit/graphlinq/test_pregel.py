@@ -1,0 +1,184 @@
+"""Tests of vertex programs: what they compute, when they end, and what they see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.dataflow.running import collected, on_workers
+from tests.unit.graphlinq.graphs import Edges, answered, edges, share
+from timely import Scope, Stream, Worker, execute_directly
+from timely.container import Array
+from timely.errors import OperatorError
+from timely.graphlinq import Aggregator, Graph, Superstep, pagerank, weakly_connected_components
+
+FAR = 1000
+
+
+def hops(graph: Graph, nodes: Stream | None = None, **options: Any) -> Stream:
+    """Return (node, hops from node 0)."""
+    return graph.pregel(
+        nodes,
+        init=lambda node: np.where(node == 0, 0, FAR),
+        message=lambda distance: distance + 1,
+        combine=np.minimum,
+        update=lambda superstep, distance, received: np.minimum(distance, received),
+        sends=lambda distance: distance < FAR,
+        **options,
+    )
+
+
+def hops_from_scratch(rows: Edges) -> list[tuple[int, int]]:
+    graph = nx.DiGraph(rows)
+    found = nx.single_source_shortest_path_length(graph, 0) if 0 in graph else {}
+    return sorted((node, found.get(node, FAR)) for node in graph)
+
+
+@settings(deadline=None, max_examples=40)
+@given(edges, st.sampled_from(["source", "edge"]))
+def test_hops_are_those_of_breadth_first_search(rows: Edges, partition: str) -> None:
+    assert answered(hops, rows, partition=partition) == hops_from_scratch(rows)
+
+
+@settings(deadline=None, max_examples=8)
+@given(rows=edges, partition=st.sampled_from(["source", "edge"]))
+def test_three_workers_find_the_same_hops(rows: Edges, partition: str) -> None:
+    assert answered(hops, rows, 3, partition=partition) == hops_from_scratch(rows)
+
+
+@settings(deadline=None, max_examples=40)
+@given(edges)
+def test_components_are_those_of_networkx(rows: Edges) -> None:
+    graph = nx.Graph(rows)
+    expected = sorted((node, min(component)) for component in nx.connected_components(graph) for node in component)
+    assert answered(weakly_connected_components, rows) == expected
+
+
+@settings(deadline=None, max_examples=10)
+@given(edges)
+def test_ranks_are_those_of_networkx(rows: Edges) -> None:
+    graph = nx.MultiDiGraph(rows)
+    expected = nx.pagerank(graph, tol=1e-12, max_iter=1000)
+    found = dict(answered(lambda graph: pagerank(graph, supersteps=200, tolerance=1e-12), rows))
+    assert found.keys() == expected.keys()
+    for node, rank in expected.items():
+        assert found[node] == pytest.approx(rank * len(expected), abs=1e-6)
+
+
+@on_workers
+def test_ranks_do_not_depend_on_the_number_of_workers(workers: int) -> None:
+    rows = [(node, node * node % 17) for node in range(40)]
+    one, several = (np.array(answered(pagerank, rows, count)) for count in (1, workers))
+    assert (one[:, 0] == several[:, 0]).all()
+    assert np.allclose(one[:, 1], several[:, 1], rtol=1e-12)
+
+
+@on_workers
+def test_aggregates_are_seen_by_all_in_the_next_superstep(workers: int) -> None:
+    seen: list[tuple[int, dict[str, Any]]] = []
+
+    def update(superstep: Superstep, count: Array, received: Array) -> Array:
+        seen.append((superstep.number, dict(superstep.aggregates)))
+        return count + 1
+
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream(share(scope, [(node, node + 1) for node in range(20)]))).pregel(
+            init=lambda node: 0 * node,
+            message=lambda count: count,
+            combine=np.add,
+            update=update,
+            everyone=True,
+            aggregators={"sum": Aggregator(np.add, lambda count: count), "most": Aggregator(np.maximum, lambda x: x)},
+            until=lambda superstep: superstep.aggregates["sum"] >= 63,
+        )
+
+    assert collected(program, workers) == [(node, 3) for node in range(21)]
+    assert dict(seen) == {
+        number: {"sum": 21 * (number - 1), "most": number - 1} for number in (1, 2, 3)
+    }
+    assert len(seen) == 3 * workers
+
+
+@on_workers
+def test_a_program_of_everyone_ends_when_nothing_changes(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        return hops(Graph(scope.to_stream(share(scope, [(node, node + 1) for node in range(5)]))), everyone=True)
+
+    assert collected(program, workers) == [(node, node) for node in range(6)]
+
+
+@on_workers
+def test_no_more_supersteps_are_taken_than_are_allowed(workers: int) -> None:
+    rows = [(node, node + 1) for node in range(5)]
+    found = answered(lambda graph: hops(graph, supersteps=2), rows, workers)
+    assert found == [(0, 0), (1, 1), (2, 2), (3, FAR), (4, FAR), (5, FAR)]
+
+
+@on_workers
+def test_messages_to_nodes_that_were_not_given_are_dropped(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        graph = Graph(scope.to_stream(share(scope, [(0, 1), (1, 2), (0, 3), (3, 4), (4, 2)])))
+        return hops(graph, scope.to_stream(share(scope, [(0,), (2,), (3,), (4,)])))
+
+    assert collected(program, workers) == [(0, 0), (2, 3), (3, 1), (4, 2)]
+
+
+@on_workers
+def test_values_of_edges_are_seen_along_them(workers: int) -> None:
+    rows = [(0, 1, 5.0), (0, 2, 1.0), (2, 1, 1.5), (1, 3, 1.0)]
+
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream(share(scope, rows))).pregel(
+            init=lambda node: np.where(node == 0, 0.0, np.inf),
+            message=lambda distance: distance,
+            along=lambda distance, length: distance + length,
+            combine=np.minimum,
+            update=lambda superstep, distance, received: np.minimum(distance, received),
+        )
+
+    assert collected(program, workers) == [(0, 0.0), (1, 2.5), (2, 1.0), (3, 3.5)]
+
+
+def test_each_epoch_is_a_run_over_the_edges_until_then() -> None:
+    found: list[tuple[int, tuple[int, int]]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            hops(Graph(stream)).inspect_time(lambda time, record: found.append((time[0], record)))
+        for epoch, (source, target) in enumerate([(0, 1), (2, 3), (1, 2)]):
+            session.send(source, target)
+            session.advance_to(epoch + 1)
+
+    execute_directly(program)
+    assert sorted(found) == [
+        *((0, each) for each in [(0, 0), (1, 1)]),
+        *((1, each) for each in [(0, 0), (1, 1), (2, FAR), (3, FAR)]),
+        *((2, each) for each in [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    ]
+
+
+def test_a_node_given_twice_is_refused_by_name() -> None:
+    def program(scope: Scope) -> Stream:
+        return hops(Graph(scope.to_stream((np.array([0]), np.array([1])))), scope.to_stream(np.array([4, 0, 4])))
+
+    with pytest.raises(OperatorError, match="node 4 was given more than once"):
+        collected(program)
+
+
+def test_a_state_of_another_kind_than_the_first_is_refused() -> None:
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream((np.array([0]), np.array([1])))).pregel(
+            init=lambda node: node,
+            message=lambda state: state,
+            combine=np.add,
+            update=lambda superstep, state, received: state / 2,
+        )
+
+    with pytest.raises(OperatorError, match="update gave a column of float64, where init gave int64"):
+        collected(program)

@@ -1,0 +1,106 @@
+"""Tests of what goes along edges: `transmit`, `Graph.join`, `aggregate`, degrees."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.dataflow.running import collect, collected, on_workers
+from tests.unit.graphlinq.graphs import Edges, answered, edges, share
+from timely import Scope, Stream, Worker, execute_directly
+from timely.errors import BuildError
+from timely.graphlinq import Graph, aggregate
+
+values = st.dictionaries(st.integers(0, 12), st.integers(-9, 9), min_size=1)
+partitions = st.sampled_from(["source", "edge"])
+
+
+@settings(deadline=None, max_examples=30)
+@given(edges, values, partitions)
+def test_values_reach_all_neighbours_combined_or_not(rows: Edges, values: dict[int, int], partition: str) -> None:
+    def program(scope: Scope, combine: np.ufunc | None) -> Stream:
+        graph = Graph(scope.to_stream(share(scope, rows)), partition=partition)
+        return graph.transmit(scope.to_stream(share(scope, list(values.items()))), combine=combine)
+
+    sent = [(target, values[source]) for source, target in rows if source in values]
+    totals: defaultdict[int, int] = defaultdict(int)
+    for target, value in sent:
+        totals[target] += value
+    assert collected(lambda scope: program(scope, None)) == sorted(sent)
+    assert collected(lambda scope: program(scope, np.add)) == sorted(totals.items())
+    assert collected(lambda scope: aggregate(program(scope, np.add), np.add), 3) == sorted(totals.items())
+
+
+@settings(deadline=None, max_examples=30)
+@given(edges, values)
+def test_a_join_sees_both_ends_and_both_values(rows: Edges, values: dict[int, int]) -> None:
+    weighed = [(source, target, 10 * place) for place, (source, target) in enumerate(rows)]
+
+    def program(scope: Scope) -> Stream:
+        graph = Graph(scope.to_stream(share(scope, weighed)))
+        return graph.join(scope.to_stream(share(scope, list(values.items()))), lambda *columns: columns)
+
+    assert collected(program) == sorted((s, t, values[s], w) for s, t, w in weighed if s in values)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(st.integers(-3, 3) | st.integers(10**9, 10**9 + 3), st.integers(-9, 9)), min_size=1))
+def test_an_aggregate_is_one_record_a_node(rows: list[tuple[int, int]]) -> None:
+    least: dict[int, int] = {}
+    for node, value in rows:
+        least[node] = min(value, least.get(node, value))
+    assert collected(lambda scope: aggregate(scope.to_stream(share(scope, rows)), np.minimum)) == sorted(least.items())
+
+
+@on_workers
+def test_degrees_are_of_all_ends_so_far(workers: int) -> None:
+    rows = [(1, 2), (1, 3), (-5, 1), (10**12, 1)]
+    expected = [(-5, 1), (1, 2), (2, 0), (3, 0), (10**12, 1)]
+    assert answered(Graph.degrees, rows, workers) == expected
+    assert answered(Graph.nodes, rows, workers) == [node for node, _ in expected]
+
+
+@on_workers
+def test_a_node_is_on_one_worker_whoever_sent_it(workers: int) -> None:
+    def program(scope: Scope) -> Stream:
+        return aggregate(scope.to_stream((np.arange(50), np.ones(50))), np.add)
+
+    places = Counter(node for found in collect(program, workers) for _, (node, _) in found)
+    assert places == Counter(range(50))
+
+
+def test_values_wait_for_the_edges_of_their_time() -> None:
+    found: list[tuple[int, tuple[int, int]]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            links, stream = scope.new_input("edges")
+            given, nodes = scope.new_input("nodes")
+            sent = Graph(stream).transmit(nodes)
+            probe = sent.inspect_time(lambda time, record: found.append((time[0], record))).probe()
+        given.send(1, 7)
+        given.advance_to(1)
+        given.send(1, 8)
+        links.send(1, 2)
+        for _ in range(5):
+            worker.step()
+        assert not found
+        links.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        assert found == [(0, (2, 7))]
+        links.send(1, 3)
+        links.close()
+        given.close()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert sorted(found) == [(0, (2, 7)), (1, (2, 8)), (1, (3, 8))]
+
+
+def test_an_unknown_partition_is_refused() -> None:
+    with pytest.raises(BuildError, match="not by 'node'"):
+        answered(Graph.nodes, [(0, 1)], partition="node")

@@ -1,0 +1,1 @@
+"""Graph algorithms as vertex programs, each a definition over `Graph`'s methods."""

@@ -1,0 +1,24 @@
+"""Weakly connected components: the smallest node of each travels along all its edges, both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from timely import Stream
+from timely.graphlinq.graph import Graph
+
+
+def weakly_connected_components(graph: Graph) -> Stream:
+    """Return (node, smallest node of its component).
+
+    >>> edges = (np.array([3, 5]), np.array([4, 4]))
+    >>> example(lambda scope: weakly_connected_components(Graph(scope.to_stream(edges))))
+    [(3, 3), (4, 3), (5, 3)]
+    """
+    return graph.both_ways().pregel(
+        init=lambda node: node,
+        message=lambda label: label,
+        combine=np.minimum,
+        update=lambda superstep, label, received: np.minimum(label, received),
+        name="weakly_connected_components",
+    )

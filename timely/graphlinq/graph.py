@@ -1,0 +1,157 @@
+"""A graph: a stream of edges, and on each worker the edges it has.
+
+Edges are columns (source, target, values of the edge, if any). An edge is there from its time on: what nodes send at a
+time goes along all edges of that time and earlier ones. Edges only come; where they also go, see `differential`.
+
+Partitions say which worker has an edge. By *source*, all edges out of a node are on the worker that the node hashes to,
+where its value is, too: a value travels to no worker but those of its neighbours. By *edge*, edges are spread by both
+ends: a node with a large share of all edges does not burden one worker, but each value goes to all workers. In both
+cases values for the same neighbour can be combined before they travel.
+
+Each worker's edges are indexed once, for all that is done along them, when their time is complete: `loaded` is a stream
+on which nothing comes, whose frontier says of which times that is done.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time, less_equal
+from timely.container import Array, Columns, concatenate, of_columns
+from timely.errors import BuildError
+from timely.graphlinq.adjacency import Adjacency
+from timely.graphlinq.degrees import degrees as _degrees
+from timely.graphlinq.pregel import pregel as _pregel
+from timely.graphlinq.transmit import graph_join as _graph_join
+from timely.graphlinq.transmit import transmit as _transmit
+
+Partition = Literal["source", "edge"]
+
+
+class Layers:
+    """The edges a worker has, one `Adjacency` for each time at which some came."""
+
+    __slots__ = ("_layers",)
+
+    def __init__(self) -> None:
+        self._layers: list[tuple[Time, Adjacency]] = []
+
+    def add(self, time: Time, columns: tuple[Array, ...]) -> None:
+        """Add the edges of a time, all of them."""
+        self._layers.append((time, Adjacency(columns)))
+
+    def at(self, time: Time) -> list[Adjacency]:
+        """Return the edges of all times at or before `time`, which may have counters of loops besides."""
+        return [adjacency for added, adjacency in self._layers if less_equal(added, time[: len(added)])]
+
+
+class Graph:
+    """A graph whose edges come on a stream.
+
+    >>> edges = (np.array([0, 0, 1]), np.array([1, 2, 2]))
+    >>> example(lambda scope: Graph(scope.to_stream(edges)).degrees())
+    [(0, 2), (1, 1), (2, 0)]
+    """
+
+    def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
+        if partition not in ("source", "edge"):
+            raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
+        self.edges = edges
+        self.scope: Scope = edges.scope
+        self.partition: Partition = partition
+        self._outer: Graph | None = None
+        self._layers = Layers()
+        self._loaded: Stream | None = None
+        self._reversed: Graph | None = None
+        self._both_ways: Graph | None = None
+        self._degrees: Stream | None = None
+
+    # What there is
+    @property
+    def layers(self) -> Layers:
+        """The edges this worker has."""
+        return self._layers if self._outer is None else self._outer.layers
+
+    @property
+    def loaded(self) -> Stream:
+        """A stream whose frontier says of which times all edges are in `layers`. Nothing comes on it."""
+        if self._loaded is None:
+            self._loaded = load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
+        return self._loaded
+
+    def degrees(self) -> Stream:
+        """Return (node, number of edges out of it), at each time at which edges come: for every node that there is."""
+        if self._degrees is None:
+            outer = self._outer
+            self._degrees = _degrees(self.edges) if outer is None else outer.degrees().enter(self.scope)
+        return self._degrees
+
+    def nodes(self) -> Stream:
+        """Return every node that is an end of an edge, at each time at which edges come.
+
+        >>> example(lambda scope: Graph(scope.to_stream((np.array([3]), np.array([1])))).nodes())
+        [1, 3]
+        """
+        return self.degrees().map(lambda node, _: node, name="nodes")
+
+    # Other graphs
+    def reversed(self) -> Graph:
+        """Return the graph of the same edges in the other direction.
+
+        >>> edges = (np.array([0, 0]), np.array([1, 2]))
+        >>> example(lambda scope: Graph(scope.to_stream(edges)).reversed().degrees())
+        [(0, 0), (1, 1), (2, 1)]
+        """
+        if self._outer is not None:
+            return self._outer.reversed().enter(self.scope)
+        if self._reversed is None:
+            self._reversed = Graph(self.edges.map(_turned, name="reversed"), partition=self.partition)
+            self._reversed._reversed = self
+        return self._reversed
+
+    def both_ways(self) -> Graph:
+        """Return the graph in which each edge is there in both directions.
+
+        >>> edges = (np.array([0, 0]), np.array([1, 2]))
+        >>> example(lambda scope: Graph(scope.to_stream(edges)).both_ways().degrees())
+        [(0, 2), (1, 1), (2, 1)]
+        """
+        if self._outer is not None:
+            return self._outer.both_ways().enter(self.scope)
+        if self._both_ways is None:
+            edges = self.edges.concat(self.edges.map(_turned, name="reversed"))
+            self._both_ways = Graph(edges, partition=self.partition)
+        return self._both_ways
+
+    def enter(self, scope: Scope) -> Graph:
+        """Return the same graph, its edges indexed once, for use in a scope inside its own."""
+        inner = Graph(self.edges.enter(scope), partition=self.partition)
+        inner._outer = self
+        return inner
+
+    # Along edges
+    transmit = _transmit
+    join = _graph_join
+
+    # Superstep by superstep
+    pregel = _pregel
+
+
+def load(graph: Graph) -> Stream:
+    """Spread the edges over the workers and index them there; return the stream that tells how far that is."""
+    waiting: dict[Time, list[Columns]] = {}
+    layers = graph.layers
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, batch in input:
+            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
+            notificator.notify_at(capability)
+        for time, _ in notificator:
+            layers.add(time, concatenate(waiting.pop(time)).columns)
+
+    by = 1 if graph.partition == "source" else 2
+    return graph.edges.unary_notify(Exchange(lambda *columns: columns[:by]), logic, name="load edges")
+
+
+def _turned(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
+    return (target, source, *values)

@@ -1,0 +1,98 @@
+"""Values of the same node, made one: the heart of every combination of messages.
+
+Values are combined by ufuncs, one for each column: `np.add`, `np.minimum`, `np.maximum`, `np.bitwise_or`, ... Of many
+values beside few slots, each is added to the total of its slot as it comes (`ufunc.at`); of few values beside many
+slots, they are sorted, so that the cost is that of the values alone. What is in order and distinct already, as nearly
+all messages are that were combined where they were sent, costs only the look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from timely.container import Array, as_columns
+from timely.errors import DataError
+from timely.graphlinq.index import Ints, is_increasing
+
+FEW = 8
+"""Values are few where the slots are more than so many times as many."""
+
+Combination = np.ufunc | tuple[np.ufunc, ...]
+"""How values of the same node become one: a ufunc for each column of values."""
+
+
+def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc, ...]:
+    """Return a ufunc for each column; refuse another number of them."""
+    ufuncs = combine if isinstance(combine, tuple) else (combine,)
+    if len(ufuncs) != len(columns):
+        raise DataError(f"{len(ufuncs)} ufunc(s) cannot combine values of {len(columns)} column(s): give one for each")
+    return ufuncs
+
+
+def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: int) -> tuple[Ints, tuple[Array, ...]]:
+    """Return the different `slots` (all below `size`), in order, and the combination of the values of each.
+
+    >>> slots, (totals,) = grouped(np.add, np.array([2, 0, 2]), [np.array([1, 2, 3])], 3)
+    >>> slots.tolist(), totals.tolist()
+    ([0, 2], [2, 4])
+    """
+    ufuncs = ufuncs_of(combine, values)
+    if is_increasing(slots):
+        return slots, tuple(values)
+    if FEW * len(slots) < size:
+        return _sorted(ufuncs, slots, values)
+    is_there = np.zeros(size, np.bool_)
+    is_there[slots] = True
+    found = np.flatnonzero(is_there)
+    totals = []
+    for ufunc, column in zip(ufuncs, values):
+        total = np.full(size, identity(ufunc, column.dtype), column.dtype)
+        ufunc.at(total, slots, column)
+        totals.append(total[found])
+    return found, tuple(totals)
+
+
+def _sorted(ufuncs: tuple[np.ufunc, ...], slots: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:
+    order = np.argsort(slots, kind="stable")
+    slots = slots[order]
+    starts = np.flatnonzero(np.append(True, slots[1:] != slots[:-1]))
+    totals = tuple(ufunc.reduceat(value[order], starts, dtype=value.dtype) for ufunc, value in zip(ufuncs, values))
+    return slots[starts], totals
+
+
+def group_nodes(combine: Combination, nodes: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:
+    """Return the different nodes, in order, and the combination of the values of each.
+
+    >>> nodes, (least,) = group_nodes(np.minimum, np.array([9, 5, 9]), [np.array([1.0, 2.0, 0.5])])
+    >>> nodes.tolist(), least.tolist()
+    ([5, 9], [2.0, 0.5])
+    """
+    if is_increasing(nodes) or nodes.min() < 0 or nodes.max() >= FEW * len(nodes):
+        ufuncs = ufuncs_of(combine, values)
+        return (nodes, tuple(values)) if is_increasing(nodes) else _sorted(ufuncs, nodes, values)
+    return grouped(combine, nodes, values, int(nodes.max()) + 1)
+
+
+def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
+    """Return the value that changes no other by `ufunc`.
+
+    >>> identity(np.minimum, np.dtype(np.int64)), identity(np.maximum, np.dtype(np.float64))
+    (9223372036854775807, -inf)
+    """
+    if ufunc is np.minimum or ufunc is np.maximum:
+        if dtype.kind == "b":
+            return ufunc is np.minimum
+        if dtype.kind == "f":
+            return np.inf if ufunc is np.minimum else -np.inf
+        return np.iinfo(dtype).max if ufunc is np.minimum else np.iinfo(dtype).min
+    if ufunc.identity is None:
+        raise DataError(f"np.{ufunc.__name__} cannot combine messages: it has no value that changes no other")
+    return ufunc.identity
+
+
+def columns_of(result: Any, rows: int) -> tuple[Array, ...]:
+    """Return what a function of columns gave, as columns of `rows` rows."""
+    return as_columns(result, rows)

@@ -1,0 +1,115 @@
+"""Where each node's state is: a slot in arrays, for every node that a worker knows.
+
+Invariant: `nodes[slot]` is the node of a slot, slots are 0, 1, ... without gaps, and no node has two. Slots are given
+in the order in which nodes are included, those of one call in the nodes' order.
+
+Where nodes are whole numbers not much larger than there are nodes, a table from node to slot is looked up, some
+nanoseconds a row; otherwise a binary search among the sorted nodes, ten times that (`dense_renaming` avoids it).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.container import Array
+from timely.errors import DataError
+
+Ints = NDArray[np.int64]
+
+ROOM = 16
+"""A table may have so many entries for each node."""
+
+SMALL = 1 << 16
+"""A table may always have so many entries."""
+
+
+class Index:
+    """A slot for each node that was included.
+
+    >>> index = Index()
+    >>> index.include(np.array([7, 3, 7])).tolist()
+    [1, 0, 1]
+    >>> index.slots(np.array([3, 4, 7])).tolist(), index.nodes.tolist()
+    ([0, -1, 1], [3, 7])
+    """
+
+    __slots__ = ("_order", "_sorted", "_table", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: Ints = np.empty(0, np.int64)
+        self._table: Ints | None = np.empty(0, np.int64)
+        self._sorted = self._order = self.nodes  # where there is no table: the nodes in order, and their slots
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def slots(self, nodes: Ints) -> Ints:
+        """Return the slot of each node; -1 where it has none."""
+        table = self._table
+        if table is None:
+            places = np.minimum(np.searchsorted(self._sorted, nodes), len(self._sorted) - 1)
+            return np.where(self._sorted[places] == nodes, self._order[places], -1)
+        if not len(nodes):
+            return np.empty(0, np.int64)
+        if nodes.min() >= 0 and nodes.max() < len(table):
+            return table[nodes]
+        slots = np.full(len(nodes), -1)
+        inside = (nodes >= 0) & (nodes < len(table))
+        slots[inside] = table[nodes[inside]]
+        return slots
+
+    def include(self, nodes: Ints) -> Ints:
+        """Return the slot of each node; nodes not known get the next ones, in the nodes' order."""
+        slots = self.slots(nodes)
+        if len(slots) and slots.min() < 0:
+            self._add(distinct(nodes[slots < 0]))
+            slots = self.slots(nodes)
+        return slots
+
+    def _add(self, new: Ints) -> None:
+        first = len(self.nodes)
+        self.nodes = np.append(self.nodes, new)
+        table = self._table
+        if table is not None and new[0] >= 0 and new[-1] < max(SMALL, ROOM * len(self.nodes)):
+            if new[-1] >= len(table):
+                grown = np.full(max(int(new[-1]) + 1, 3 * len(table) // 2), -1)
+                grown[: len(table)] = table
+                self._table = table = grown
+            table[new] = np.arange(first, len(self.nodes))
+        else:
+            self._table = None
+            self._order = np.argsort(self.nodes)
+            self._sorted = self.nodes[self._order]
+
+
+def distinct(nodes: Ints) -> Ints:
+    """Return the different nodes, in order.
+
+    >>> distinct(np.array([5, 2, 5])).tolist()
+    [2, 5]
+    """
+    if is_increasing(nodes):
+        return nodes
+    if nodes.min() >= 0 and nodes.max() < max(SMALL, ROOM * len(nodes)):
+        is_there = np.zeros(int(nodes.max()) + 1, np.bool_)
+        is_there[nodes] = True
+        return np.flatnonzero(is_there)
+    return np.unique(nodes)
+
+
+def is_increasing(nodes: Ints) -> bool:
+    """Return whether each node is greater than the one before it: so they are different."""
+    return bool((nodes[1:] > nodes[:-1]).all())
+
+
+def as_nodes(column: Array) -> Ints:
+    """Return a column of nodes as int64; refuse one that cannot be.
+
+    >>> as_nodes(np.array([1.5]))
+    Traceback (most recent call last):
+    timely.errors.DataError: nodes are whole numbers, not float64: give them numbers with `dense_renaming`
+    """
+    if column.dtype.kind not in "iu":
+        raise DataError(f"nodes are whole numbers, not {column.dtype}: give them numbers with `dense_renaming`")
+    return column.astype(np.int64, copy=False)

@@ -1,0 +1,173 @@
+"""One run of a vertex program on one worker: the nodes it has, their state, and what a superstep makes of them.
+
+Invariant: `index.nodes` is in order, and row `slot` of each state column is that of node `index.nodes[slot]`. Knows no
+dataflow: messages in, rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from timely.container import Array, Columns, as_columns, as_mask, concatenate
+from timely.errors import DataError
+from timely.graphlinq.grouping import Combination, group_nodes, identity, ufuncs_of
+from timely.graphlinq.index import Index, Ints, as_nodes
+
+Rows = Ints | slice
+"""Some rows of the state; all of them, as a slice, without a copy."""
+
+
+@dataclass(frozen=True)
+class Superstep:
+    """What every node is told: the number of the superstep, and the aggregates of the one before."""
+
+    number: int
+    aggregates: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """A value of the whole graph: `values(*state)` of each node updated in a superstep, combined by `combine`.
+
+    All nodes are told it in the next superstep: the same number on every worker.
+    """
+
+    combine: np.ufunc
+    values: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class VertexProgram:
+    """What `pregel` is given; see there."""
+
+    init: Callable[..., Any]
+    message: Callable[..., Any]
+    combine: Combination
+    update: Callable[..., Any]
+    sends: Callable[..., Any] | None = None
+    everyone: bool = False
+    aggregators: Mapping[str, Aggregator] = field(default_factory=dict)
+    until: Callable[[Superstep], Any] | None = None
+    supersteps: int | None = None
+
+
+class Run:
+    """The nodes of one run on this worker."""
+
+    __slots__ = ("_changed", "_index", "_program", "_updated", "state")
+
+    def __init__(self, program: VertexProgram, batches: Sequence[Columns]) -> None:
+        self._program = program
+        columns = concatenate(batches).columns
+        nodes = as_nodes(columns[0])
+        self._index = Index()
+        self._index.include(nodes)
+        order = np.argsort(nodes, kind="stable")
+        if len(self._index) < len(nodes):
+            repeated = nodes[order][1:][np.diff(nodes[order]) == 0]
+            raise DataError(f"node {repeated[0]} was given more than once, and so has more than one initial state")
+        initial = as_columns(program.init(self.nodes, *(column[order] for column in columns[1:])), len(nodes))
+        # Copied, for it will be written to: what `init` gave may be a column of its caller's, or `nodes`.
+        self.state = tuple(column.copy() for column in initial)
+        self._updated: Rows = slice(None)
+        self._changed: Rows = slice(None)
+
+    @property
+    def nodes(self) -> Ints:
+        """The nodes, in order."""
+        return self._index.nodes
+
+    def step(self, superstep: Superstep, batches: Sequence[Columns]) -> None:
+        """Update the nodes that batches of (node, message) are for; or all of them, if `everyone`."""
+        slots, values = self._received(batches)
+        if self._program.everyone:
+            values = tuple(self._for_everyone(slots, values))
+            self._updated = slice(None)
+        else:
+            self._updated = slice(None) if len(slots) == len(self.nodes) else slots
+        before = self._rows(self._updated)
+        rows = len(before[0])
+        after = as_columns(self._program.update(superstep, *before, *values), rows)
+        if len(after) != len(before):
+            raise DataError(f"update gave {len(after)} column(s) of state, where init gave {len(before)}")
+        is_changed = np.zeros(rows, np.bool_)
+        for whole, old, new in zip(self.state, before, after):
+            if new is not old:
+                is_changed |= new != old
+                # All messages made of the old state were sent along before this superstep could begin.
+                whole[self._updated] = _like(old, new)
+        changed = np.flatnonzero(is_changed)
+        self._changed = changed if isinstance(self._updated, slice) else slots[changed]
+
+    def sent(self) -> Columns | None:
+        """Return (node, message) of the nodes that send after the last superstep, if any does."""
+        program = self._program
+        rows: Rows = slice(None) if program.everyone else self._changed
+        nodes, state = self.nodes[rows], self._rows(rows)
+        if program.sends is not None:
+            mask = as_mask(program.sends(*state), len(nodes))
+            nodes, state = nodes[mask], tuple(column[mask] for column in state)
+        return Columns((nodes, *as_columns(program.message(*state), len(nodes)))) if len(nodes) else None
+
+    def contribution(self) -> tuple[Any, ...]:
+        """Return how many nodes changed in the last superstep, then what each aggregator makes of those updated."""
+        changed = len(self.nodes[self._changed])
+        state = self._rows(self._updated)
+        totals = []
+        for aggregator in self._program.aggregators.values():
+            (values,) = as_columns(aggregator.values(*state), len(state[0]))
+            totals.append(aggregator.combine.reduce(values, initial=identity(aggregator.combine, values.dtype)).item())
+        return (changed, *totals)
+
+    def result(self) -> Columns:
+        """Return (node, state)."""
+        return Columns((self.nodes, *self.state))
+
+    def _rows(self, rows: Rows) -> tuple[Array, ...]:
+        return tuple(column[rows] for column in self.state)
+
+    def _received(self, batches: Sequence[Columns]) -> tuple[Ints, tuple[Array, ...]]:
+        """Return the slots of the nodes here that messages are for, in order, and the messages to each as one."""
+        if not batches:
+            nothing = (column[:0] for column in self.state)
+            return np.empty(0, np.int64), as_columns(self._program.message(*nothing), 0)
+        columns = concatenate(batches).columns
+        nodes, values = group_nodes(self._program.combine, as_nodes(columns[0]), columns[1:])
+        slots = self._index.slots(nodes)
+        if len(slots) and slots.min() < 0:
+            is_here = slots >= 0
+            return slots[is_here], tuple(column[is_here] for column in values)
+        return slots, values
+
+    def _for_everyone(self, slots: Ints, values: tuple[Array, ...]) -> list[Array]:
+        """Return a message for every node: for those that received none, one that changes no other."""
+        messages = []
+        for ufunc, column in zip(ufuncs_of(self._program.combine, values), values):
+            message = np.full(len(self.nodes), identity(ufunc, column.dtype), column.dtype)
+            message[slots] = column
+            messages.append(message)
+        return messages
+
+
+def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -> tuple[int, dict[str, Any]]:
+    """Return how many nodes changed on all workers, and the aggregates, from (worker, contribution ...) of each.
+
+    They are combined in the order of the workers, so that every worker has the same.
+    """
+    columns = list(zip(*sorted(contributions)))
+    totals = {
+        name: aggregator.combine.reduce(np.array(column)).item()
+        for (name, aggregator), column in zip(program.aggregators.items(), columns[2:])
+    }
+    return sum(columns[1]), totals
+
+
+def _like(old: Array, new: Array) -> Array:
+    """Return new values in the type of the old ones; refuse those that do not fit."""
+    if not np.can_cast(new.dtype, old.dtype, "same_kind"):
+        raise DataError(f"update gave a column of {new.dtype}, where init gave {old.dtype}")
+    return new.astype(old.dtype, copy=False)

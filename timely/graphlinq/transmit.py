@@ -1,0 +1,134 @@
+"""Along edges: what nodes have goes to their neighbours.
+
+A batch of nodes is sent along as soon as all edges of its time are there, without waiting for more nodes. With
+`combine`, what a batch sends to the same neighbour is made one where it is sent, so that no worker sends another more
+than a row a neighbour and batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from timely import Broadcast, Capability, Exchange, OperatorBuilder, Pipeline, Stream
+from timely.container import Array, Batch, Columns, as_columns, concatenate, of_columns
+from timely.graphlinq.adjacency import Adjacency
+from timely.graphlinq.grouping import Combination, group_nodes
+from timely.graphlinq.index import as_nodes
+
+if TYPE_CHECKING:
+    from timely.graphlinq.graph import Graph
+
+Send = Callable[[Adjacency, tuple[Array, ...]], tuple[Array, ...]]
+"""What a batch of (node, values) sends along a worker's edges: (neighbour, values)."""
+
+
+def transmit(
+    graph: Graph,
+    nodes: Stream,
+    *,
+    combine: Combination | None = None,
+    along: Callable[..., Any] | None = None,
+    is_placed: bool = False,
+    name: str = "transmit",
+) -> Stream:
+    """Return (neighbour, values) for each (node, values) of `nodes` and each edge out of the node.
+
+    `combine` (a ufunc, or one for each column) makes values for the same neighbour one, on each worker and in each
+    batch: `aggregate` does the rest. `along` receives a column for each value of nodes, then of edges, one row an
+    edge, and returns what to send instead. With `is_placed`, each node is already on the worker that it hashes to.
+
+    >>> edges = (np.array([0, 0, 1]), np.array([1, 2, 2]))
+    >>> values = (np.array([0, 1]), np.array([10, 20]))
+    >>> example(lambda scope: Graph(scope.to_stream(edges)).transmit(scope.to_stream(values), combine=np.add))
+    [(1, 10), (2, 30)]
+    """
+
+    def send(adjacency: Adjacency, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+        rows, counts, edges = adjacency.out_of(as_nodes(columns[0]))
+        if not len(rows):
+            return ()
+        values = tuple(np.repeat(column[rows], counts) for column in columns[1:])
+        if along is not None:
+            values = as_columns(along(*values, *(column[edges] for column in adjacency.values)), len(values[0]))
+        if combine is None:
+            return (adjacency.targets_of(edges), *values)
+        targets, totals = adjacency.combined(edges, combine, values)
+        return (targets, *totals)
+
+    return _along(graph, nodes, send, is_placed, name)
+
+
+def graph_join(
+    graph: Graph,
+    nodes: Stream,
+    function: Callable[..., Any],
+    *,
+    combine: Combination | None = None,
+    name: str = "graph_join",
+) -> Stream:
+    """Return `function` of each (node, values) of `nodes` and each edge out of the node.
+
+    `function` receives columns, one row an edge: source, target, values of the node, values of the edge. With
+    `combine`, the first column it returns says for which node the others are, and they are combined for each.
+
+    >>> edges = (np.array([0, 0]), np.array([1, 2]), np.array([0.5, 2.0]))
+    >>> def weighed(source, target, value, weight):
+    ...     return target, source, value * weight
+    >>> example(lambda scope: Graph(scope.to_stream(edges)).join(
+    ...     scope.to_stream((np.array([0]), np.array([10]))), weighed))
+    [(1, 0, 5.0), (2, 0, 20.0)]
+    """
+
+    def send(adjacency: Adjacency, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+        rows, counts, edges = adjacency.out_of(as_nodes(columns[0]))
+        if not len(rows):
+            return ()
+        source, *values = (np.repeat(column[rows], counts) for column in columns)
+        target = adjacency.targets_of(edges)
+        given = function(source, target, *values, *(column[edges] for column in adjacency.values))
+        results = as_columns(given, len(target))
+        if combine is None:
+            return results
+        found, totals = group_nodes(combine, as_nodes(results[0]), results[1:])
+        return (found, *totals)
+
+    return _along(graph, nodes, send, False, name)
+
+
+def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
+    """Return what `send` makes of each batch, once the edges of its time are there."""
+    pact: Broadcast | Pipeline | Exchange = Broadcast()
+    if graph.partition == "source":
+        pact = Pipeline() if is_placed else Exchange(lambda node, *_: node)
+    builder = OperatorBuilder(graph.scope, name)
+    batches = builder.add_input(nodes, pact)
+    loaded = builder.add_input(graph.loaded, Pipeline(), frontier=True, drains=True)
+    output, result = builder.add_output()
+    layers = graph.layers
+    waiting: list[tuple[Capability, Batch]] = []
+
+    def give(capability: Any, batch: Batch) -> None:
+        columns = of_columns(batch)
+        parts = [Columns(sent) for layer in layers.at(capability.time) if (sent := send(layer, columns))]
+        if parts:
+            output.give(capability, concatenate(parts))
+
+    def logic() -> None:
+        frontier = loaded.frontier
+        for capability, batch in batches:
+            if frontier.less_equal(capability.time):
+                waiting.append((capability.retain(), batch))
+            else:
+                give(capability, batch)
+        for held, batch in waiting:
+            if not frontier.less_equal(held.time):
+                with held:
+                    give(held, batch)
+        waiting[:] = [each for each in waiting if each[0].output is not None]
+
+    builder.build(lambda _: logic)
+    return result
+
