@@ -149,11 +149,12 @@ class Pairs:
         self._hidden = hidden
         bounds, ranks = rank(initial, past)
         self._bounds = bounds if inclusive else bounds - 1
-        least, most = int(self._bounds.min()), int(self._bounds.max())
-        seen = [place for place, each in enumerate(ranks) if int(each.min()) <= most]
+        least, most = (self._bounds.min(), self._bounds.max()) if len(self._bounds) > 1 else self._bounds[[0, 0]]
+        # A batch has its times in their total order, which their numbers keep.
+        seen = [place for place, each in enumerate(ranks) if each[0] <= most]
         self._past = [past[place] for place in seen]
         self._ranks = [ranks[place] for place in seen]
-        self._in_part = any(int(each.max()) > least for each in self._ranks)
+        self._in_part = any(each[-1] > least for each in self._ranks)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
         yield self._key, self._codes
