@@ -6,10 +6,11 @@ lexicographic order, the input is accumulated and reduced, and the difference to
 that time. After a call, at every time not in advance of `upper`, the accumulated output is the reduction of the
 accumulated input.
 
-A group whose history is all at or before its one new time, the usual case, is read where it lies in the layers. A group
-visited at several times keeps a tally up to date from one to the next; along a chain of times each row enters the tally
-once, so that many times at a key with a long history cost about the sum of both and not the product. On other partial
-orders a visit costs the times of the group and the rows that enter or leave the tally.
+A group whose history is all at or before its one new time, the usual case, is read where it lies in the layers; for
+`distinct`, where nothing was put off, in those of the input alone, since all that was said then is whether the input
+before has the record. A group visited at several times keeps a tally up to date from one to the next; along a chain of
+times each row enters the tally once, so that many times at a key with a long history cost about the sum of both and not
+the product. On other partial orders a visit costs the times of the group and the rows that enter or leave the tally.
 
 Built-in reductions only; what each kind says stands in `reduce_fold`. A reduction in Python goes by `reduce_rounds`.
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, inner, kernel
-from differential.kernels.memory import TIME_ROWS
+from differential.kernels.memory import DIFFS, TIME_ROWS
 from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
@@ -119,6 +120,31 @@ def _fold_at_once(
             count += 1
     said, count = fold_layers(kind, parameter, layers, deltas, inputs, group, exact, said, count)
     return said, count if count == NEGATIVE_DIFF else consolidate_rows(said, 0, count)
+
+
+@inner
+def _occurrences(layers: Table, first: int, last: int) -> int:
+    """Return the sum of the diffs of the group's rows in the layers `first` to `last`."""
+    total = 0
+    for layer in range(first, last):
+        low, high = layers[layer, LOW], layers[layer, HIGH]
+        if layers[layer, DIFFS] == 0:
+            total += high - low
+        else:
+            for row in range(low, high):
+                total += diff_at(layers, layer, row)
+    return total
+
+
+@inner
+def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, said: Rows) -> int:
+    """Put into `said` whether a record, all of whose rows are at one time, comes or goes; return 1 if so, else 0."""
+    now = _occurrences(layers, deltas, inputs)
+    if now < 0:
+        return NEGATIVE_DIFF
+    diff = int(now > 0) - int(now - _occurrences(layers, 0, deltas) > 0)
+    put_row(said, 0, group[VAL], 0, diff)
+    return abs(diff)
 
 
 @inner
@@ -309,11 +335,17 @@ def reduce(
             layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
         )
         if news > 0:
-            history = seek(layers, deltas, len(layers), group, by_value)
-            if history > said.shape[1]:
-                said = roomy(said, history)
-            if news == 1 and history_is_at_or_before(layers, deltas, len(layers), latest, vectors, depth):
-                said, count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
+            # Where nothing was put off, what was said of a record is whether the input before has it.
+            told = by_value and group[FROM] == group[TO]
+            reach = inputs if told else len(layers)
+            history = seek(layers, deltas, reach, group, by_value)
+            if history + 1 > said.shape[1]:
+                said = roomy(said, history + 1)
+            if news == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
+                if told:
+                    count = _change_of_record(layers, deltas, inputs, group, said)
+                else:
+                    said, count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
                 if count == NEGATIVE_DIFF:
                     fault = _fault(by_value, group, vectors[ENTRIES], 0, depth)
                     break
@@ -321,6 +353,7 @@ def reduce(
                     output, output_times, counts, group[KEY], said, count, vectors[ENTRIES], 0, depth
                 )
             else:
+                history += seek(layers, reach, len(layers), group, by_value)
                 room = 1 + news + distinct_at_most(layers, deltas, len(layers))
                 vectors, marks, rows = roomy(vectors, room * depth), roomy(marks, room), roomy(rows, history)
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
