@@ -34,6 +34,8 @@ class Arrangement:
         self.key = key
         self.value = value
         self.keys = keys
+        self.is_in_order = stream.scope.width == 1 and trace.since is None
+        """Whether each batch has the totally ordered times of its interval, so that it may be answered at once."""
         self._trace = trace
         self._entered: dict[Scope, Arrangement] = {}
         self._export: Export | None = None
@@ -65,8 +67,10 @@ class Arrangement:
         from differential.traces import Trace
 
         if self._export is None:
-            self._export = Export(self.stream)
-        return Trace(self, self._export)
+            if self._trace.is_entered:
+                raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
+            self._export = Export(self)
+        return Trace(self._export, self.reader())
 
     def enter(self, scope: Scope) -> Arrangement:
         """Return this arrangement inside an inner scope; nothing is copied."""

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from differential.codes import NOTHING, Codes, Encoder
+from differential.operators.import_trace import import_trace
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
@@ -46,6 +47,7 @@ from timely.progress.antichain import Antichain
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
     from differential.export import Export
+    from timely.dataflow.scope import Scope
 
 Columns = tuple[np.ndarray[Any, Any], ...]
 Moment = int | Sequence[int]
@@ -112,12 +114,9 @@ class Cursor:
 class Trace:
     """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps."""
 
-    def __init__(self, arrangement: Arrangement, export: Export) -> None:
-        self._handle: TraceHandle = arrangement.reader()
+    def __init__(self, export: Export, handle: TraceHandle) -> None:
         self._export = export
-        self._key = arrangement.key
-        self._value = arrangement.value
-        self._keys = arrangement.keys
+        self._handle = handle
 
     @property
     def upper(self) -> Antichain:
@@ -154,11 +153,43 @@ class Trace:
         """Return this worker's share of the collection as of `time`, as columns that are the caller's own."""
         batches, at = self._as_of(time)
         keys, vals, counts = accumulate(batches, at)
-        return Contents(self._key.decode(keys, len(keys)), self._value.decode(vals, len(keys)), counts)
+        return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
 
     def cursor(self, time: Moment) -> Cursor:
         """Return the collection as of `time`, to look up the values of a few keys or of many in."""
-        return Cursor(*self._as_of(time), self._key, self._value)
+        return Cursor(*self._as_of(time), self._export.key, self._export.value)
+
+    def import_into(
+        self, scope: Scope, *, since: Antichain | Moment | None = None, name: str = "import"
+    ) -> Arrangement:
+        """Return the arrangement in another dataflow, built later on the same worker; all workers do the same.
+
+        What the trace holds arrives there first, then each batch as it is sealed, and the frontier follows; nothing is
+        copied. All times are advanced to `since`, which is `logical` if not given: before it the collection is empty
+        there. The trace can be dropped at once. When the exporting dataflow is complete, or dropped, the collection
+        stays as it was sealed.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         session, edges = new_input(scope)
+        ...         trace = edges.arrange_by_key().trace()
+        ...     session.insert(np.array([1, 1]), np.array([2, 3]))
+        ...     session.advance_to(1)
+        ...     worker.step_while(lambda: trace.upper.less_equal((0,)))
+        ...     with worker.dataflow() as scope:
+        ...         degrees = trace.import_into(scope).count().output()
+        ...     session.insert(1, 4)
+        ...     session.close()
+        ...     worker.step_while(lambda: not degrees.done())
+        ...     return degrees.changes()
+        >>> execute_directly(program)
+        [((1, 2), (0,), 1), ((1, 2), (1,), -1), ((1, 3), (1,), 1)]
+        """
+        self._check()
+        at = self.logical if since is None else self._later(since, self.logical, "contents")
+        if not at:
+            raise TraceError(f"the trace of {self._export} cannot be imported as of an empty frontier: it has no times")
+        return import_trace(self._export, self._handle, at, scope, name)
 
     def batches(self) -> tuple[Batch, ...]:
         """Return the batches held, oldest first, in codes (see `differential.trace.batch`)."""

@@ -37,7 +37,7 @@ def count(collection: Collection, *, name: str = "count") -> Collection:
     [((1, 2), 1), ((2, 1), 1)]
     """
     source = collection.arrange_by_key()
-    if source.scope.width == 1:
+    if source.is_in_order:
         return _count_in_order(source, name).as_collection()
     counted = reduce_arrangement(source, lambda key, value, said: BuiltIn(kernels.COUNT, 0), (Kind.INT,), name=name)
     return counted.as_collection()

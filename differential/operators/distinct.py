@@ -29,7 +29,7 @@ def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
     [((1,), 1), ((2,), 1)]
     """
     source = collection.arrange_by_key()
-    if source.scope.width == 1:
+    if source.is_in_order:
         return threshold_in_order(source, lambda counts: (counts != 0).astype(np.int64), name).as_collection()
     return _same_values(source, BuiltIn(kernels.DISTINCT, 0), name)
 
@@ -60,7 +60,7 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
         return CodeRows(groups.offsets, groups.vals, checked(groups.counts))
 
     source = collection.arrange_by_key()
-    if source.scope.width == 1:
+    if source.is_in_order:
         return threshold_in_order(source, in_order, name).as_collection()
     return _same_values(source, InPython(apply), name)
 

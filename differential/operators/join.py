@@ -18,6 +18,7 @@ from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
 from timely.errors import BuildError, DataError
+from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -140,6 +141,7 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
         nonlocal position
         for side, other, is_left in ((mine, theirs, True), (theirs, mine, False)):
             for time, batch in side.input.drain():
+                side.admit(cast(Any, batch))
                 past = other.past()
                 if past:
                     todo.append(Pairing(Capability(output, time), (cast(Any, batch),), past, is_left))
@@ -167,14 +169,16 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
 class Side:
     """One input of a join: its batches, and its trace up to what has been seen of it.
 
-    `acknowledged` is the upper of the trace when the operator last looked. All batches up to it have come in by the
-    queue, for a batch enters the trace and the queue in the same activation of whoever seals it.
+    `acknowledged` is the upper of the trace when the operator last looked; at first, the least frontier. All batches up
+    to it have come in by the queue, for a batch enters the trace and the queue in the same activation of whoever seals
+    it; and none has that comes later. So what the trace may merge, cut and compact for this reader never reaches a
+    batch that is still on its way here, which would be matched twice or not at all.
     """
 
     def __init__(self, input: InputPort, arrangement: Arrangement) -> None:
         self.input = input
         self._trace = arrangement.reader()
-        self.acknowledged = self._trace.upper
+        self.acknowledged = Antichain([arrangement.scope.minimum])
         self._released = False
 
     def past(self) -> tuple[Batch, ...]:
@@ -182,6 +186,12 @@ class Side:
         if self._released:
             return ()
         return tuple(batch for batch in self._trace.batches_through(self.acknowledged) if len(batch))
+
+    def admit(self, batch: Batch) -> None:
+        """Check that the past of this side does not hold a batch that arrives only now."""
+        assert self._released or self.acknowledged.dominates(batch.lower), (
+            f"{batch} comes after everything up to {self.acknowledged} was taken for the past of {self.input}"
+        )
 
     def acknowledge(self) -> None:
         """Take note of everything that has been drained from the input."""

@@ -23,6 +23,7 @@ import numpy as np
 from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.consolidate import consolidate
 from differential.kernels.memory import address_of
+from differential.kernels.times import advance, intern
 from timely.progress.antichain import Antichain
 
 
@@ -99,6 +100,22 @@ class Batch:
         batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, lower, upper, since)
         batch._address = self._address
         return batch
+
+    def as_of(self, since: Antichain) -> Batch:
+        """Return the same updates with their times replaced by their representatives under `since`.
+
+        Columns are shared, but that of times where `since` cuts the interval. Rows may then agree in key, value and
+        time, and be out of the order of times: this is for who reads rows, not for traces.
+        """
+        if since.dominates(self.lower) or not len(self):
+            return self
+        times = advance(self.times, frontier_table(since, self.depth))
+        if np.array_equal(times, self.times):
+            return self
+        times, place = intern(times)
+        index = place[self.time_index] if len(times) > 1 else NOTHING
+        known = self.since.join(since)
+        return Batch(self.keys, self.vals, index, self.diffs, times, self.lower, self.upper, known)
 
     def enter(self) -> Batch:
         """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time."""

@@ -14,6 +14,10 @@ collected.
 
 - for compaction: all its elements without their last coordinate, for (s, i) ≤ (t, j) implies s ≤ t;
 - for a cut: those of its elements whose last coordinate is 0, for (s, i) ≤ (t, 0) exactly if s ≤ t and i = 0.
+
+`as_of` gives a handle for a dataflow that imports the trace and knows nothing of the times before a frontier: it shows
+every time as its representative under that frontier, takes a promise about earlier times for one about it, and ends
+where the batches end that the dataflow has received.
 """
 
 from __future__ import annotations
@@ -27,16 +31,38 @@ from timely.errors import TimelyError
 from timely.progress.antichain import Antichain
 
 
+class View:
+    """How a dataflow that imports a trace sees it: as far as it has received it, and as of a frontier.
+
+    Batches after `upper`, which whoever imports moves on, are still on their way. No reader cuts before `first`, what
+    the trace held in the beginning. Each batch is made once for all readers, as long as it is asked for.
+    """
+
+    def __init__(self, since: Antichain, origin: Antichain, first: Antichain) -> None:
+        self.since = since
+        self.upper = origin
+        self.first = first
+        self._shown: dict[Batch, Batch] = {}
+
+    def of(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """Return the batches as of `since`."""
+        known = self._shown
+        shown = [known[batch] if batch in known else batch.as_of(self.since) for batch in batches]
+        self._shown = dict(zip(batches, shown))
+        return tuple(shown)
+
+
 class TraceHandle:
     """A reader of a trace."""
 
     def __init__(self, spine: Spine) -> None:
         """Register a reader who may see all that the trace can still tell."""
-        self._open(spine, 0, spine.logical, spine.physical)
+        self._open(spine, 0, None, spine.logical, spine.physical)
 
-    def _open(self, spine: Spine, levels: int, logical: Antichain, physical: Antichain) -> None:
+    def _open(self, spine: Spine, levels: int, view: View | None, logical: Antichain, physical: Antichain) -> None:
         self._spine = spine
         self._levels = levels
+        self._view = view
         self._claim = Claim(logical, physical)
         self._is_dropped = False
         self._seen: tuple[Batch, ...] = ()
@@ -51,9 +77,23 @@ class TraceHandle:
         return self._spine.depth + self._levels
 
     @property
+    def is_entered(self) -> bool:
+        """Whether this is a reader of an inner scope."""
+        return self._levels > 0
+
+    @property
+    def since(self) -> Antichain | None:
+        """The frontier that times are shown under, if it is not every time as it is."""
+        return None if self._view is None else self._view.since
+
+    @property
     def upper(self) -> Antichain:
         """The frontier up to which the trace holds everything."""
-        return self._raised(self._spine.upper)
+        return self._raised(self._upper)
+
+    @property
+    def _upper(self) -> Antichain:
+        return self._spine.upper if self._view is None else self._view.upper
 
     @property
     def logical(self) -> Antichain:
@@ -70,6 +110,8 @@ class TraceHandle:
         levels, claim = self._levels, self._claim
         if levels:
             frontier = Antichain([time[:-levels] for time in frontier.elements])
+        if self._view is not None:
+            frontier = frontier.join(self._view.since)
         if frontier == claim.logical:
             return
         assert claim.logical.dominates(frontier), (
@@ -80,6 +122,8 @@ class TraceHandle:
     def set_physical_compaction(self, frontier: Antichain) -> None:
         """Promise to cut the trace only at frontiers not before `frontier`."""
         frontier, claim = self._lowered(frontier), self._claim
+        if self._view is not None:
+            frontier = frontier.join(self._view.first)
         if frontier == claim.physical:
             return
         assert claim.physical.dominates(frontier), (
@@ -90,7 +134,8 @@ class TraceHandle:
     def allow_compaction(self, frontier: Antichain) -> None:
         """Promise both, for the same frontier."""
         claim = self._claim
-        if not self._levels and claim.logical is claim.physical and claim.logical.dominates(frontier):
+        plain = not self._levels and self._view is None
+        if plain and claim.logical is claim.physical and claim.logical.dominates(frontier):
             claim.logical = claim.physical = frontier
         else:
             self.set_logical_compaction(frontier)
@@ -109,7 +154,10 @@ class TraceHandle:
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, oldest first; the same tuple until something changes."""
         self._check()
-        return self._entered(self._spine.batches())
+        batches = self._spine.batches()
+        if self._view is not None and self._view.upper != self._spine.upper:
+            batches = self._cut_at(batches, self._view.upper)
+        return self._entered(batches)
 
     def batches_through(self, frontier: Antichain) -> tuple[Batch, ...]:
         """Return the batches that hold the updates at times not in advance of `frontier`, and no others.
@@ -119,13 +167,15 @@ class TraceHandle:
         self._check()
         frontier = self._lowered(frontier)
         batches = self._spine.batches()
+        if frontier == self._spine.origin:
+            return ()  # no batch need end there
         if frontier == self._spine.upper:
             return self._entered(batches)
-        known, cut, through = self._cut
-        if known is not batches or cut != frontier:
-            through = self._through(batches, frontier)
-            self._cut = batches, frontier, through
-        return self._entered(through)
+        if not self._claim.physical.dominates(frontier):
+            raise TimelyError(f"cannot cut the trace at {frontier}: this reader let go of cuts before {self.physical}")
+        if not frontier.dominates(self._upper):
+            raise TimelyError(f"cannot cut the trace at {frontier}: it holds only the updates up to {self.upper}")
+        return self._entered(self._cut_at(batches, frontier))
 
     def table(self, batches: tuple[Batch, ...]) -> Table:
         """Return the addresses of `batches` as a table for kernels; kept until asked for another tuple."""
@@ -135,11 +185,32 @@ class TraceHandle:
 
     def clone(self) -> TraceHandle:
         """Return another reader, with the same frontiers."""
-        return self._copy(self._levels)
+        return self._copy(self._levels, self._view)
 
     def enter(self) -> TraceHandle:
         """Return another reader, of the trace as the next inner scope sees it, with the same frontiers."""
-        return self._copy(self._levels + 1)
+        return self._copy(self._levels + 1, self._view)
+
+    def as_of(self, since: Antichain) -> TraceHandle:
+        """Return another reader, who sees every time as its representative under `since`, and cuts from now on.
+
+        Until `receive` is called, nothing is there. `since` is not before the logical frontier, and not empty; the
+        reader has not entered a scope.
+        """
+        reader = self._copy(0, View(since, self._spine.origin, self._spine.upper))
+        reader._claim.logical = since
+        reader._claim.physical = self._spine.upper
+        return reader
+
+    def receive(self, batch: Batch) -> Batch:
+        """Let this reader, and those cloned from it, see everything up to `batch`; return it as they do.
+
+        Only for what `as_of` returned. Batches come in their order, and are held until then by the readers' physical
+        frontiers: a batch that none has seen is never merged with one that some have.
+        """
+        assert self._view is not None
+        self._view.upper = batch.upper
+        return batch.as_of(self._view.since)
 
     def watch(self, watch: Callable[[Ints, Ints], None]) -> None:
         """Have `watch` told the columns of keys and values of every batch that the trace takes in or makes."""
@@ -158,10 +229,10 @@ class TraceHandle:
         if hasattr(self, "_is_dropped"):
             self.drop()
 
-    def _copy(self, levels: int) -> TraceHandle:
+    def _copy(self, levels: int, view: View | None) -> TraceHandle:
         self._check()
         handle = TraceHandle.__new__(TraceHandle)
-        handle._open(self._spine, levels, self._claim.logical, self._claim.physical)
+        handle._open(self._spine, levels, view, self._claim.logical, self._claim.physical)
         return handle
 
     def _check(self) -> None:
@@ -180,24 +251,31 @@ class TraceHandle:
         return Antichain([time[:-levels] for time in frontier.elements if not any(time[-levels:])])
 
     def _entered(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        if not self._levels:
+        if not self._levels and self._view is None:
             return batches
         if self._seen is not batches:
             self._seen = batches
+            if self._view is not None:
+                batches = self._view.of(batches)
             for _ in range(self._levels):
                 batches = tuple([batch.enter() for batch in batches])
             self._shown = batches
         return self._shown
 
-    def _through(self, batches: tuple[Batch, ...], frontier: Antichain) -> tuple[Batch, ...]:
-        if not self._claim.physical.dominates(frontier):
-            raise TimelyError(f"cannot cut the trace at {frontier}: this reader let go of cuts before {self.physical}")
-        if not frontier.dominates(self._spine.upper):
-            raise TimelyError(f"cannot cut the trace at {frontier}: it holds only the updates up to {self.upper}")
-        through = []
-        for batch in batches:
-            if batch.upper.dominates(frontier):
-                through.append(batch)
-            elif not frontier.dominates(batch.lower) and len(batch):
-                raise TimelyError(f"cannot cut the trace at {frontier}, inside {batch}")
-        return tuple(through)
+    def _cut_at(self, batches: tuple[Batch, ...], frontier: Antichain) -> tuple[Batch, ...]:
+        """Return the batches up to `frontier`, the same tuple for the same question."""
+        known, cut, through = self._cut
+        if known is not batches or cut != frontier:
+            through = _through(batches, frontier)
+            self._cut = batches, frontier, through
+        return through
+
+
+def _through(batches: tuple[Batch, ...], frontier: Antichain) -> tuple[Batch, ...]:
+    through = []
+    for batch in batches:
+        if batch.upper.dominates(frontier):
+            through.append(batch)
+        elif not frontier.dominates(batch.lower) and len(batch):
+            raise TimelyError(f"cannot cut the trace at {frontier}, inside {batch}")
+    return tuple(through)

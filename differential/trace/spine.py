@@ -91,7 +91,7 @@ class Spine:
         self.depth = depth
         self._storage = storage
         self.upper = Antichain([(0,) * depth])
-        self._origin = self.upper
+        self.origin = self.upper
         self._layers: list[Batch | Merge] = []
         self._claims: set[Claim] = set()
         self._is_abandoned = False
@@ -181,13 +181,13 @@ class Spine:
     def logical(self) -> Antichain:
         """The meet of the readers' logical frontiers: contents are known as of times in advance of it."""
         frontiers = {claim.logical for claim in self._claims}
-        return _meet(frontiers, Antichain() if self._is_abandoned else self._origin)
+        return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
 
     @property
     def physical(self) -> Antichain:
         """The meet of the readers' physical frontiers: the trace can be cut at batch boundaries from it on."""
         frontiers = {claim.physical for claim in self._claims}
-        return _meet(frontiers, Antichain() if self._is_abandoned else self._origin)
+        return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
 
     @property
     def readers(self) -> int:
@@ -216,7 +216,7 @@ class Spine:
 
     def validate(self) -> None:
         """Raise AssertionError, in words, if an invariant does not hold."""
-        lower = self._origin
+        lower = self.origin
         for batch in self.batches():
             batch.validate()
             assert batch.lower == lower, f"{batch} does not begin at {lower}, where the batch before it ends"

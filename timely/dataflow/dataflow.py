@@ -70,6 +70,7 @@ class Dataflow:
         self._inputs: list[Callable[[], None]] = []
         self._constructors: list[Callable[[], None]] = []
         self._activated: list[Operator] = []
+        self._followers: dict[int, list[Callable[[], None]]] = {}
         self.is_running = False
         """Whether a step of this dataflow is under way."""
         self._put_off: list[int] = []
@@ -108,6 +109,17 @@ class Dataflow:
     def observe(self, location: int) -> None:
         """Keep track of the frontier at a location though no operator asks for it (a probe)."""
         self._observed.add(location)
+
+    def follow(self, location: int, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever the frontier at a tracked location moves; for what is outside this dataflow."""
+        self._followers.setdefault(location, []).append(callback)
+
+    def unfollow(self, callback: Callable[[], None]) -> None:
+        """Take back `follow`."""
+        for location, callbacks in tuple(self._followers.items()):
+            callbacks[:] = [each for each in callbacks if each != callback]
+            if not callbacks:
+                del self._followers[location]
 
     def when_built(self, constructor: Callable[[], None]) -> None:
         """Call `constructor` as soon as capabilities can be made."""
@@ -466,6 +478,10 @@ class Dataflow:
                 if operator.waits and not operator.active:
                     operator.active = True
                     heappush(self._ready, operator.rank)
+        if self._followers:
+            for location in changed:
+                for callback in tuple(self._followers.get(location, ())):
+                    callback()
 
 
 _NO_PATH = PathSummary(0, (), ())
