@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from timely.container import Array, as_columns
+from timely.container import Array
 from timely.errors import DataError
 from timely.graphlinq.index import Ints, is_increasing
 
@@ -47,12 +47,21 @@ def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: in
     is_there = np.zeros(size, np.bool_)
     is_there[slots] = True
     found = np.flatnonzero(is_there)
+    return found, tuple(total[found] for total in totalled(combine, slots, values, size))
+
+
+def totalled(combine: Combination, slots: Ints, values: Sequence[Array], size: int) -> tuple[Array, ...]:
+    """Return the combination of the values of each of `size` slots; that of none is what changes no other.
+
+    >>> totalled(np.add, np.array([2, 0, 2]), [np.array([1, 2, 3])], 3)[0].tolist()
+    [2, 0, 4]
+    """
     totals = []
-    for ufunc, column in zip(ufuncs, values):
+    for ufunc, column in zip(ufuncs_of(combine, values), values):
         total = np.full(size, identity(ufunc, column.dtype), column.dtype)
         ufunc.at(total, slots, column)
-        totals.append(total[found])
-    return found, tuple(totals)
+        totals.append(total)
+    return tuple(totals)
 
 
 def _sorted(ufuncs: tuple[np.ufunc, ...], slots: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:
@@ -91,8 +100,3 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     if ufunc.identity is None:
         raise DataError(f"np.{ufunc.__name__} cannot combine messages: it has no value that changes no other")
     return ufunc.identity
-
-
-def columns_of(result: Any, rows: int) -> tuple[Array, ...]:
-    """Return what a function of columns gave, as columns of `rows` rows."""
-    return as_columns(result, rows)

@@ -19,7 +19,7 @@ values = st.dictionaries(st.integers(0, 12), st.integers(-9, 9), min_size=1)
 partitions = st.sampled_from(["source", "edge"])
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(edges, values, partitions)
 def test_values_reach_all_neighbours_combined_or_not(rows: Edges, values: dict[int, int], partition: str) -> None:
     def program(scope: Scope, combine: np.ufunc | None) -> Stream:
@@ -35,7 +35,7 @@ def test_values_reach_all_neighbours_combined_or_not(rows: Edges, values: dict[i
     assert collected(lambda scope: aggregate(program(scope, np.add), np.add), 3) == sorted(totals.items())
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(edges, values)
 def test_a_join_sees_both_ends_and_both_values(rows: Edges, values: dict[int, int]) -> None:
     weighed = [(source, target, 10 * place) for place, (source, target) in enumerate(rows)]
@@ -47,7 +47,7 @@ def test_a_join_sees_both_ends_and_both_values(rows: Edges, values: dict[int, in
     assert collected(program) == sorted((s, t, values[s], w) for s, t, w in weighed if s in values)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.integers(-3, 3) | st.integers(10**9, 10**9 + 3), st.integers(-9, 9)), min_size=1))
 def test_an_aggregate_is_one_record_a_node(rows: list[tuple[int, int]]) -> None:
     least: dict[int, int] = {}

@@ -1,0 +1,116 @@
+"""Tests of the graph algorithms, against networkx."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.unit.dataflow.running import on_workers
+from tests.unit.graphlinq.graphs import Edges, answered, edges
+from timely import Worker, execute_directly
+from timely.errors import BuildError
+from timely.graphlinq import (
+    Graph,
+    approximate_shortest_paths,
+    pagerank,
+    strongly_connected_components,
+    weakly_connected_components,
+)
+
+LANDMARKS = [0, 3, 3, 77]
+
+
+def weak_components(rows: Edges) -> list[tuple[int, int]]:
+    graph = nx.Graph(rows)
+    return sorted((node, min(component)) for component in nx.connected_components(graph) for node in component)
+
+
+def strong_components(rows: Edges) -> list[tuple[int, int]]:
+    graph = nx.DiGraph(rows)
+    parts = nx.strongly_connected_components(graph)
+    return sorted((node, max(component)) for component in parts for node in component)
+
+
+def distances(rows: Edges) -> list[tuple[int, ...]]:
+    graph = nx.DiGraph(rows)
+    found = [nx.single_source_shortest_path_length(graph, each) if each in graph else {} for each in LANDMARKS]
+    return sorted((node, *(hops.get(node, -1) for hops in found)) for node in graph)
+
+
+def large(seed: int, nodes: int = 300, edges: int = 450) -> Edges:
+    random = np.random.default_rng(seed)
+    return list(zip(random.integers(0, nodes, edges).tolist(), random.integers(0, nodes, edges).tolist()))
+
+
+@settings(deadline=None, max_examples=20)
+@given(edges)
+def test_weak_components_are_those_of_networkx(rows: Edges) -> None:
+    assert answered(weakly_connected_components, rows) == weak_components(rows)
+
+
+@settings(deadline=None, max_examples=20)
+@given(edges)
+def test_strong_components_are_those_of_networkx(rows: Edges) -> None:
+    assert answered(strongly_connected_components, rows) == strong_components(rows)
+
+
+@settings(deadline=None, max_examples=20)
+@given(edges)
+def test_hops_from_landmarks_are_those_of_networkx(rows: Edges) -> None:
+    assert answered(lambda graph: approximate_shortest_paths(graph, LANDMARKS), rows) == distances(rows)
+
+
+@settings(deadline=None, max_examples=10)
+@given(edges)
+def test_ranks_are_those_of_networkx(rows: Edges) -> None:
+    graph = nx.MultiDiGraph(rows)
+    expected = nx.pagerank(graph, tol=1e-12, max_iter=1000)
+    found = dict(answered(lambda graph: pagerank(graph, supersteps=200, tolerance=1e-12), rows))
+    assert found.keys() == expected.keys()
+    for node, rank in expected.items():
+        assert found[node] == pytest.approx(rank * len(expected), abs=1e-6)
+
+
+@on_workers
+@pytest.mark.parametrize("partition", ["source", "edge"])
+def test_several_workers_agree_on_larger_graphs(workers: int, partition: str) -> None:
+    for seed in range(2):
+        rows = large(seed)
+        options = {"workers": workers, "partition": partition}
+        assert answered(weakly_connected_components, rows, **options) == weak_components(rows)
+        assert answered(strongly_connected_components, rows, **options) == strong_components(rows)
+        assert answered(lambda graph: approximate_shortest_paths(graph, LANDMARKS), rows, **options) == distances(rows)
+
+
+@on_workers
+def test_ranks_do_not_depend_on_the_number_of_workers(workers: int) -> None:
+    one, several = (np.array(answered(pagerank, large(7), count)) for count in (1, workers))
+    assert (one[:, 0] == several[:, 0]).all()
+    assert np.allclose(one[:, 1], several[:, 1], rtol=1e-12)
+
+
+def test_components_follow_edges_that_come_in_later_epochs() -> None:
+    found: dict[int, list[tuple[int, int]]] = {0: [], 1: [], 2: []}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            components = strongly_connected_components(Graph(stream))
+            components.inspect_time(lambda time, record: found[time[0]].append(record))
+        for epoch, (source, target) in enumerate([(0, 1), (1, 2), (2, 0)]):
+            session.send(source, target)
+            session.advance_to(epoch + 1)
+
+    execute_directly(program)
+    assert {epoch: sorted(records) for epoch, records in found.items()} == {
+        0: [(0, 0), (1, 1)],
+        1: [(0, 0), (1, 1), (2, 2)],
+        2: [(0, 2), (1, 2), (2, 2)],
+    }
+
+
+def test_more_landmarks_than_bits_are_refused() -> None:
+    with pytest.raises(BuildError, match="63 landmarks"):
+        answered(lambda graph: approximate_shortest_paths(graph, range(63)), [(0, 1)])

@@ -1,0 +1,56 @@
+"""Approximate shortest paths: hops from a few landmarks, all searched at once.
+
+The searches share their messages: what travels is one word a node, with a bit for each landmark that reached the node
+in the last superstep; so the number of supersteps is that of the longest search, whatever the number of landmarks. A
+way between two nodes is at most as long as that through any landmark, the sum of two of these distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from timely import Stream
+from timely.container import Array
+from timely.errors import BuildError
+from timely.graphlinq.graph import Graph
+from timely.graphlinq.run import Superstep
+
+MOST = 62
+"""A word has room for so many landmarks."""
+
+UNREACHED = -1
+
+
+def approximate_shortest_paths(graph: Graph, landmarks: Sequence[int]) -> Stream:
+    """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 where there is no way.
+
+    >>> edges = (np.array([1, 2, 3]), np.array([2, 3, 1]))
+    >>> example(lambda scope: approximate_shortest_paths(Graph(scope.to_stream(edges)), [1, 3]))
+    [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
+    """
+    if not 1 <= len(landmarks) <= MOST:
+        raise BuildError(f"{len(landmarks)} landmarks were given: 1 to {MOST} can be searched from at once")
+    bits = [1 << place for place in range(len(landmarks))]
+
+    def init(node: Array) -> tuple[Array, ...]:
+        new = np.zeros(len(node), np.int64)
+        for bit, landmark in zip(bits, landmarks):
+            new[node == landmark] |= bit
+        return (new, new, *(np.where(new & bit, 0, UNREACHED) for bit in bits))
+
+    def update(superstep: Superstep, reached: Array, new: Array, *columns: Array) -> tuple[Array, ...]:
+        *distances, received = columns
+        new = received & ~reached
+        after = [np.where(new & bit, superstep.number, hops) for bit, hops in zip(bits, distances)]
+        return (reached | new, new, *after)
+
+    return graph.pregel(
+        init=init,
+        message=lambda reached, new, *distances: new,
+        combine=np.bitwise_or,
+        update=update,
+        sends=lambda reached, new, *distances: new != 0,
+        name="approximate_shortest_paths",
+    ).map(lambda node, reached, new, *distances: (node, *distances), name="distances")
