@@ -36,7 +36,10 @@ def test_changes_of_several_epochs_in_one_message_do_not_keep_the_earlier_ones_r
     assert execute_directly(program) == {(key, 5): 1 for key in range(3)}
 
 
-@pytest.mark.parametrize(("degree", "piece"), [(800, 1 << 12), pytest.param(13_000, 1 << 19, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("degree", "piece"),
+    [(800, 1 << 12), pytest.param(13_000, 1 << 19, marks=[pytest.mark.slow, pytest.mark.timeout(300)])],
+)
 def test_a_node_of_large_degree_arrives_in_one_step_and_leaves_again(
     degree: int, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,3 +61,30 @@ def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit
             pass
         assert {id(batch) for batch in ledger.alive} == {id(batch) for batch in spine.batches()}
         assert all(any(batch.keys is keys for keys in watched) for batch in spine.batches())
+
+
+def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_merged() -> None:
+    spine = Spine(1)
+    reader, least = TraceHandle(spine), Antichain([(0,)])
+    for epoch, rows in ((0, 4000), (10, 900), (20, 100)):
+        lower, upper = Antichain([(epoch,)]), Antichain([(epoch + 10,)])
+        times, index = np.array([[epoch], [epoch + 1]]), np.arange(rows) % 2
+        spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, lower, upper, least))
+    assert [len(batch.times) for batch in spine.batches()] == [2, 2, 2]
+    reader.set_logical_compaction(Antichain([(30,)]))
+    for _ in range(20):
+        spine.exert(5000)
+    assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(4000, 1), (900, 1), (100, 1)]
+    spine.validate()
+
+
+def test_layers_of_which_most_times_can_be_told_apart_are_left_alone() -> None:
+    spine = Spine(1)
+    reader, least = TraceHandle(spine), Antichain([(0,)])
+    times, index = np.arange(10)[:, None], np.arange(1000) % 10
+    batch = Batch.build(np.arange(1000), NOTHING, index, NOTHING, times, least, Antichain([(10,)]), least)
+    spine.insert(batch)
+    reader.set_logical_compaction(Antichain([(4,)]))
+    for _ in range(20):
+        spine.exert(5000)
+    assert spine.batches() == (batch,)
