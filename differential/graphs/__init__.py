@@ -13,6 +13,7 @@ from differential.graphs.cores import k_core
 from differential.graphs.grammar import grammar_reachability
 from differential.graphs.independent_set import independent_set
 from differential.graphs.label_propagation import label_propagation
+from differential.graphs.landmarks import approximate_distances, landmark_distances
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.graphs.pagerank import pagerank
 from differential.graphs.propagate import propagate
@@ -21,6 +22,7 @@ from differential.graphs.shortest_distances import shortest_distances
 from differential.graphs.strong_components import cyclic_edges, strongly_connected_components
 
 __all__ = [
+    "approximate_distances",
     "bfs",
     "bidirectional_search",
     "cliques4",
@@ -32,6 +34,7 @@ __all__ = [
     "independent_set",
     "k_core",
     "label_propagation",
+    "landmark_distances",
     "motif",
     "pagerank",
     "propagate",

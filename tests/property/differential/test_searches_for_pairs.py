@@ -1,38 +1,60 @@
-"""Searches from both ends find the distances of brute force, at every time, and stop where they meet."""
+"""Searches for pairs of nodes find the distances of brute force, at every time, and stop where they meet."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential import Collection
-from differential.graphs import bidirectional_search
+from differential.graphs import approximate_distances, bidirectional_search
 from tests.oracle.grid import Multiset, Update, check
 from tests.property.differential.test_paths import NODES, edits
 from timely import Worker, execute_directly
 from timely.accounting import Account
 
+FAR = 100
+LANDMARKS = (1, 3)
 
-def distances(edges: Multiset, goals: Multiset) -> dict[Any, int]:
-    """Return each goal that is joined by a path, with the least number of edges, by relaxing all as often as needed."""
-    far = len(NODES)
-    least = {(a, b): 0 if a == b else far for a in NODES for b in NODES}
+
+def lengths(edges: Multiset) -> dict[Any, int]:
+    """Return the least number of edges from each node to each other, or FAR, by relaxing all as often as needed."""
+    least = {(a, b): 0 if a == b else FAR for a in NODES for b in NODES}
     for _ in NODES:
         for source, target in edges:
             for node in NODES:
                 least[node, target] = min(least[node, target], least[node, source] + 1)
-    return {(*goal, least[goal]): 1 for goal in goals if least[goal] < far}
+    return least
 
 
+def distances(edges: Multiset, goals: Multiset) -> dict[Any, int]:
+    least = lengths(edges)
+    return {(*goal, least[goal]): 1 for goal in goals if least[goal] < FAR}
+
+
+def distances_by_way(edges: Multiset, goals: Multiset) -> dict[Any, int]:
+    least = lengths(edges)
+    by_way = {(a, b): min(least[a, node] + least[node, b] for node in LANDMARKS) for a, b in goals}
+    return {(*goal, distance): 1 for goal, distance in by_way.items() if distance < FAR}
+
+
+def by_way_of_landmarks(edges: Collection, goals: Collection) -> Collection:
+    return approximate_distances(edges, Collection.of(edges.scope, np.array(LANDMARKS)), goals)
+
+
+CASES = [(bidirectional_search, distances), (by_way_of_landmarks, distances_by_way)]
+
+
+@pytest.mark.parametrize(("program", "meaning"), CASES, ids=["bidirectional", "landmarks"])
 @given(edges=edits(), goals=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_distances_of_the_goals_are_those_of_brute_force(
-    edges: list[Update], goals: list[Update], workers: int, seed: int
+    program: Any, meaning: Any, edges: list[Update], goals: list[Update], workers: int, seed: int
 ) -> None:
-    check(bidirectional_search, distances, edges, goals, workers=workers, seed=seed)
+    check(program, meaning, edges, goals, workers=workers, seed=seed)
 
 
 def edges_seen(length: int) -> int:

@@ -1,0 +1,51 @@
+"""Approximate shortest paths: the distances from and to a few landmarks bound those between all nodes.
+
+What is kept is two distances for each node and landmark, whatever pairs are asked about. (Das Sarma, Gollapudi, Najork
+and Panigrahy, "A sketch-based distance oracle for web-scale graphs", WSDM 2010.)
+"""
+
+from __future__ import annotations
+
+from differential import Collection, Variable, innermost
+
+
+def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
+    """Return (node, landmark, distance) for every node that can be reached from each of `landmarks`, in edges.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([0, 1, 3]), np.array([1, 2, 2]))
+    ...     return landmark_distances(edges, Collection.of(scope, np.array([0, 3])))
+    >>> example(program)
+    [((0, 0, 0), 1), ((1, 0, 1), 1), ((2, 0, 2), 1), ((2, 3, 1), 1), ((3, 3, 0), 1)]
+    """
+    edges, start = innermost(edges, landmarks.map(lambda landmark: (landmark, landmark, 0), keys=2))
+    with start.scope.iterative("landmarks") as inner:
+        found = Variable(inner, keys=2)
+        nearest = found.collection.concat(start).min()
+        by_node = nearest.map(lambda node, landmark, distance: (node, landmark, distance + 1))
+        found.set(by_node.join_map(edges, lambda _, landmark, distance, node: (node, landmark, distance), keys=2))
+        return nearest.leave()
+
+
+def approximate_distances(edges: Collection, landmarks: Collection, pairs: Collection) -> Collection:
+    """Return (source, target, distance) for each of `pairs` that is joined by a path by way of a landmark.
+
+    It is the least number of edges of such a path: right where a shortest path passes a landmark, else too large.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([0, 1, 0, 3]), np.array([1, 2, 3, 2]))
+    ...     return approximate_distances(edges, Collection.of(scope, 3), Collection.of(scope, 0, np.array([1, 2])))
+    >>> example(program)
+    [((0, 2, 2), 1)]
+    """
+    backward = edges.map(lambda source, target: (target, source))
+    there = landmark_distances(backward, landmarks).map(lambda source, landmark, distance: (source, landmark, distance))
+    onward = landmark_distances(edges, landmarks)
+    asked = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)
+    to_landmarks = asked.join_map(
+        there, lambda source, target, landmark, distance: (target, landmark, source, distance), keys=2
+    )
+    by_way = to_landmarks.join_map(
+        onward, lambda target, landmark, source, before, after: (source, target, before + after), keys=2
+    )
+    return by_way.min()
