@@ -71,6 +71,7 @@ TESTS: dict[str, list[list[str]]] = {
     },
     "timely/progress/reachability.py": [PROGRESS],
     "timely/progress/protocol.py": [[*PROGRESS, "tests/simulation/protocol"]],
+    "timely/progress/accumulation.py": [["tests/unit/progress", "tests/simulation/protocol/test_accumulation.py"]],
     "timely/progress/antichain.py": [PROGRESS],
 }
 """The files, and what must notice that they are broken: the first tests, then, if they do not, the next."""

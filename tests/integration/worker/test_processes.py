@@ -26,8 +26,9 @@ clusters = pytest.mark.parametrize(("processes", "workers"), [(1, 1), (2, 1), (2
 def start() -> Iterator[Start]:
     runs: list[Run] = []
 
-    def begin(*arguments: str | Path, mode: str = "demand") -> Run:
-        runs.append(Run("run", *arguments, environ={"TIMELY_PROGRESS": mode}))
+    def begin(*arguments: str | Path, mode: str = "demand", accumulation: str = "process") -> Run:
+        environ = {"TIMELY_PROGRESS": mode, "TIMELY_ACCUMULATION": accumulation}
+        runs.append(Run("run", *arguments, environ=environ))
         return runs[-1]
 
     yield begin
@@ -56,6 +57,17 @@ def test_a_loop_over_processes_ends(start: Start, processes: int, workers: int) 
     halved = [int(number) for number in re.findall(r"halved (\d+)", run.output)]
     assert len(halved) == processes * workers
     assert sum(halved) == 1000
+    assert run.error == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("processes", "workers", "accumulation"), [(2, 2, "worker"), (2, 2, "cluster"), (3, 1, "cluster")]
+)
+def test_a_loop_ends_whoever_adds_up_progress(start: Start, processes: int, workers: int, accumulation: str) -> None:
+    run = start("-n", str(processes), "-w", str(workers), LOOP, accumulation=accumulation)
+    assert run.end(30) == 0, run.error
+    assert sum(int(number) for number in re.findall(r"halved (\d+)", run.output)) == 1000
     assert run.error == ""
 
 

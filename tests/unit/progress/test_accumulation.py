@@ -1,0 +1,45 @@
+"""Who adds up whose progress."""
+
+from __future__ import annotations
+
+import pytest
+
+from timely.progress.accumulation import Route
+
+
+def places(processes: int, workers: int, accumulation: str) -> list[Route]:
+    return [Route.of(worker, processes, workers, accumulation) for worker in range(processes * workers)]
+
+
+@pytest.mark.parametrize(
+    ("processes", "workers", "accumulation"), [(2, 2, "worker"), (1, 4, "worker"), (1, 4, "process")]
+)
+def test_everybody_tells_everybody(processes: int, workers: int, accumulation: str) -> None:
+    assert places(processes, workers, accumulation) == [Route.direct(worker, 4) for worker in range(4)]
+    assert Route.direct(1, 4).targets == (0, 2, 3)
+
+
+def test_the_first_workers_of_processes_tell_each_other() -> None:
+    assert places(2, 3, "process") == [
+        Route(None, (1, 2), (3,)),
+        Route(0, (), ()),
+        Route(0, (), ()),
+        Route(None, (4, 5), (0,)),
+        Route(3, (), ()),
+        Route(3, (), ()),
+    ]
+    assert places(2, 3, "process")[3].targets == (0, 4, 5)
+
+
+def test_the_first_worker_of_all_tells_the_others() -> None:
+    assert places(2, 2, "cluster") == [
+        Route(None, (2, 1), ()),
+        Route(0, (), ()),
+        Route(0, (3,), ()),
+        Route(2, (), ()),
+    ]
+    assert [place.targets for place in places(2, 2, "cluster")] == [(2, 1), (0,), (0,), (2,)]
+
+
+def test_a_worker_alone_tells_nobody() -> None:
+    assert [places(1, 1, way)[0].targets for way in ("worker", "process", "cluster")] == [(), (), ()]
