@@ -48,6 +48,7 @@ WORKLOADS = (
     "logging",
     "construction",
     "allreduce",
+    "graphlinq",
     "progress_traffic",
 )
 RUNS = 3
