@@ -33,7 +33,9 @@ def run(number: int) -> int:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(scenario=scenarios(depth=2 + number % 4, most=MOST_PROGRAMS, size=4 + number % 13))
+    @given(
+        scenario=scenarios(depth=2 + number % 4, most=MOST_PROGRAMS, size=4 + number % 13, latest=(2, 2, 5)[number % 3])
+    )
     def soak(scenario: Scenario) -> None:
         nonlocal programs
         programs += len(scenario.programs)

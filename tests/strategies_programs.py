@@ -71,12 +71,16 @@ def programs(draw: st.DrawFn, depth: int = 4, dressed: bool = False) -> Program:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn, depth: int = 4, most: int = 8, size: int = 8, dressed: bool = False) -> Scenario:
-    """Some programs and everything that happens to them."""
+def scenarios(
+    draw: st.DrawFn, depth: int = 4, most: int = 8, size: int = 8, latest: int = 2, dressed: bool = False
+) -> Scenario:
+    """Some programs and everything that happens to them, at times whose coordinates are not above `latest`."""
     coordinates = st.integers(0, SIZE - 1)
     values = st.none() | coordinates
-    statements = st.lists(st.tuples(st.tuples(coordinates, values), st.tuples(st.integers(0, 2))), max_size=size // 2)
-    history = draw(histories(INPUTS, st.tuples(coordinates, coordinates), outer=(1, 1, 2), size=size))
+    statements = st.lists(
+        st.tuples(st.tuples(coordinates, values), st.tuples(st.integers(0, latest))), max_size=size // 2
+    )
+    history = draw(histories(INPUTS, st.tuples(coordinates, coordinates), outer=(1, 1, 2), size=size, latest=latest))
     return Scenario(
         draw(st.lists(programs(depth, dressed), min_size=min(most, 4), max_size=most)),
         history.inputs,

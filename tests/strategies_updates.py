@@ -34,10 +34,11 @@ def histories(
     records: st.SearchStrategy[Any] = PAIRS,
     outer: Sequence[int] = (1, 2),
     size: int = 8,
+    latest: int = 2,
 ) -> History:
     """Inputs of a few updates each: every removal takes back something that is there at all later times."""
     width = draw(st.sampled_from(outer))
-    times = st.tuples(*(st.integers(0, 2) for _ in range(width)))
+    times = st.tuples(*(st.integers(0, latest) for _ in range(width)))
     result = []
     for _ in range(inputs):
         updates: list[Update] = []

@@ -1,8 +1,9 @@
 """Programs, everything that happens to them, and whether they come out right at every time.
 
 A `Scenario` holds several programs over the same inputs, what happens to the inputs, and a seed that decides the rest:
-which worker makes a change, what is handed over together, which worker steps when and what the network delivers,
-how far readers let the inputs' traces be compacted, and when a second dataflow is built and perhaps dropped.
+how workers tell of their progress, which makes a change, what is handed over together, which steps when and what the
+network delivers, how far readers let the inputs' traces be compacted, and when a second dataflow is built and perhaps
+dropped.
 
 While it runs, and when all is done, `check` compares
 
@@ -32,6 +33,8 @@ from tests.oracle.grid import Multiset, Update, contents, grid
 from tests.oracle.programs import SIZE, Contents, Pairs, Program, build, meaning
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
+from timely.config import ACCUMULATIONS, PROGRESS_MODES
+from timely.dataflow import ports
 from timely.order import Time, meet
 from timely.progress.antichain import Antichain
 
@@ -40,6 +43,8 @@ INPUTS = 2
 
 STEPS = 60_000
 SPILL_ABOVE = 100
+QUEUE_BYTES = 1 << 16
+"""Room for so few messages of as many bytes as they are said to have that operators have to wait."""
 
 
 class Scenario(NamedTuple):
@@ -49,7 +54,8 @@ class Scenario(NamedTuple):
     There are none where `outer` is more than 1, since then nothing is last.
 
     With `tiny`, everything that begins at some size begins at once: merges in many steps, compaction, pieces of large
-    outputs, numbers of strings taken back. With `guest` a second dataflow runs the last program for a while.
+    outputs, numbers of strings taken back, waiting for room in queues. With `guest` a second dataflow runs the last
+    program for a while.
     """
 
     programs: list[Program]
@@ -99,6 +105,7 @@ def tiny() -> Iterator[None]:
             (half_join, {"PIECE": 2}),
             (codes, {"PACKED_HIGH": 2}),
             (interning, {"LEAST_STEP": 3, "_LEAST_WATCHED": 4}),
+            (ports, {"OVERHEAD": QUEUE_BYTES // 4}),
         ):
             for name, bound in bounds.items():
                 patch.setattr(module, name, bound)
@@ -134,8 +141,13 @@ class Run:
         self.scenario = scenario
         self.random = Random(scenario.seed)
         self.network = SimulatedNetwork(scenario.workers, scenario.seed)
-        spill = SPILL_ABOVE if scenario.tiny and scenario.seed % 4 == 0 else None
-        config = Config(workers=scenario.workers, spill_above=spill)
+        config = Config(
+            workers=self.random.choice([size for size in (1, 2, 3, 4) if scenario.workers % size == 0]),
+            progress=self.random.choice(PROGRESS_MODES),
+            accumulation=self.random.choice(ACCUMULATIONS),
+            queue_bytes=QUEUE_BYTES,
+            spill_above=SPILL_ABOVE if scenario.tiny and scenario.seed % 4 == 0 else None,
+        )
         self.workers = [Worker(allocator, config) for allocator in self.network.allocators]
         self.parts = [Part(worker, scenario.programs, scenario.outer) for worker in self.workers]
         self.guests: list[Part] = []
