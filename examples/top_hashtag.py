@@ -138,7 +138,9 @@ class Program:
         tell_at = 2.0
         while self._tweets.epoch < plan.epochs or waiting:
             now = clock.perf_counter() - begun
-            if self._tweets.epoch < plan.epochs and now >= (self._tweets.epoch + 1) * plan.seconds:
+            # Epochs that fell due while others were under way are handed over at once: they take little more than one.
+            is_free = not self._fresh_answers.less_than(self._tweets.epoch)
+            while is_free and self._tweets.epoch < plan.epochs and now >= (self._tweets.epoch + 1) * plan.seconds:
                 self._feed()
             while waiting and (now >= plan.due(waiting[0]) or self._tweets.epoch == plan.epochs):
                 self._ask(waiting.popleft())
