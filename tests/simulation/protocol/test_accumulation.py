@@ -10,7 +10,7 @@ from timely.config import ACCUMULATIONS
 from timely.progress.accumulation import Route
 from timely.progress.protocol import Changes, Protocol
 
-RUNS = 100
+RUNS = 60
 
 
 def routes(processes: int, workers: int, accumulation: str) -> list[Route]:
@@ -47,7 +47,7 @@ def test_frontiers_are_never_ahead_and_every_run_drains(
         cluster = run(NESTED if seed % 3 == 0 else random_graph(seed), len(places), mode, seed, places)
         checks += cluster.checks
         notifications += cluster.delivered_notifications
-    assert checks > 10_000
+    assert checks > 5_000
     assert notifications > RUNS
 
 
@@ -55,7 +55,7 @@ def failures(processes: int, workers: int, accumulation: str) -> list[str]:
     """What the simulation finds wrong, in the runs that fail."""
     found = []
     places = routes(processes, workers, accumulation)
-    for seed in range(RUNS // 2):
+    for seed in range(RUNS):
         try:
             run(NESTED if seed % 3 == 0 else random_graph(seed), len(places), "demand", seed, places)
         except AssertionError as failure:
