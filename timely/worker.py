@@ -9,6 +9,7 @@ description and end with an error naming the first operator that differs.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time as clock
 from collections import Counter, deque
@@ -78,8 +79,9 @@ class Worker:
         dataflow = Dataflow(self, self.built, name)
         self._building = True
         try:
-            yield Scope(dataflow, None, name, outer, iterative=False)
-            dataflow.finish()
+            with _no_search_for_garbage():
+                yield Scope(dataflow, None, name, outer, iterative=False)
+                dataflow.finish()
         finally:
             self._building = False
         self.built += 1
@@ -309,6 +311,22 @@ class Worker:
     def is_stalled(self) -> bool:
         """Whether nothing will happen on this worker unless someone outside acts."""
         return not (self._requests or self._timers) and all(dataflow.is_idle for dataflow in self._dataflows.values())
+
+
+@contextmanager
+def _no_search_for_garbage() -> Iterator[None]:
+    """Pause Python's search for cycles of garbage.
+
+    What is built stays. To look through all of it again and again, while it grows, takes several times as long as to
+    build a dataflow of thousands of operators. Where several threads build, the first that is done resumes the search.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _compared(line: str) -> str:

@@ -60,11 +60,9 @@ class OperatorBuilder:
                 "use enter() or leave() to bring the stream there"
             )
         dataflow, operator = self.scope.dataflow, self.operator
-        number = len(operator.inputs)
-        location = dataflow.add_place(self.scope, lambda: f"input {number} of {operator}")
-        port = InputPort(operator, pact, frontier, drains, location, len(dataflow.channels))
+        port = InputPort(operator, pact, frontier, drains, len(dataflow.channels))
         dataflow.channels.append(port)
-        dataflow.add_edge(stream.location, location, PathSummary.identity(self.scope.width))
+        dataflow.add_edge(stream.location, port.location, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
         operator.inputs.append(port)
         return port
@@ -72,12 +70,9 @@ class OperatorBuilder:
     def add_output(self, *, initial: bool = False) -> tuple[OutputPort, Stream]:
         """Return a new output and its stream. With `initial`, it starts with a capability for the least time."""
         dataflow, operator = self.scope.dataflow, self.operator
-        number = len(operator.outputs)
-        location = dataflow.add_place(self.scope, lambda: f"output {number} of {operator}")
-        tee = dataflow.add_tee()
-        port = OutputPort(operator, number, location, tee, initial)
+        port = OutputPort(operator, len(operator.outputs), dataflow.add_tee(), initial)
         operator.outputs.append(port)
-        return port, streams.Stream(self.scope, location, tee)
+        return port, streams.Stream(self.scope, port.location, port.tee)
 
     def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:
         """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).

@@ -42,7 +42,7 @@ class Place(NamedTuple):
     """A location while the dataflow is built: the scope whose times it has, and how to speak of it."""
 
     scope: Scope
-    name: Callable[[], str]
+    named: object
 
 
 class Dataflow:
@@ -82,11 +82,11 @@ class Dataflow:
 
     # Building
 
-    def add_place(self, scope: Scope, name: Callable[[], str]) -> int:
-        """Return a new location whose times are those of `scope`."""
+    def add_place(self, scope: Scope, named: object) -> int:
+        """Return a new location whose times are those of `scope`, and which is spoken of as `str(named)`."""
         if self.built:
             raise BuildError(f"{self} is complete: nothing can be added to it")
-        self._places.append(Place(scope, name))
+        self._places.append(Place(scope, named))
         return len(self._places) - 1
 
     def add_edge(self, source: int, target: int, summary: PathSummary) -> None:
@@ -142,7 +142,7 @@ class Dataflow:
         for operator in self.operators:
             if operator in self._unfinished:
                 raise BuildError(f"{operator} is not finished: its loop was left open, or build() was not called")
-        order = positions(len(self._places), self._edges, lambda place: self._places[place].name())
+        order = positions(len(self._places), self._edges, lambda place: str(self._places[place].named))
         self._keep_loops_finite()
         kept, edges = self._merge_ports()
         number = {place: location for location, place in enumerate(kept)}
@@ -203,7 +203,7 @@ class Dataflow:
 
     def describe(self, location: int) -> str:
         """Return the name of a tracked location."""
-        return self._kept[location].name()
+        return str(self._kept[location].named)
 
     def scope_of(self, location: int) -> Scope:
         """Return the scope whose times a tracked location has."""
@@ -334,6 +334,7 @@ class Dataflow:
                     self.tracker.update(output.location, operator.scope.minimum, self.peers)
         for constructor in self._constructors:
             constructor()
+        self._constructors.clear()
         self._propagate()
 
     # Running

@@ -98,7 +98,7 @@ def derived(stream: Stream, *, name: str, scope: Scope | None = None, summary: P
     source = stream.scope
     dataflow = source.dataflow
     scope = source if scope is None else scope
-    location = dataflow.add_place(scope, lambda: f"stream {name!r}")
+    location = dataflow.add_place(scope, f"stream {name!r}")
     summary = PathSummary.identity(source.width) if summary is None else summary
     dataflow.add_edge(stream.location, location, summary)
     return streams.Stream(scope, location, dataflow.add_tee())

@@ -122,16 +122,13 @@ class InputPort:
         "time",
     )
 
-    def __init__(
-        self, operator: Operator, pact: Pact, interest: bool, drains: bool, location: int, channel: int
-    ) -> None:
+    def __init__(self, operator: Operator, pact: Pact, interest: bool, drains: bool, channel: int) -> None:
         self.operator = operator
         self.dataflow: Dataflow = operator.dataflow
         self.pact = pact
         self.interest = interest
         self.drains = drains
-        self.location = location
-        self.place = location
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
         self.channel = channel
         self.queue: deque[tuple[Time, Batch]] = deque()
         self.ledger: Ledger | None = None
@@ -253,12 +250,11 @@ class OutputPort:
 
     __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "place", "summaries", "tee")
 
-    def __init__(self, operator: Operator, index: int, location: int, tee: Tee, initial: bool) -> None:
+    def __init__(self, operator: Operator, index: int, tee: Tee, initial: bool) -> None:
         self.operator = operator
         self.dataflow: Dataflow = operator.dataflow
         self.index = index
-        self.location = location
-        self.place = location
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
         self.tee = tee
         self.initial = initial
         self.live: set[Capability] = set()

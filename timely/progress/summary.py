@@ -19,6 +19,7 @@ pass it results in no time at all.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from timely.order import Time
@@ -36,7 +37,7 @@ class PathSummary(NamedTuple):
     @classmethod
     def identity(cls, length: int) -> PathSummary:
         """The summary that leaves times of `length` coordinates as they are."""
-        return cls(length, (0,) * length, ())
+        return _identity(length)
 
     @classmethod
     def enter(cls, length: int) -> PathSummary:
@@ -95,3 +96,9 @@ class PathSummary(NamedTuple):
             return False
         least = self.increments + self.suffix
         return all(a <= b for a, b in zip(least, other.increments + other.suffix))
+
+
+@cache
+def _identity(length: int) -> PathSummary:
+    """Return the summary that most edges have: one for all of them."""
+    return PathSummary(length, (0,) * length, ())

@@ -6,6 +6,8 @@ import gc
 import time as clock
 import weakref
 
+import pytest
+
 from tests.unit.dataflow.running import on_workers
 from timely import (
     Config,
@@ -59,6 +61,24 @@ def test_a_chain_of_loops_of_in_line_operators_costs_as_much_as_the_loops_one_by
         return sum(map(len, scope.dataflow.tracker._outgoing))
 
     assert execute_directly(program) <= 20 * 60
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_search_for_garbage_goes_on_after_building_if_it_did_before(enabled: bool) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+        with pytest.raises(ZeroDivisionError), worker.dataflow():
+            _ = 1 // 0
+        assert gc.isenabled() == enabled
+
+    if not enabled:
+        gc.disable()
+    try:
+        execute_directly(program)
+    finally:
+        gc.enable()
 
 
 @on_workers
