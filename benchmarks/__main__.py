@@ -40,6 +40,7 @@ WORKLOADS = (
     "breakdown",
     "barrier",
     "exchange",
+    "wire",
     "wordcount",
     "unionfind",
     "exposures",

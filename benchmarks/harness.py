@@ -61,7 +61,7 @@ class Case:
     """Modules of other libraries that are measured beside: the case is left out where they are missing."""
     references: Mapping[str, Reference] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
-    """Targets that are no ratio: the most a figure should be (or the least, for one named `.../s`)."""
+    """Targets that are no ratio: the most a figure should be (or the least, for one named `.../s` or `share ...`)."""
 
 
 class CaseFailed(Exception):
@@ -127,5 +127,5 @@ def medians(runs: Sequence[Figures]) -> Figures:
 
 
 def at_least(name: str) -> bool:
-    """Return whether more is better: rates."""
-    return name.endswith("/s")
+    """Return whether more is better: rates and shares."""
+    return name.endswith("/s") or name.startswith("share")

@@ -6,17 +6,17 @@ have taken (`Taken`). A worker is *congested* when it owes some `p` more than it
 of workers; so no worker is sent more than the bound by all together.
 
 **Who waits.** While a worker is congested its sources are not run, and its inputs say so. An operator leaves its next
-message in the queue while some `p` is owed more than its share, and more than an eighth of that at inputs *behind* the
+message in the queue while some `p` is owed more than its share, and more than a quarter of that at inputs *behind* the
 operator, in the topological order of its dataflow. Operators that promised to drain their inputs (`drains`) turn what
 they take into state; they do not wait, but do when they have much to say (`Dataflow.holds_back`).
 
 **Nothing waits for ever.** Of all inputs of a dataflow where something is queued, on any worker, take the last in
-topological order. Its operator is behind all that is owed but for what has been taken and not told, which is less than
-the eighth: it does not wait. A feedback leads to an earlier input, which nobody in the loop is before; hence a loop
+topological order. Its operator is behind all that is owed but for what has been taken and not told, which is at most
+an eighth: it does not wait. A feedback leads to an earlier input, which nobody in the loop is before; hence a loop
 always finishes its turn, and what goes round it is not bounded.
 
 **The bound.** `owed(p)` is over the share by at most what one batch of a source or input becomes, and for each counted
-channel by an eighth of the share and what its operator makes of one batch. What operators keep, what one activation of
+channel by a quarter of the share and what its operator makes of one batch. What operators keep, what one activation of
 one makes, and what flows in loops is not counted.
 """
 
@@ -35,8 +35,8 @@ class Outstanding:
 
     def __init__(self, peers: int, queue_bytes: int, send: Callable[[int, Taken], None]) -> None:
         self.share = max(1, queue_bytes // peers)
-        self.allowance = self.share // 8
-        self.quantum = self.share // 16
+        self.allowance = self.share // 4
+        self.quantum = self.share // 8
         """Having taken so many bytes from a worker, it is told."""
         self.over: set[int] = set()
         """The workers that are owed more than their share."""

@@ -83,8 +83,15 @@ class Gather:
         return None if peers == 1 else iter([(self._worker % peers, batch)])
 
 
+MANY_ROWS, FEW_WORKERS = 4096, 4
+"""So many rows for so few workers are looked through once for each worker, which costs less than sorting them."""
+
+
 def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:
     """Yield (worker, its rows in their order) for every worker that a row of the batch goes to."""
+    if len(workers) > MANY_ROWS and (highest := int(workers.max())) < FEW_WORKERS:
+        yield from _pick(batch, workers, highest + 1)
+        return
     counts = np.bincount(workers).tolist()
     if counts.count(0) == len(counts) - 1:
         yield len(counts) - 1, batch
@@ -95,3 +102,13 @@ def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:
         if count:
             yield worker, take(batch, order[start : start + count])
             start += count
+
+
+def _pick(batch: Batch, workers: Destinations, count: int) -> Iterator[tuple[int, Batch]]:
+    """Yield what `scatter` does, looking through the rows once for each of the first `count` workers."""
+    for worker in range(count):
+        rows = np.flatnonzero(workers == worker)
+        if len(rows) == len(workers):
+            yield worker, batch
+        elif len(rows):
+            yield worker, take(batch, rows)

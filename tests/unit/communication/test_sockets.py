@@ -329,6 +329,49 @@ def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
         assert len(collect(second, 5, others=[first])) == 5
 
 
+class Noting:
+    """A socket that notes what it is given to send."""
+
+    def __init__(self, inner: zmq.Socket[bytes]) -> None:
+        self.inner = inner
+        self.sent: list[object] = []
+
+    def send(self, frame: object, flags: int = 0, copy: bool = True) -> None:
+        self.sent.append(frame)
+        self.inner.send(frame, flags, copy)  # type: ignore[call-overload]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
+
+
+def test_a_small_batch_is_one_frame_and_a_large_one_a_frame_more_a_column_uncopied(tmp_path: Path) -> None:
+    small, large = (Columns((np.arange(rows), np.arange(rows) * 0.5)) for rows in (500, 50_000))
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        link = first._links[1]  # type: ignore[attr-defined]
+        link.socket = noting = Noting(link.socket)
+        first.send(1, Data(0, 0, (0,), small))
+        assert len(noting.sent) == 1
+        first.send(1, Data(0, 0, (0,), large))
+        header, *buffers = noting.sent[1:]
+        assert len(header) < 100  # type: ignore[arg-type]
+        for buffer, column in zip(buffers, large.columns, strict=True):
+            assert np.shares_memory(np.frombuffer(buffer, column.dtype), column)  # type: ignore[call-overload]
+        link.socket = noting.inner
+        for _, message in collect(second, 2):
+            assert isinstance(message, Data)
+
+
+def test_a_column_larger_than_all_queues_may_be_passes_whole(tmp_path: Path) -> None:
+    column = np.arange(1 << 19)  # 4 MiB
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
+        for _ in range(3):
+            first.send(1, Data(0, 0, (0,), Columns((column,))))
+        assert first.congested
+        for _, message in collect(second, 3, others=[first]):
+            assert np.array_equal(message.batch.columns[0], column)  # type: ignore[union-attr]
+        until(lambda: not first.congested, [first, second])
+
+
 def test_received_columns_are_aligned_and_writable(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         for size in range(1, 40):

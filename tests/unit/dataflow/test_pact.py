@@ -7,7 +7,7 @@ import pytest
 
 from timely import Broadcast, Columns, Exchange, Gather, Pipeline
 from timely.container import Batch, records
-from timely.dataflow.pact import Pact, scatter
+from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
 
 NUMBERS = Columns((np.arange(500),))
@@ -38,6 +38,24 @@ def test_a_batch_that_goes_to_one_worker_is_handed_on_as_it_is() -> None:
     (found,) = scatter(NUMBERS, np.full(500, 6, np.uint16))
     assert found == (6, NUMBERS)
     assert found[1] is NUMBERS
+
+
+@pytest.mark.parametrize("peers", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("rows", [MANY_ROWS, MANY_ROWS + 1, 3 * MANY_ROWS])
+def test_many_rows_are_spread_like_few(rows: int, peers: int) -> None:
+    numbers = np.arange(rows)
+    workers = destinations(hash_columns((numbers,)), peers)
+    found = {worker: part.columns[0] for worker, part in scatter(Columns((numbers,)), workers)}  # type: ignore[union-attr]
+    assert sorted(found) == list(range(peers))
+    for worker, part in found.items():
+        assert np.array_equal(part, numbers[workers == worker])
+
+
+def test_many_rows_for_one_worker_are_handed_on_as_they_are() -> None:
+    batch = Columns((np.arange(2 * MANY_ROWS),))
+    ((worker, part),) = scatter(batch, np.full(len(batch), 1, np.uint16))
+    assert worker == 1
+    assert part is batch
 
 
 def test_no_rows_go_nowhere() -> None:

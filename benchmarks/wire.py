@@ -1,0 +1,112 @@
+"""What the way from process to process costs beside bare ZeroMQ sockets with the same buffers.
+
+One worker sends batches of one column to an operator on the other. In turn with that, in the same two processes, a
+ZeroMQ socket pair sends the same columns without anything around them. The share is that of the two rates; both are
+taken at the receiver's last batch, and told back by an empty message.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from typing import Any
+
+import numpy as np
+import zmq
+
+from benchmarks.harness import Case, Figures, check
+from timely import Columns, InputPort, OutputPort, Worker, execute
+from timely.dataflow.pact import Gather
+
+RATE, RAW, SHARE = "MB/s", "bare sockets MB/s", "share of bare sockets"
+WARM_UP_LAPS = 1
+IN_FLIGHT = 32 << 20
+"""About so many bytes may be on their way between the bare sockets."""
+
+
+def _case(name: str, size: int, batches: int, limit: float | None) -> Case:
+    limits = {} if limit is None else {SHARE: limit}
+    return Case(f"wire {name}", "wire", {"size": size, "batches": batches, "laps": 9}, 2, limits=limits)
+
+
+CASES = [
+    _case("4 KB", 4 << 10, 2000, None),
+    _case("64 KB", 64 << 10, 1000, 0.7),
+    _case("1 MB", 1 << 20, 200, 0.7),
+    _case("8 MB", 8 << 20, 40, 0.7),
+]
+
+
+def measure(size: int, batches: int, laps: int) -> Figures:
+    """Return the figures of so many laps of batches of `size` bytes each, of the first worker of this process."""
+    return execute(lambda worker: _program(worker, size, batches, laps))[0]
+
+
+def _program(worker: Worker, size: int, batches: int, laps: int) -> Figures:
+    column = np.arange(size // 8)
+    received = [0, 0]
+
+    def take(input: InputPort, output: OutputPort) -> None:
+        for _, batch in input:
+            received[0] += 1
+            received[1] += int(batch.columns[0][-1])  # type: ignore[union-attr]
+
+    with worker.dataflow() as scope:
+        session, stream = scope.new_input()
+        probe = stream.unary(Gather(1), take).probe()
+
+    def run_ours() -> None:
+        if worker.index == 0:
+            for _ in range(batches):
+                worker.step_while(lambda: session.is_congested)
+                session.send_batch(Columns((column,)))
+        session.advance_to(session.epoch + 1)
+        worker.step_while(lambda: probe.less_than(session.time))
+
+    bare = _Bare(worker, column, batches)
+    seconds: list[tuple[float, float]] = []
+    for _ in range(laps + WARM_UP_LAPS):
+        begun = clock.perf_counter()
+        run_ours()
+        between = clock.perf_counter()
+        bare.run()
+        seconds.append((between - begun, clock.perf_counter() - between))
+    bare.close()
+    session.close()
+    if worker.index == 1:
+        sent = batches * (laps + WARM_UP_LAPS)
+        check(received == [sent, sent * (size // 8 - 1)], f"{received} arrived of {sent} batches")
+        check(bare.received == sent, f"{bare.received} arrived at the bare socket of {sent} buffers")
+    ours, raw = (1e-6 * size * batches / np.array(seconds[WARM_UP_LAPS:])).T
+    return {RATE: float(np.median(ours)), RAW: float(np.median(raw)), SHARE: float(np.median(ours / raw))}
+
+
+class _Bare:
+    """A pair of ZeroMQ sockets from the first process to the second, and one back."""
+
+    def __init__(self, worker: Worker, column: Any, batches: int) -> None:
+        self.received = 0
+        self._column = column
+        self._batches = batches
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._pull = self._context.socket(zmq.PULL)
+        self._push = self._context.socket(zmq.PUSH)
+        self._pull.rcvhwm = self._push.sndhwm = max(1, IN_FLIGHT // column.nbytes)
+        addresses = [f"{address}.bare" for address in worker.config.addresses]
+        self._pull.bind(addresses[worker.index])
+        self._push.connect(addresses[1 - worker.index])
+        self._sends = worker.index == 0
+
+    def run(self) -> None:
+        """Send or receive all buffers; return when the receiver has them."""
+        if self._sends:
+            for _ in range(self._batches):
+                self._push.send(self._column, copy=False)
+            self._pull.recv()
+            return
+        for _ in range(self._batches):
+            frame = self._pull.recv(copy=False)
+            self.received += np.frombuffer(frame.buffer, np.int64)[-1] == len(self._column) - 1
+        self._push.send(b"")
+
+    def close(self) -> None:
+        self._context.destroy(linger=1000)
