@@ -82,6 +82,9 @@ class Worker:
             with _no_search_for_garbage():
                 yield Scope(dataflow, None, name, outer, iterative=False)
                 dataflow.finish()
+        except BaseException:
+            dataflow.close()
+            raise
         finally:
             self._building = False
         self.built += 1

@@ -74,6 +74,7 @@ class Dataflow:
         self.is_running = False
         """Whether a step of this dataflow is under way."""
         self._put_off: list[int] = []
+        self._counted: list[tuple[int, Ledger]] = []
         self._held_back: set[int] = set()
         self.outstanding = worker.outstanding
 
@@ -311,7 +312,6 @@ class Dataflow:
             key=rank,
         )
         self._ready: list[int] = []
-        self._counted: list[tuple[int, Ledger]] = []
         self._listeners: list[list[Operator]] = [[] for _ in number]
         for order, operator in enumerate(self._scheduled):
             operator.rank = order
