@@ -18,15 +18,15 @@ METHODS = {"data-parallel": Stream.all_reduce, "tree": Stream.all_reduce_by_tree
 WARM_UP_ROUNDS = 3
 
 
-def _case(name: str, processes: int, workers: int, size: int, rounds: int) -> Case:
-    return Case(f"allreduce {name}", "allreduce", {"size": size, "rounds": rounds}, processes, workers)
+def _case(name: str, processes: int, workers: int, size: int, rounds: int, quick: bool = False) -> Case:
+    return Case(f"allreduce {name}", "allreduce", {"size": size, "rounds": rounds}, processes, workers, quick)
 
 
 CASES = [
     _case("1 worker, 1 M", 1, 1, 1_000_000, 10),
-    _case("2 threads, 1 M", 1, 2, 1_000_000, 10),
+    _case("2 threads, 1 M", 1, 2, 1_000_000, 10, quick=True),
     _case("4 threads, 1 M", 1, 4, 1_000_000, 10),
-    _case("2 processes, 1 M", 2, 1, 1_000_000, 10),
+    _case("2 processes, 1 M", 2, 1, 1_000_000, 10, quick=True),
     _case("2 processes, 1 k", 2, 1, 1_000, 200),
 ]
 

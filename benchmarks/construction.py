@@ -20,23 +20,23 @@ BUILD, PER_OPERATOR, ADVANCE = "build CPU s", "build CPU us/operator", "one epoc
 MEMORY, LEFT = "bytes/operator", "bytes/operator after dropping"
 
 
-def _case(name: str, processes: int, workers: int, dataflows: int, operators: int, streams: int = 1) -> Case:
+def _case(name: str, processes: int, dataflows: int, operators: int, streams: int = 1, quick: bool = False) -> Case:
     parameters = {"dataflows": dataflows, "operators": operators, "streams": streams}
     return Case(
         f"construction {name}",
         "construction",
         parameters,
         processes,
-        workers,
-        limits={PER_OPERATOR: 250, MEMORY: 16_384, LEFT: 4_096},
+        quick=quick,
+        limits={PER_OPERATOR: 150, MEMORY: 16_384, LEFT: 4_096},
     )
 
 
 CASES = [
-    _case("1,000 of 10", 1, 1, 1_000, 10),
-    _case("1 of 10,000", 1, 1, 1, 10_000),
-    _case("1 of 10,000, side by side", 1, 1, 1, 10_000, 1_000),
-    _case("1,000 of 10, 2 processes", 2, 1, 1_000, 10),
+    _case("1,000 of 10", 1, 1_000, 10, quick=True),
+    _case("1 of 10,000", 1, 1, 10_000, quick=True),
+    _case("1 of 10,000, side by side", 1, 1, 10_000, 1_000),
+    _case("1,000 of 10, 2 processes", 2, 1_000, 10),
 ]
 
 
