@@ -20,6 +20,7 @@ from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.operators.unordered_input import UnorderedInput
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.routing import hash_columns
 from timely.dataflow.scope import Scope
 from timely.dataflow.stream import Stream
 from timely.errors import TimelyError
@@ -75,6 +76,7 @@ __all__ = [
     "execute_from_args",
     "extract",
     "fail",
+    "hash_columns",
     "join",
     "less_equal",
     "less_than",

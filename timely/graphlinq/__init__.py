@@ -1,8 +1,9 @@
 """Vertex-oriented graph programs over timely streams: Naiad's GraphLINQ, on columns.
 
 A stream of *nodes* has columns (node, values of the node); a `Graph` has edges (source, target, values of the edge).
-Nodes are whole numbers, best not much larger than there are nodes. What belongs to a node is on the worker that the
-node hashes to, in dense arrays; each operator makes a few NumPy calls a batch.
+Nodes are whole numbers, best not much larger than there are nodes; `renamed` gives such to nodes with any names. What
+belongs to a node is on the worker that the node hashes to, in dense arrays; each operator makes a few NumPy calls a
+batch.
 
 >>> edges = (np.array([1, 2, 5]), np.array([2, 3, 6]))
 >>> example(lambda scope: weakly_connected_components(Graph(scope.to_stream(edges))))
@@ -13,10 +14,16 @@ from timely.graphlinq.algorithms.asp import approximate_shortest_paths
 from timely.graphlinq.algorithms.pagerank import pagerank
 from timely.graphlinq.algorithms.scc import strongly_connected_components
 from timely.graphlinq.algorithms.wcc import weakly_connected_components
+from timely.graphlinq.dense_renaming import dense_renaming, renamed
+from timely.graphlinq.distinct_nodes import count_nodes, distinct_nodes
+from timely.graphlinq.filter_by import filter_by
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.node_aggregate import aggregate
+from timely.graphlinq.node_join import node_join
 from timely.graphlinq.pregel import pregel
 from timely.graphlinq.run import Aggregator, Superstep
+from timely.graphlinq.state_machine import binary_state_machine, state_machine
+from timely.graphlinq.transmit import graph_join, transmit
 
 __all__ = [
     "Aggregator",
@@ -24,8 +31,18 @@ __all__ = [
     "Superstep",
     "aggregate",
     "approximate_shortest_paths",
+    "binary_state_machine",
+    "count_nodes",
+    "dense_renaming",
+    "distinct_nodes",
+    "filter_by",
+    "graph_join",
+    "node_join",
     "pagerank",
     "pregel",
+    "renamed",
+    "state_machine",
     "strongly_connected_components",
+    "transmit",
     "weakly_connected_components",
 ]

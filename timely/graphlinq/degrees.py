@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from timely import Columns, Exchange, InputPort, Notificator, OutputPort, Stream, Time
-from timely.container import Array, concatenate, of_columns
-from timely.graphlinq.grouping import group_nodes, grouped
-from timely.graphlinq.index import Index, Ints, as_nodes, is_increasing
+from timely import Stream
+from timely.container import Array
+from timely.graphlinq.grouping import group_nodes
+from timely.graphlinq.in_order import Given, by_node, in_order
+from timely.graphlinq.index import as_nodes
+from timely.graphlinq.table import Table
 
 
 def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
@@ -18,25 +20,17 @@ def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
     >>> example(lambda scope: degrees(scope.to_stream((np.array([4, 4]), np.array([2, 4])))))
     [(2, 0), (4, 2)]
     """
-    index = Index()
-    counts: Ints = np.empty(0, np.int64)
-    waiting: dict[Time, list[Columns]] = {}
+    table = Table(lambda new: np.zeros(len(new), np.int64))
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        nonlocal counts
-        for capability, batch in input:
-            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            nodes, more = concatenate(waiting.pop(time)).columns
-            slots, (totals,) = grouped(np.add, index.include(nodes), [more], len(index))
-            counts = np.append(counts, np.zeros(len(index) - len(counts), np.int64))
-            counts[slots] += totals
-            order = slice(None) if is_increasing(index.nodes) else np.argsort(index.nodes)
-            output.give(due, Columns((index.nodes[order], counts[order].copy())))
+    def compute(given: Given) -> Given:
+        assert given is not None
+        nodes, more = group_nodes(np.add, given[0], given[1:])
+        slots = table.include(nodes)
+        table.put(slots, (table.rows(slots)[0] + more[0],))
+        order = np.argsort(table.index.nodes, kind="stable")
+        return table.index.nodes[order], *table.rows(order)
 
-    return edges.flat_map(_ends, name=f"{name} locally").unary_notify(Exchange(lambda node, _: node), logic, name=name)
+    return in_order([(edges.flat_map(_ends, name=f"{name} locally"), by_node())], compute, name)
 
 
 def _ends(source: Array, target: Array, *_: Array) -> tuple[Array, ...]:

@@ -1,0 +1,192 @@
+"""Tests of what is remembered about nodes: joins, state machines, filters, distinct nodes, numbers for names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.dataflow.running import collected, on_workers
+from tests.unit.graphlinq.graphs import share
+from timely import Scope, Stream, Time, Worker, execute_directly
+from timely.container import Array
+from timely.errors import OperatorError
+from timely.graphlinq import (
+    binary_state_machine,
+    count_nodes,
+    dense_renaming,
+    distinct_nodes,
+    filter_by,
+    node_join,
+    renamed,
+    state_machine,
+)
+
+Sent = list[tuple[int, int, int]]
+sent = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 3), st.integers(-9, 9)), max_size=20).map(sorted)
+"""Rows of (epoch, node, value), in the order of epochs."""
+
+few = settings(deadline=None, max_examples=20)
+
+
+def results(operator: Callable[..., Stream], *inputs: Sent) -> list[tuple[Time, Any]]:
+    """Return (time, record), in their order, of an operator on one stream for each of `inputs`."""
+    found: list[tuple[Time, Any]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            handles, streams = zip(*(scope.new_input() for _ in inputs))
+            operator(*streams).inspect_time(lambda time, record: found.append((time, record)))
+        for handle, rows in zip(handles, inputs):
+            for epoch, *record in rows:
+                handle.advance_to(epoch)
+                handle.send(*record)
+                handle.flush()
+
+    execute_directly(program)
+    return found
+
+
+def running_total(total: Array, value: Array) -> tuple[Array, Array]:
+    return total + value, total + value
+
+
+@few
+@given(sent)
+def test_a_state_machine_moves_each_node_record_by_record(rows: Sent) -> None:
+    totals: Counter[int] = Counter()
+    expected = []
+    for epoch, node, value in rows:
+        totals[node] += value
+        expected.append(((epoch,), (node, 100 * node + totals[node])))
+    found = results(lambda stream: state_machine(stream, lambda node: 100 * node, running_total), rows)
+    assert sorted(found) == sorted(expected)
+    assert [time for time, _ in found] == sorted(time for time, _ in found)
+    for node in totals:
+        assert [r for _, r in found if r[0] == node] == [r for _, r in expected if r[0] == node]
+
+
+@few
+@given(sent, sent)
+def test_two_streams_move_the_same_states_the_left_one_first(left: Sent, right: Sent) -> None:
+    def machine(paid: Stream, used: Stream) -> Stream:
+        def back(total: Array, value: Array) -> tuple[Array, Array, Array]:
+            return total - value, total - value, value > 0
+
+        return binary_state_machine(paid, used, lambda node: 0, running_total, back)
+
+    totals: Counter[int] = Counter()
+    expected = []
+    for epoch, side, node, value in sorted(
+        [(epoch, 0, node, value) for epoch, node, value in left]
+        + [(epoch, 1, node, value) for epoch, node, value in right],
+        key=lambda row: row[:2],
+    ):
+        totals[node] += -value if side else value
+        if not side or value > 0:
+            expected.append(((epoch,), (node, totals[node])))
+    assert sorted(results(machine, left, right)) == sorted(expected)
+
+
+@few
+@given(sent, sent)
+def test_a_join_finds_the_latest_value_of_each_node(nodes: Sent, values: Sent) -> None:
+    latest = list({(epoch, node): (epoch, node, value) for epoch, node, value in values}.values())
+    expected = []
+    for epoch, node, value in nodes:
+        known = [told for when, about, told in latest if about == node and when <= epoch]
+        if known:
+            expected.append(((epoch,), (node, value, known[-1])))
+    assert sorted(results(node_join, nodes, latest)) == sorted(expected)
+
+
+@few
+@given(sent, sent)
+def test_nodes_are_chosen_from_when_they_come_on(nodes: Sent, chosen: Sent) -> None:
+    expected = [
+        ((epoch,), (node, value))
+        for epoch, node, value in nodes
+        if any(when <= epoch and other == node for when, other, _ in chosen)
+    ]
+    assert sorted(results(filter_by, nodes, chosen)) == sorted(expected)
+
+
+@few
+@given(sent)
+def test_distinct_nodes_come_once_and_counts_at_each_time(rows: Sent) -> None:
+    first = {node: (epoch,) for epoch, node, _ in reversed(rows)}
+    assert sorted(results(distinct_nodes, rows)) == sorted((time, node) for node, time in first.items())
+    counts = Counter((epoch, node) for epoch, node, _ in rows)
+    assert sorted(results(count_nodes, rows)) == sorted(((e,), (n, count)) for (e, n), count in counts.items())
+
+
+@few
+@given(sent)
+def test_numbers_of_names_are_dense_and_in_the_order_of_times(rows: Sent) -> None:
+    found = results(dense_renaming, rows)
+    first = {node: (epoch,) for epoch, node, _ in reversed(rows)}
+    assert {name: time for time, (name, _) in found} == first
+    assert sorted(number for _, (_, number) in found) == list(range(len(first)))
+    by_number = [time for _, time in sorted((number, time) for time, (_, number) in found)]
+    assert by_number == sorted(by_number)
+
+
+@on_workers
+def test_numbers_of_names_do_not_depend_on_the_number_of_workers(workers: int) -> None:
+    names = [(f"node {place % 50}",) for place in range(200)]
+
+    def program(scope: Scope) -> Stream:
+        return dense_renaming(scope.to_stream(share(scope, names)))
+
+    assert collected(program, workers) == collected(program)
+
+
+@on_workers
+def test_renamed_edges_have_the_names_they_had(workers: int) -> None:
+    edges = [(f"n{place % 7}", f"n{place % 11}", place) for place in range(60)]
+
+    def program(which: int) -> Callable[[Scope], Stream]:
+        return lambda scope: renamed(scope.to_stream(share(scope, edges)))[which]
+
+    names = dict(collected(program(1), workers))
+    assert names.keys() == set(range(11))
+    found = collected(program(0), workers)
+    assert sorted((names[source], names[target], value) for source, target, value in found) == sorted(edges)
+
+
+def test_rounds_of_an_epoch_come_before_the_next_epoch() -> None:
+    seen: list[int] = []
+
+    def note(state: Array, value: Array) -> tuple[Array, Array, Array]:
+        seen.extend(value.tolist())
+        return state, value + 1, value % 10 < 5
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            with scope.iterative() as loop:
+                handle, again = loop.feedback()
+                moved = state_machine(stream.enter(loop).concat(again), lambda node: 0, note)
+                moved.connect_loop(handle)
+        for epoch in range(3):
+            session.send(0, 10 * epoch)
+            session.advance_to(epoch + 1)
+        session.close()
+
+    execute_directly(program)
+    assert seen == [10 * epoch + turn for epoch in range(3) for turn in range(6)]
+
+
+def test_a_transition_that_says_no_output_is_refused() -> None:
+    with pytest.raises(OperatorError, match="a transition must return"):
+        results(lambda stream: state_machine(stream, lambda node: 0, lambda state, value: state), [(0, 1, 2)])
+
+
+def test_nodes_that_are_no_whole_numbers_are_refused() -> None:
+    with pytest.raises(OperatorError, match="nodes are whole numbers"):
+        collected(lambda scope: distinct_nodes(scope.to_stream(np.array(["a"]))))

@@ -1,0 +1,110 @@
+"""Numbers for names: 0, 1, 2, ... over the whole graph, whatever the nodes are called.
+
+The number of a name does not depend on the number of workers, nor on who is quick. Names are spread over buckets by
+their hash, as many as there are whatever the number of workers, and each bucket is on one worker, which sorts the names
+that are new at a time; workers tell each other how many there are in each bucket, so that each knows where the numbers
+of its buckets begin. Names of a later time come after all those of earlier ones.
+
+A name travels once from each worker and batch that has it; at each time with new names, every worker tells all others a
+pair of numbers for each bucket of its own in which there are some.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
+from timely.container import Array
+from timely.graphlinq.in_order import Given, by_node, in_order
+from timely.graphlinq.index import Ints
+
+BUCKETS = 1 << 12
+
+
+def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
+    """Return (name, number) for each name (of integers or text) of the first column, at the first time it came.
+
+    >>> found = example(lambda scope: dense_renaming(scope.to_stream(np.array(["x", "y", "x"]))))
+    >>> sorted(number for _, number in found)
+    [0, 1]
+    """
+    local = names.flat_map(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
+    known: list[Array] = []
+
+    def only_new(given: Given) -> Given:
+        assert given is not None
+        found = np.unique(given[1])
+        new = np.setdiff1d(found, known[0], assume_unique=True) if known else found
+        known[:] = [np.sort(np.concatenate([*known, new]))]
+        buckets, new = _with_buckets(new)
+        order = np.argsort(buckets, kind="stable")
+        return buckets[order], new[order]
+
+    taken = 0
+
+    def numbered(given: Given, told: Given) -> Given:
+        nonlocal taken
+        if told is None:
+            return None
+        bucket, count = told
+        counts = np.zeros(BUCKETS, np.int64)
+        counts[bucket] = count
+        firsts = taken + np.cumsum(counts) - counts
+        taken += int(counts.sum())
+        if given is None:
+            return None
+        buckets, names = given
+        starts = np.searchsorted(buckets, buckets)
+        return names, firsts[buckets] + np.arange(len(names)) - starts
+
+    new = in_order([(local, Exchange(lambda bucket, _: bucket))], only_new, f"{name}: new names")
+    counts = new.map(lambda bucket, _: bucket, name="buckets").flat_map(_counted, name="counts")
+    return in_order([(new, Pipeline()), (counts, Broadcast())], numbered, name)
+
+
+def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
+    """Return the edges with numbers for their ends, and (number, name) of each node when it first came.
+
+    >>> edges = (np.array(["a", "b"]), np.array(["b", "a"]), np.array([0.5, 2.0]))
+    >>> len(example(lambda scope: renamed(scope.to_stream(edges))[0]))
+    2
+    """
+    ends = edges.flat_map(lambda source, target, *_: np.concatenate([source, target]), name=f"{name}: ends")
+    numbers = dense_renaming(ends, name=f"{name}: numbers")
+    half = _looked_up(edges, numbers, f"{name}: sources")
+    whole = _looked_up(half.map(_second_first), numbers, f"{name}: targets")
+    return whole.map(_second_first), numbers.map(lambda name, number: (number, name))
+
+
+def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
+    """Return records with the number of what was a name in their first column."""
+    known: list[tuple[Array, Ints]] = []
+
+    def compute(given: Given, told: Given) -> Given:
+        if told is not None:
+            names, codes = (np.concatenate(parts) for parts in zip(*known, told))
+            order = np.argsort(names, kind="stable")
+            known[:] = [(names[order], codes[order])]
+        if given is None:
+            return None
+        names, codes = known[0]
+        return (codes[np.searchsorted(names, given[0])], *given[1:])
+
+    return in_order([(stream, by_node()), (numbers, by_node())], compute, name)
+
+
+def _with_buckets(names: Array) -> tuple[Ints, Array]:
+    hashes = hash_columns((names,))
+    return (hashes >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.int64), names
+
+
+def _counted(buckets: Ints) -> tuple[Ints, Ints]:
+    counts = np.bincount(buckets)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
+
+
+def _second_first(first: Any, second: Any, *others: Any) -> tuple[Any, ...]:
+    return (second, first, *others)

@@ -1,0 +1,42 @@
+"""Every node once, and how often it came."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from timely import Stream
+from timely.container import Array
+from timely.graphlinq.in_order import Given, by_node, in_order
+from timely.graphlinq.index import Index, as_nodes, distinct
+from timely.graphlinq.node_aggregate import aggregate
+
+
+def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
+    """Return each node of the first column once, at the first time at which it came.
+
+    >>> example(lambda scope: distinct_nodes(scope.to_stream(np.array([3, 1, 3]))))
+    [1, 3]
+    """
+    index = Index()
+
+    def compute(given: Given) -> Given:
+        assert given is not None
+        known = len(index)
+        index.include(as_nodes(given[0]))
+        return (index.nodes[known:],)
+
+    local = nodes.flat_map(lambda node, *_: distinct(as_nodes(node)), name=f"{name} locally")
+    return in_order([(local, by_node())], compute, name)
+
+
+def count_nodes(nodes: Stream, *, name: str = "count_nodes") -> Stream:
+    """Return (node, how often it occurs in the first column) for each time.
+
+    >>> example(lambda scope: count_nodes(scope.to_stream(np.array([3, 1, 3]))))
+    [(1, 1), (3, 2)]
+    """
+
+    def one(node: Array, *_: Array) -> tuple[Array, Array]:
+        return node, np.ones(len(node), np.int64)
+
+    return aggregate(nodes.map(one, name=f"{name} as ones"), np.add, name=name)

@@ -1,0 +1,46 @@
+"""Nodes beside what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from timely import Stream
+from timely.container import Array, as_columns
+from timely.graphlinq.in_order import Given, by_node, in_order
+from timely.graphlinq.index import as_nodes
+from timely.graphlinq.table import Table
+
+
+def node_join(
+    nodes: Stream, values: Stream, function: Callable[..., Any] | None = None, *, name: str = "node_join"
+) -> Stream:
+    """Return (node, values of `nodes`, values of `values`) for the nodes that have a value by then.
+
+    A node's value is the latest that came at the time or before it: `values` should have one record a node and time.
+    `function` receives the columns of values, first those of `nodes`, and returns what to give instead.
+
+    >>> ranks, degrees = (np.array([1, 2]), np.array([0.5, 1.0])), (np.array([1, 3]), np.array([2, 4]))
+    >>> example(lambda scope: node_join(
+    ...     scope.to_stream(ranks), scope.to_stream(degrees), lambda rank, degree: rank / degree))
+    [(1, 0.25)]
+    """
+    latest: tuple[Array, ...] = ()
+    table = Table(lambda new: tuple(np.zeros(len(new), column.dtype) for column in latest))
+
+    def compute(asked: Given, told: Given) -> Given:
+        nonlocal latest
+        if told is not None:
+            latest = told[1:]
+            table.put(table.include(as_nodes(told[0])), latest)
+        if asked is None:
+            return None
+        slots = table.index.slots(as_nodes(asked[0]))
+        rows = np.flatnonzero(slots >= 0)
+        node, *left = (column[rows] for column in asked)
+        values = [*left, *table.rows(slots[rows])]
+        return (node, *(values if function is None else as_columns(function(*values), len(rows))))
+
+    return in_order([(nodes, by_node()), (values, by_node())], compute, name)

@@ -1,0 +1,112 @@
+"""A state for each node, moved by what comes for the node.
+
+Transitions are functions of whole columns, a row a node. Where a node has several records at a time, its first is
+handled with the first ones of all others, then the second ones: a node with very many records makes as many calls;
+`aggregate` before, where that means the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from timely import Stream
+from timely.container import as_columns, as_mask
+from timely.errors import DataError
+from timely.graphlinq.in_order import Given, by_node, in_order
+from timely.graphlinq.index import Ints, as_nodes, is_increasing
+from timely.graphlinq.table import Table
+
+Transition = Callable[..., Any]
+"""`transition(*state, *values)` returns (state, output) or (state, output, whether there is output)."""
+
+
+def state_machine(
+    nodes: Stream, init: Callable[..., Any], transition: Transition, *, name: str = "state_machine"
+) -> Stream:
+    """Return (node, output) of each move of a node's state, in the order of times.
+
+    `init(node)` is the state of a node before its first record. `transition(*state, *values)` returns the new state and
+    the output, each a column or a tuple of columns; and, if not all moves are told of, a column that says which.
+
+    >>> values = (np.array([7, 3, 7]), np.array([5, 1, 4]))
+    >>> def running_total(total, value):
+    ...     return total + value, total + value
+    >>> sorted(example(lambda scope: state_machine(scope.to_stream(values), lambda node: 0, running_total)))
+    [(3, 1), (7, 5), (7, 9)]
+    """
+    table = Table(init)
+    return in_order([(nodes, by_node())], lambda given: _moved(table, given, transition), name)
+
+
+def binary_state_machine(
+    left: Stream,
+    right: Stream,
+    init: Callable[..., Any],
+    on_left: Transition,
+    on_right: Transition,
+    *,
+    name: str = "binary_state_machine",
+) -> Stream:
+    """Return what `state_machine` does, where a node's state is moved by the records of two streams.
+
+    At each time, all records of `left` come before those of `right`. Both transitions give the same columns of output.
+
+    >>> paid, used = (np.array([1, 2]), np.array([10, 20])), (np.array([2]), np.array([5]))
+    >>> example(lambda scope: binary_state_machine(
+    ...     scope.to_stream(paid), scope.to_stream(used), lambda node: 0,
+    ...     lambda balance, amount: (balance + amount, balance + amount),
+    ...     lambda balance, amount: (balance - amount, balance - amount)))
+    [(1, 10), (2, 20), (2, 15)]
+    """
+    table = Table(init)
+
+    def compute(first: Given, second: Given) -> Given:
+        parts = [_moved(table, first, on_left), _moved(table, second, on_right)]
+        found = [part for part in parts if part is not None]
+        return tuple(np.concatenate(columns) for columns in zip(*found, strict=True)) if found else None
+
+    return in_order([(left, by_node()), (right, by_node())], compute, name)
+
+
+def _moved(table: Table, given: Given, transition: Transition) -> Given:
+    """Move the states of the nodes given; return the output, if there is any."""
+    if given is None:
+        return None
+    slots = table.include(as_nodes(given[0]))
+    outputs = []
+    for rows in one_each(slots):
+        at = slots[rows]
+        state, output, *where = _result(transition(*table.rows(at), *(column[rows] for column in given[1:])))
+        table.put(at, as_columns(state, len(at)))
+        told = (table.index.nodes[at], *as_columns(output, len(at)))
+        if where:
+            mask = as_mask(where[0], len(at))
+            told = tuple(column[mask] for column in told)
+        outputs.append(told)
+    return tuple(np.concatenate(columns) for columns in zip(*outputs))
+
+
+def _result(given: Any) -> tuple[Any, ...]:
+    if not isinstance(given, tuple) or not 2 <= len(given) <= 3:
+        raise DataError("a transition must return (state, output), or (state, output, whether there is output)")
+    return given
+
+
+def one_each(slots: Ints) -> Iterator[Ints | slice]:
+    """Yield rows in which each slot occurs once at most: the first row of every slot, then the second ones, ...
+
+    >>> [rows.tolist() for rows in one_each(np.array([4, 2, 4, 4]))]
+    [[1, 0], [2], [3]]
+    """
+    if is_increasing(slots):
+        yield slice(None)
+        return
+    order = np.argsort(slots, kind="stable")
+    is_first = np.append(True, slots[order][1:] != slots[order][:-1])
+    starts = np.flatnonzero(is_first)
+    turns = np.arange(len(slots)) - np.repeat(starts, np.diff(starts, append=len(slots)))
+    by_turn = np.argsort(turns, kind="stable")
+    yield from np.split(order[by_turn], np.cumsum(np.bincount(turns))[:-1])

@@ -1,0 +1,70 @@
+"""What is remembered about nodes: columns with a row for each node known, on the worker that it hashes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from timely.container import Array, as_columns
+from timely.errors import DataError
+from timely.graphlinq.index import Index, Ints
+
+
+class Table:
+    """Rows of nodes, made by `init(nodes)` when a node is first asked for.
+
+    Invariant: each column has at least as many rows as `index` has slots; the row of a node is that of its slot.
+
+    >>> table = Table(lambda nodes: 10 * nodes)
+    >>> slots = table.include(np.array([3, 1]))
+    >>> table.rows(slots)[0].tolist()
+    [30, 10]
+    >>> table.put(slots[:1], (np.array([7]),)); table.rows(slots)[0].tolist()
+    [7, 10]
+    """
+
+    __slots__ = ("_columns", "_init", "index")
+
+    def __init__(self, init: Callable[..., Any]) -> None:
+        self._init = init
+        self._columns: tuple[Array, ...] | None = None
+        self.index = Index()
+
+    def include(self, nodes: Ints) -> Ints:
+        """Return the slots of nodes; those not known get a row."""
+        known = len(self.index)
+        slots = self.index.include(nodes)
+        new = self.index.nodes[known:]
+        if len(new):
+            rows = as_columns(self._init(new), len(new))
+            if self._columns is None:
+                self._columns = tuple(column[:0] for column in rows)
+            self._columns = tuple(_appended(column, known, row) for column, row in zip(self._columns, rows))
+        return slots
+
+    def rows(self, slots: Ints) -> tuple[Array, ...]:
+        """Return the columns of the rows at these slots, which exist."""
+        return tuple(column[slots] for column in self._columns or ())
+
+    def put(self, slots: Ints, columns: tuple[Array, ...]) -> None:
+        """Write the rows at these slots, which exist; of several for one slot the last stays."""
+        assert self._columns is not None
+        if len(columns) != len(self._columns):
+            raise DataError(f"{len(columns)} column(s) of state were given, where there were {len(self._columns)}")
+        for whole, column in zip(self._columns, columns):
+            if not np.can_cast(column.dtype, whole.dtype, "same_kind"):
+                raise DataError(f"a column of {column.dtype} was given for state of {whole.dtype}")
+            whole[slots] = column
+
+
+def _appended(column: Array, length: int, more: Array) -> Array:
+    """Return a column with `more` from row `length` on: with room for as many again, where it has to grow."""
+    end = length + len(more)
+    if end > len(column):
+        grown = np.empty(max(end, 2 * length), column.dtype)
+        grown[:length] = column[:length]
+        column = grown
+    column[length:end] = more
+    return column
