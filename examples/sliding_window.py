@@ -54,20 +54,24 @@ def program(
         labels = ALGORITHMS[algorithm](mentions.window(window))
         sizes = labels.map(lambda user, label: label).count().map(lambda label, size: size).count().output()
 
-    def second(number: int) -> None:
+    def hand_over(number: int) -> None:
         author, mentioned, _ = tweets.batch(number * rate, rate)
         session.insert(author[worker.index :: worker.peers], mentioned[worker.index :: worker.peers])
         session.advance_to(number + 1)
-        worker.step_while(lambda: sizes.less_than(number + 1))
+
+    def finish() -> None:
+        worker.step_while(lambda: sizes.less_than(session.time))
 
     for number in range(window):
-        second(number)
+        hand_over(number)
+    finish()
     is_first = worker.index == 0
     pace = Pace("slides", (lambda: described(found.sizes[-1])) if progress and is_first else None)
     for number in range(window, window + slides):
         rows = 0
         with pace.epoch(1):
-            second(number)
+            hand_over(number)
+            finish()
             found.sizes.append(dict(list(sizes.contents())))
         found.differences.append(rows)
     session.close()

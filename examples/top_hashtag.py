@@ -19,8 +19,9 @@ from __future__ import annotations
 import argparse
 import time as clock
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from bfs import splitmix
@@ -163,6 +164,11 @@ class Program:
             for median, p95, p99 in (series.percentiles(),)
         )
 
+    def rows(self) -> Iterator[str]:
+        """Yield for each query when it was asked, in seconds, and the milliseconds of both answers, between tabs."""
+        for number, stale in sorted(self.stale.seconds.items()):
+            yield f"{self._plan.due(number):.3f}\t{1e3 * stale:.3f}\t{1e3 * self.fresh.seconds[number]:.3f}"
+
     def _feed(self) -> None:
         """Hand over this worker's share of the epoch's tweets; they are all there is of it."""
         plan, worker, epoch = self._plan, self._worker, self._tweets.epoch
@@ -202,6 +208,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="how long tweets come (default 8)")
     parser.add_argument("--epoch", type=int, default=50, help="milliseconds in an epoch (default 50)")
     parser.add_argument("--stale", type=float, default=1.0, help="seconds that stale queries look back (default 1)")
+    parser.add_argument("--series", type=Path, metavar="FILE", help="write (second asked, ms stale, ms fresh) to FILE")
     options = parser.parse_args()
     length, tweets = options.epoch / 1000, Tweets(options.users, options.tags)
     size, epochs, stale = max(int(options.rate * length), 1), int(options.seconds / length), int(options.stale / length)
@@ -211,6 +218,8 @@ def main() -> None:
     if first.stale.tags:
         print(f"{epochs * size:,} tweets, {len(first.stale.tags):,} queries of each kind")
         print(first.described())
+        if options.series is not None:
+            options.series.write_text("".join(f"{row}\n" for row in first.rows()))
 
 
 if __name__ == "__main__":

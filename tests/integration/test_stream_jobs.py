@@ -99,6 +99,7 @@ def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -
     assert first.stale.epochs[0] < first.fresh.epochs[0]
     assert all(first.stale.epochs[number] <= epoch for number, epoch in first.fresh.epochs.items())
     assert len(set(first.fresh.tags.values())) > 1
+    assert [row.count("\t") for row in first.rows()] == [2] * 11
 
 
 def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
