@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.oracle.kinds import KINDS
 from tests.oracle.programs import BINARY, DRESSED, SIZE, UNARY, Program
-from tests.oracle.scenario import INPUTS, Scenario
+from tests.oracle.running import INPUTS
+from tests.oracle.scenario import Scenario
 from tests.strategies_updates import histories
 
 MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self", "window")
