@@ -1,0 +1,83 @@
+"""All graph algorithms, and operators on nodes, on one graph. As a script, it prints each worker's records by name."""
+
+import sys
+
+import numpy as np
+
+from timely import execute
+from timely.container import records
+from timely.graphlinq import (
+    Graph,
+    aggregate,
+    approximate_shortest_paths,
+    binary_state_machine,
+    count_nodes,
+    dense_renaming,
+    distinct_nodes,
+    filter_by,
+    node_join,
+    pagerank,
+    renamed,
+    state_machine,
+    strongly_connected_components,
+    weakly_connected_components,
+)
+
+NODES, EDGES = 300, 450
+LANDMARKS = [0, 1, 2, 1000]
+
+
+def graph():
+    """The sources and targets of all edges."""
+    random = np.random.default_rng(5)
+    return random.integers(0, NODES, EDGES), random.integers(0, NODES, EDGES)
+
+
+def counted(state, value):
+    return state + value, state + value
+
+
+def named(edges):
+    return edges.map(lambda source, target: (source.astype(str), target.astype(str)))
+
+
+PROGRAMS = {
+    "pagerank": lambda edges: pagerank(Graph(edges)).map(lambda node, rank: (node, rank.round(9))),
+    "wcc": lambda edges: weakly_connected_components(Graph(edges)),
+    "scc": lambda edges: strongly_connected_components(Graph(edges)),
+    "asp": lambda edges: approximate_shortest_paths(Graph(edges), LANDMARKS),
+    "asp, by edge": lambda edges: approximate_shortest_paths(Graph(edges, partition="edge"), LANDMARKS),
+    "degrees": lambda edges: Graph(edges).degrees(),
+    "join": lambda edges: Graph(edges).join(distinct_nodes(edges), lambda source, target: (target, source)),
+    "aggregate": lambda edges: aggregate(edges, np.maximum),
+    "count_nodes": count_nodes,
+    "distinct_nodes": distinct_nodes,
+    "filter_by": lambda edges: filter_by(edges, edges.map(lambda source, target: target)),
+    "node_join": lambda edges: node_join(count_nodes(edges), Graph(edges).degrees()),
+    "state_machine": lambda edges: state_machine(aggregate(edges, np.add), lambda node: node, counted),
+    "binary_state_machine": lambda edges: binary_state_machine(
+        count_nodes(edges), aggregate(edges, np.add), lambda node: 0, counted, counted
+    ),
+    "dense_renaming": lambda edges: dense_renaming(named(edges)),
+    "renamed": lambda edges: renamed(named(edges))[0],
+}
+
+
+def everything(worker):
+    """Return lines of name and record, of the records that this worker has."""
+    lines = []
+    source, target = (column[worker.index :: worker.peers] for column in graph())
+    for name, program in PROGRAMS.items():
+        with worker.dataflow(name) as scope:
+            result = program(scope.to_stream((source, target)))
+            result.inspect_batch(
+                lambda _, batch, name=name: lines.extend(f"{name}: {record!r}" for record in records(batch))
+            )
+        while worker.step_or_park():
+            pass
+    return lines
+
+
+if __name__ == "__main__":
+    for lines in execute(everything):
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
