@@ -55,6 +55,7 @@ CASES = [
     _case("wcc", "8x1", 8, 1),
     _case("wcc", "8x4", 8, 4, quick=False),
     _case("wcc", "16x4", 16, 4, quick=False),
+    _case("wcc", "32x4", 32, 4, quick=False),
     _case("notifications", "2x1", 2, 1),
     _case("notifications", "2x4", 2, 4),
     _case("notifications", "8x4", 8, 4),

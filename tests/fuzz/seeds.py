@@ -39,7 +39,7 @@ _MESSAGES: list[WireMessage] = [
     Shape(2, b"digest", ("map", "filter")),
     Failure(0, "no"),
     Goodbye(0, 3),
-    Hello(2, 1, 1 << 20, True, 4711),
+    Hello(2, 1, 1 << 20, True, 4711, "process"),
     Ack(1 << 30),
     Question(1, 0, -1, (5,)),
     Answer(1, ("a line",)),

@@ -33,7 +33,7 @@ from timely.communication.message import Answer, Data, Failure, Goodbye, Message
 from timely.errors import DataError, FrameError
 
 MAGIC = b"tdf"
-PROTOCOL = 3
+PROTOCOL = 4
 INLINE_BYTES = 8192  # up to here a copy is cheaper than a frame of its own
 MAX_FRAMES = 4096
 MAX_DEPTH = 16  # tuples within tuples; each level is a call of the unpacker, so it must be bounded
@@ -43,7 +43,7 @@ class Hello(NamedTuple):
     """The first message to every peer, repeated until it is answered.
 
     `quantum` is how many bytes the sender lets the receiver take without an `Ack`. One that is not an `answer` asks for
-    one. `pid` is the sender's process, for people.
+    one. `pid` is the sender's process, for people. `accumulation` is who adds up progress, on which all must agree.
     """
 
     processes: int
@@ -51,6 +51,7 @@ class Hello(NamedTuple):
     quantum: int
     answer: bool
     pid: int
+    accumulation: str
 
 
 class Ack(NamedTuple):
@@ -255,8 +256,9 @@ def _decode_goodbye(worker: Any, dataflows: Any) -> Goodbye:
     return Goodbye(_index(worker), _index(dataflows))
 
 
-def _decode_hello(processes: Any, workers: Any, quantum: Any, answer: Any, pid: Any) -> Hello:
-    return Hello(_index(processes), _index(workers), _index(quantum), _instance(answer, bool), _index(pid))
+def _decode_hello(processes: Any, workers: Any, quantum: Any, answer: Any, pid: Any, accumulation: Any) -> Hello:
+    counts = _index(processes), _index(workers), _index(quantum)
+    return Hello(*counts, _instance(answer, bool), _index(pid), _instance(accumulation, str))
 
 
 def _decode_ack(taken: Any) -> Ack:

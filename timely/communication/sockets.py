@@ -186,7 +186,8 @@ class SocketAllocator:
 
     def _say_hello(self, link: Link, answer: bool) -> None:
         quantum = max(1, self._window // 4)
-        self._emit(link, Hello(self._config.processes, self._config.workers, quantum, answer, os.getpid()))
+        config = self._config
+        self._emit(link, Hello(config.processes, config.workers, quantum, answer, os.getpid(), config.accumulation))
 
     def _greet(self, link: Link, hello: Hello) -> None:
         link.quantum, link.pid = hello.quantum, hello.pid
@@ -367,6 +368,12 @@ class SocketAllocator:
                 f"process {sender // max(hello.workers, 1)} was started for {hello.processes} processes of "
                 f"{hello.workers} workers, process {self.process} for {config.processes} of {config.workers}; "
                 "start all of them with the same numbers"
+            )
+        if hello.accumulation != config.accumulation:
+            raise TransportError(
+                f"process {config.process_of(sender)} adds up progress by {hello.accumulation!r}, "
+                f"process {self.process} by {config.accumulation!r}; "
+                "start all of them with the same TIMELY_ACCUMULATION"
             )
 
     # Waiting

@@ -115,7 +115,7 @@ def test_lists_nested_too_deep_are_refused() -> None:
 
 def test_another_protocol_version_is_named() -> None:
     frame = ENCODER.encode(Goodbye(0, 1), 1)[0]
-    with pytest.raises(FrameError, match="version 9, this is version 3"):
+    with pytest.raises(FrameError, match=f"version 9, this is version {PROTOCOL}"):
         decode([MAGIC + b"\x09" + bytes(frame)[4:]])
 
 

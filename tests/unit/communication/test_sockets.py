@@ -110,7 +110,7 @@ def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -
 
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
-    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1), 0)
+    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1, "process"), 0)
     (first,) = socket_allocators(settings[0])
     pour(settings[0].endpoint(0), [[bytes(frame) for frame in hello]])
     (second,) = socket_allocators(settings[1])
@@ -129,6 +129,17 @@ def test_peers_started_with_other_numbers_are_told(tmp_path: Path) -> None:
         allocator.close()
     assert isinstance(errors[0], TransportError)
     assert "process 1 was started for 3 processes of 1 workers, process 0 for 2 of 1" in str(errors[0])
+
+
+def test_peers_that_would_add_up_progress_in_other_ways_are_told(tmp_path: Path) -> None:
+    # They would send each other's changes along routes that do not meet, and wait for ever.
+    first, second = ipc_configs(tmp_path, rendezvous_seconds=1.0)
+    allocators = socket_allocators(first) + socket_allocators(replace(second, accumulation="cluster"))
+    errors = together([allocator.connect for allocator in allocators])
+    for allocator in allocators:
+        allocator.close()
+    assert isinstance(errors[0], TransportError)
+    assert "process 1 adds up progress by 'cluster', process 0 by 'process'" in str(errors[0])
 
 
 def test_a_peer_may_come_late(tmp_path: Path) -> None:
