@@ -44,7 +44,8 @@ def all_reduce(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_red
     """Return on every worker, for each time, the total of all workers' vectors, when the time is complete.
 
     The records of `stream` are NumPy arrays (in list batches, as `accumulate` makes them), all of a time of one shape
-    and type; so is the total, a list batch of one. `ufunc` combines two: `np.add`, `np.minimum`, ...
+    and type; so is the total, a list batch of one. `ufunc` combines two: `np.add`, `np.minimum`, ... All workers get
+    the same bits, whatever arrives first; another number of workers may round otherwise (see the module).
 
     >>> vectors = [np.array([1.0, 2.0]), np.array([0.5, 0.25])]
     >>> example(lambda scope: scope.to_stream(vectors).all_reduce())
