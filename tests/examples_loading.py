@@ -1,13 +1,14 @@
-"""Import the modules of `examples/`, which find each other beside the script, and make small upgrades for them."""
+"""Import the modules of `examples/`, which find each other beside the script, and scripts; make small upgrades."""
 
 from __future__ import annotations
 
 import gzip
-import importlib
+import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -18,6 +19,16 @@ def example_module(name: str) -> Any:
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
     return importlib.import_module(name)
+
+
+def module_at(path: Path) -> ModuleType:
+    """Return the module that a script is when it is not run."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from ast import literal_eval
 from collections import Counter
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from tests.examples_loading import module_at
 from tests.integration.launcher.launching import Run
 from timely import Config, execute
 
@@ -22,12 +22,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "algorithms.py"
 
 @pytest.fixture(scope="module")
 def programs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("algorithms", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(SCRIPT)
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.examples_loading import module_at
 from tests.integration.launcher.launching import Run
 from timely import Config, Stream, execute
 
@@ -17,12 +17,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "operators.py"
 
 @pytest.fixture(scope="module")
 def programs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("operators", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at(SCRIPT)
 
 
 @pytest.fixture(scope="module")
