@@ -46,6 +46,11 @@ class InputSession:
         """The first coordinate of `time`."""
         return self._input.epoch
 
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` wait to be taken: a program may wait, too (`Input.is_congested`)."""
+        return self._input.is_congested
+
     def insert(self, *record: Any) -> None:
         """Let a record, or each row of the given columns, occur once more."""
         self.update(*record, diff=1)

@@ -7,7 +7,7 @@ import pytest
 
 from differential import new_input
 from tests.oracle.grid import on_workers, run
-from timely import Worker, execute_directly
+from timely import Config, Worker, execute, execute_directly
 from timely.errors import CapabilityError, DataError
 
 
@@ -64,3 +64,20 @@ def test_a_record_of_another_width_is_refused() -> None:
 
     with pytest.raises(DataError, match="2 field"):
         execute_directly(program)
+
+
+def test_a_session_says_when_more_waits_than_may() -> None:
+    def program(worker: Worker) -> list[bool]:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            collection.count().probe()
+        said = []
+        for _ in range(2):
+            session.insert(np.arange(10_000))
+            session.flush()
+            said.append(session.is_congested)
+            worker.step()
+            said.append(session.is_congested)
+        return said
+
+    assert execute(program, Config(queue_bytes=1 << 16)) == [[True, False] * 2]
