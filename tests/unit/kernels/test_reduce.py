@@ -115,6 +115,29 @@ def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:
     assert len(pending[0]) == 0
 
 
+def test_a_record_that_was_put_off_is_said_with_new_rows_and_without() -> None:
+    past: list[Update] = [(1, 5, (0, 1), 1), (1, 5, (1, 0), 1)]
+    said, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
+    assert sorted(said) == [(1, 5, (0, 1), 1), (1, 5, (1, 0), 1)]
+    assert [column.tolist() for column in pending] == [[1], [5], [[1, 1]]]
+    assert call(kinds.DISTINCT, [], past=past, said=said, pending=pending, depth=2)[0] == [(1, 5, (1, 1), -1)]
+    for diff, expected in ((1, [(1, 5, (1, 1), -1)]), (-1, [(1, 5, (1, 1), -1)]), (-2, [(1, 5, (1, 1), -2)])):
+        new: list[Update] = [(1, 5, (1, 1), diff)]
+        assert call(kinds.DISTINCT, new, past=past, said=said, pending=pending, depth=2)[0] == expected
+
+
+@pytest.mark.parametrize(("before", "change", "expected"), [(2, -1, 0), (2, -2, -1), (1, 3, 0), (0, 4, 1), (0, 0, 0)])
+def test_a_record_with_nothing_put_off_is_said_when_it_comes_and_when_it_goes(
+    before: int, change: int, expected: int
+) -> None:
+    past: list[Update] = [(1, 5, (0, 0), before)] if before else []
+    new: list[Update] = [(1, 5, (0, 1), change), (1, 6, (0, 1), 1)] if change else [(1, 6, (0, 1), 1)]
+    said: list[Update] = [(1, 5, (0, 0), 1)] if before else []
+    rows, pending, fault = call(kinds.DISTINCT, new, past=past, said=said, depth=2)
+    assert [row for row in rows if row[1] == 5] == ([(1, 5, (0, 1), expected)] if expected else [])
+    assert (len(pending[0]), fault) == (0, [])
+
+
 def test_a_join_at_which_nothing_would_have_to_be_said_is_not_put_off() -> None:
     # At (1, 0) the value 9 comes to a key whose least value is 5, and has been 4 from round 3 on.
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1)]
