@@ -46,6 +46,7 @@ WORKLOADS = (
     "exposures",
     "sliding",
     "queries",
+    "shared_traces",
     "logging",
     "construction",
     "allreduce",

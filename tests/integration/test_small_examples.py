@@ -13,6 +13,7 @@ from timely import Config, execute, execute_directly
 
 bfs = example_module("bfs")
 commands = example_module("commands")
+interactive = example_module("interactive")
 regression = example_module("logistic_regression")
 wordcount = example_module("wordcount")
 
@@ -70,6 +71,23 @@ def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
         assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
     finally:
         run.close()
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_questions_of_a_shared_graph_are_answered(private: bool, workers: int) -> None:
+    nodes, edges, changes, rounds = 50, 120, 5, 8
+    reports = execute(
+        lambda worker: interactive.program(worker, nodes, edges, changes, rounds, 3, 2, private),
+        Config(workers=workers),
+    )
+    source, target = bfs.random_edges(rounds * changes, edges, nodes)
+    assert len(reports[0].answers) == 3
+    for node, found in reports[0].answers:
+        reached = np.array([node])
+        for _ in range(2):
+            reached = np.union1d(reached, target[np.isin(source, reached)])
+        assert found == len(reached)
 
 
 @pytest.mark.parametrize("tree", [False, True])

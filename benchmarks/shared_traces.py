@@ -1,0 +1,63 @@
+"""Questions installed on one shared graph: `examples/interactive.py`.
+
+How long from asking to the first answer, for graphs of different sizes, and what is in memory for different numbers of
+questions, that share the graph's index or have one each. Answers are compared with a search of the graph as it is in
+the end.
+"""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+
+import numpy as np
+
+from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from timely import execute
+
+CHANGES, HOPS = 10, 2
+
+
+def _case(name: str, edges: int, keep: int, *, private: bool = False, quick: bool = True, processes: int = 1) -> Case:
+    parameters = {"edges": edges, "keep": keep, "private": private}
+    return Case(f"shared traces: {name}", "shared_traces", parameters, processes, quick=quick)
+
+
+CASES = [
+    _case("10k edges", 10_000, 10),
+    _case("100k edges", 100_000, 10),
+    _case("1M edges", 1_000_000, 10),
+    _case("1M edges, 2 processes", 1_000_000, 10, processes=2, quick=False),
+    _case("100k edges, 1 question", 100_000, 1, quick=False),
+    _case("100k edges, 30 questions", 100_000, 30, quick=False),
+    _case("100k edges, 1 question, not shared", 100_000, 1, private=True, quick=False),
+    _case("100k edges, 10 questions, not shared", 100_000, 10, private=True),
+    _case("100k edges, 30 questions, not shared", 100_000, 30, private=True, quick=False),
+]
+
+
+def measure(edges: int, keep: int, private: bool) -> Figures:
+    """Return latencies in milliseconds and the bytes of all indices, on the first worker."""
+    sys.path.append(str(ROOT / "examples"))
+    from bfs import random_edges  # type: ignore[import-not-found]
+    from interactive import program  # type: ignore[import-not-found]
+
+    nodes, rounds = edges // 10, max(30, keep)
+    begun = clock.perf_counter()
+    execute(lambda worker: program(worker, 100, 1000, CHANGES, 3, 2, HOPS, private))
+    warm_up = clock.perf_counter() - begun
+    report = execute(lambda worker: program(worker, nodes, edges, CHANGES, rounds, keep, HOPS, private))[0]
+    source, target = random_edges(rounds * CHANGES, edges, nodes)
+    for node, found in report.answers:
+        reached = np.array([node])
+        for _ in range(HOPS):
+            reached = np.union1d(reached, target[np.isin(source, reached)])
+        check(found == len(reached), f"{found} nodes were said to be near {node}, not {len(reached)}")
+    median, p95 = np.percentile(report.installs, (50, 95))
+    return {
+        WARM_UP: warm_up,
+        "install, median ms": float(median),
+        "install, p95 ms": float(p95),
+        "round, median ms": float(np.median(report.epochs)),
+        "bytes of indices/edge": report.nbytes / edges,
+    }

@@ -1,0 +1,156 @@
+"""Ask questions of one changing graph: each a dataflow, installed beside the others on the arrangement they all share.
+
+    python examples/interactive.py --nodes 100000 --edges 1000000
+    timely run -n 2 examples/interactive.py --private
+
+A question is how many nodes are within some hops of a node, and is kept up to date until it is dropped. The graph loses
+its oldest edges and gains new ones all the while. What is shown is how long a question takes from being asked to its
+first answer, which depends on the answer and not on the graph, and what is in memory for all of them. With `--private`
+each question indexes the graph for itself, to compare.
+
+The idea is that of shared arrangements (McSherry, Lattuada, Schwarzkopf, Roscoe: Shared Arrangements, VLDB 2020).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time as clock
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+from bfs import random_edges, splitmix
+
+from differential import Arrangement, Collection, InputSession, Output, Trace, new_input
+from timely import Worker, execute
+from timely.dataflow.dataflow import Dataflow
+
+
+class Query(NamedTuple):
+    """A question that is installed, where its answer is read, and the index it looks edges up in."""
+
+    node: int
+    dataflow: Dataflow
+    answer: Output
+    index: Trace
+
+
+class Report(NamedTuple):
+    """Milliseconds, and bytes of indices on this worker; on worker 0 also the nodes asked about, and what was found."""
+
+    installs: list[float]
+    epochs: list[float]
+    nbytes: int
+    answers: list[tuple[int, int]]
+
+
+class Shared:
+    """The graph, in a dataflow of its own, and the questions asked of it."""
+
+    def __init__(self, worker: Worker, hops: int, private: bool) -> None:
+        self.worker = worker
+        self.hops = hops
+        self.private = private
+        self.queries: deque[Query] = deque()
+        with worker.dataflow("graph") as scope:
+            self.session: InputSession
+            self.session, graph = new_input(scope, name="edges")
+            self.trace = graph.arrange_by_key().trace()
+
+    def settle(self) -> None:
+        """End the epoch, and wait until the graph and all answers are those of it."""
+        epoch = self.session.epoch
+        self.session.advance_to(epoch + 1)
+        self.worker.step_while(lambda: self.trace.upper.less_equal((epoch,)))
+        for query in self.queries:
+            self.worker.step_while(lambda query=query: query.answer.less_than(epoch + 1))
+            query.index.allow_compaction_to(epoch)
+        self.trace.allow_compaction_to(epoch)
+
+    def install(self, node: int) -> None:
+        """Ask how many nodes are within so many hops of `node`, and wait for the answer."""
+        with self.worker.dataflow(f"from {node}") as scope:
+            index = self.trace.import_into(scope)
+            if self.private:
+                index = index.as_collection().map(lambda source, target: (source, target)).arrange_by_key()
+            number = within(index, Collection.of(scope, node), self.hops).map(lambda _: 0).count().output()
+            query = Query(node, scope.dataflow, number, index.trace())
+        self.queries.append(query)
+        self.worker.step_while(lambda: query.answer.less_than(self.session.epoch))
+
+    def drop_oldest(self) -> None:
+        """Ask the oldest question no more."""
+        query = self.queries.popleft()
+        self.worker.drop_dataflow(query.dataflow)
+        query.index.drop()
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all indices of edges on this worker, each counted once."""
+        own = sum(query.index.statistics().nbytes for query in self.queries) if self.private else 0
+        return own + self.trace.statistics().nbytes
+
+
+def within(graph: Arrangement, start: Collection, hops: int) -> Collection:
+    """Return the nodes that a path of at most so many edges leads to."""
+    nodes = start
+    for _ in range(hops):
+        nodes = nodes.join_map(graph, lambda source, target: target).concat(nodes).distinct()
+    return nodes
+
+
+def program(
+    worker: Worker, nodes: int, edges: int, changes: int, rounds: int, keep: int, hops: int, private: bool
+) -> Report:
+    """Ask a question in each round, of which the last `keep` stay, and change the graph."""
+    shared = Shared(worker, hops, private)
+    source, target = random_edges(0, edges, nodes)
+    shared.session.insert(source[worker.index :: worker.peers], target[worker.index :: worker.peers])
+    shared.settle()
+    installs, epochs = [], []
+    for number in range(rounds):
+        begun = clock.perf_counter()
+        shared.install(int(splitmix(np.array([number]))[0] % np.uint64(nodes)))
+        installs.append(1000 * (clock.perf_counter() - begun))
+        if len(shared.queries) > keep:
+            shared.drop_oldest()
+        begun = clock.perf_counter()
+        if number % worker.peers == worker.index:
+            shared.session.remove(*random_edges(number * changes, changes, nodes))
+            shared.session.insert(*random_edges(edges + number * changes, changes, nodes))
+        shared.settle()
+        epochs.append(1000 * (clock.perf_counter() - begun))
+    answers = [(query.node, count) for query in shared.queries for _, count in query.answer.contents()]
+    nbytes = shared.nbytes
+    for query in shared.queries:
+        query.index.drop()
+    return Report(installs, epochs, nbytes, answers)
+
+
+def main() -> None:
+    """Run the program as the command line asks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=10_000)
+    parser.add_argument("--edges", type=int, default=100_000)
+    parser.add_argument("--changes", type=int, default=10, help="edges replaced in each round (default 10)")
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--keep", type=int, default=10, help="how many questions stay installed (default 10)")
+    parser.add_argument("--hops", type=int, default=2)
+    parser.add_argument("--private", action="store_true", help="let each question index the graph for itself")
+    o = parser.parse_args()
+
+    def run(worker: Worker) -> None:
+        report = program(worker, o.nodes, o.edges, o.changes, o.rounds, o.keep, o.hops, o.private)
+        if worker.index == 0:
+            for node, found in report.answers:
+                print(f"within {o.hops} hops of {node}: {found:,} nodes")
+            for what, times in (("installing a question", report.installs[1:]), ("a round", report.epochs[1:])):
+                median, p99 = np.percentile(times, (50, 99))
+                print(f"{what}: median {median:.2f} ms, p99 {p99:.2f} ms")
+            print(f"indices of edges for {len(report.answers)} questions: {report.nbytes / 1e6:.1f} MB on worker 0")
+
+    execute(run)
+
+
+if __name__ == "__main__":
+    main()
