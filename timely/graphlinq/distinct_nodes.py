@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Stream
-from timely.container import Array
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Index, as_nodes, distinct
 from timely.graphlinq.node_aggregate import aggregate
@@ -35,8 +34,4 @@ def count_nodes(nodes: Stream, *, name: str = "count_nodes") -> Stream:
     >>> example(lambda scope: count_nodes(scope.to_stream(np.array([3, 1, 3]))))
     [(1, 1), (3, 2)]
     """
-
-    def one(node: Array, *_: Array) -> tuple[Array, Array]:
-        return node, np.ones(len(node), np.int64)
-
-    return aggregate(nodes.map(one, name=f"{name} as ones"), np.add, name=name)
+    return aggregate(nodes.map(lambda node, *_: (node, 1), name=f"{name} as ones"), np.add, name=name)

@@ -91,6 +91,11 @@ def test_ranks_do_not_depend_on_the_number_of_workers(workers: int) -> None:
     assert np.allclose(one[:, 1], several[:, 1], rtol=1e-12)
 
 
+def test_a_long_chain_takes_one_round() -> None:
+    chain = [(node, node - 1) for node in range(200, 0, -1)]
+    assert answered(strongly_connected_components, chain) == [(node, node) for node in range(201)]
+
+
 def test_components_follow_edges_that_come_in_later_epochs() -> None:
     found: dict[int, list[tuple[int, int]]] = {0: [], 1: [], 2: []}
 

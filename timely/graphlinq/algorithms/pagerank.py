@@ -30,14 +30,14 @@ def pagerank(
 
     return graph.pregel(
         graph.degrees(),
-        init=lambda node, degree: (np.ones(len(node)), degree, np.ones(len(node))),
+        init=lambda node, degree: (1.0, degree, 1.0),
         message=lambda rank, degree, change: rank / np.maximum(degree, 1),
         combine=np.add,
         update=update,
         everyone=True,
         aggregators={
             "lost": Aggregator(np.add, lambda rank, degree, change: np.where(degree == 0, rank, 0.0)),
-            "nodes": Aggregator(np.add, lambda rank, degree, change: np.ones(len(rank), np.int64)),
+            "nodes": Aggregator(np.add, lambda rank, degree, change: 1),
             "change": Aggregator(np.add, lambda rank, degree, change: change),
         },
         until=None if tolerance is None else lambda superstep: superstep.aggregates["change"] < tolerance,

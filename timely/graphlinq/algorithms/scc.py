@@ -1,9 +1,13 @@
 """Strongly connected components, by colours.
 
-In a round, the largest node spreads forward as a colour, to all that it reaches; then, from each node that has kept
-its own colour, membership spreads backward, among nodes of the same colour. Who becomes a member reaches the node and
-is reached by it: these are components, one for each colour. All others go on to the next round. A round takes at
-least one component for each colour; there are as many rounds as it takes.
+In a round, nodes into which no edge leads are taken away, again and again: they are components of their own; then those
+out of which none leads. Of those left, the largest node spreads forward as a colour, to all that it reaches; then,
+from each node that has kept its own colour, membership spreads backward, among nodes of the same colour. Who becomes a
+member reaches the node and is reached by it: these are components, one for each colour. All others go on to the next
+round.
+
+There are as many rounds as it takes: few on most graphs, but on a chain of components that each have several nodes, in
+decreasing order, one for each.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import numpy as np
 from timely import Stream
 from timely.container import Array
 from timely.graphlinq.graph import Graph
+from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Superstep
 
 
@@ -26,12 +31,31 @@ def strongly_connected_components(graph: Graph) -> Stream:
     with graph.scope.iterative("strongly_connected_components") as rounds:
         handle, left = rounds.feedback(name="nodes left")
         inside = graph.enter(rounds)
-        nodes = inside.nodes().concat(left)
+        first, nodes = _without_edges_in(inside, inside.nodes().concat(left))
+        last, nodes = _without_edges_in(inside.reversed(), nodes)
         unassigned, found = _members(inside.reversed(), _colours(inside, nodes)).branch(
             lambda node, colour, is_member: is_member
         )
         unassigned.map(lambda node, colour, is_member: node).connect_loop(handle)
-        return found.map(lambda node, colour, is_member: (node, colour)).leave()
+        alone = first.concat(last).map(lambda node: (node, node))
+        return found.map(lambda node, colour, is_member: (node, colour)).concat(alone).leave()
+
+
+def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
+    """Return the nodes that go when those without edges from others left are taken away, and those that stay."""
+    both = (np.add, np.add)
+    ends = graph.transmit(nodes.map(lambda node: (node, 1, 0)), combine=both)
+    counted = aggregate(ends.concat(nodes.map(lambda node: (node, 0, 1))), both)
+    stays, goes = graph.pregel(
+        counted.filter(lambda node, edges, is_left: is_left > 0),
+        init=lambda node, edges, is_left: edges,
+        message=lambda edges: 1,
+        combine=np.add,
+        update=lambda superstep, edges, received: edges - received,
+        sends=lambda edges: edges == 0,
+        name="without_edges_in",
+    ).branch(lambda node, edges: edges == 0)
+    return goes.map(lambda node, edges: node), stays.map(lambda node, edges: node)
 
 
 def _colours(graph: Graph, nodes: Stream) -> Stream:
