@@ -42,6 +42,10 @@ class Adjacency:
     def __len__(self) -> int:
         return len(self._target_slots)
 
+    def columns(self) -> tuple[Array, ...]:
+        """Return the edges it was made of, by source."""
+        return np.repeat(self._index.nodes, self._counts), self._targets[self._target_slots], *self.values
+
     def out_of(self, nodes: Ints) -> tuple[Ints, Ints, Ints | slice]:
         """Return which rows of `nodes` have edges, how many each, and the positions of all these edges."""
         slots = self._index.slots(nodes)

@@ -16,33 +16,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time, less_equal
+from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
 from timely.container import Array, Columns, concatenate, of_columns
 from timely.errors import BuildError
-from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.degrees import degrees as _degrees
+from timely.graphlinq.layers import Layers
 from timely.graphlinq.pregel import pregel as _pregel
 from timely.graphlinq.transmit import graph_join as _graph_join
 from timely.graphlinq.transmit import transmit as _transmit
 
 Partition = Literal["source", "edge"]
-
-
-class Layers:
-    """The edges a worker has, one `Adjacency` for each time at which some came."""
-
-    __slots__ = ("_layers",)
-
-    def __init__(self) -> None:
-        self._layers: list[tuple[Time, Adjacency]] = []
-
-    def add(self, time: Time, columns: tuple[Array, ...]) -> None:
-        """Add the edges of a time, all of them."""
-        self._layers.append((time, Adjacency(columns)))
-
-    def at(self, time: Time) -> list[Adjacency]:
-        """Return the edges of all times at or before `time`, which may have counters of loops besides."""
-        return [adjacency for added, adjacency in self._layers if less_equal(added, time[: len(added)])]
 
 
 class Graph:
@@ -70,7 +53,12 @@ class Graph:
     @property
     def layers(self) -> Layers:
         """The edges this worker has."""
-        return self._layers if self._outer is None else self._outer.layers
+        return self.outermost._layers
+
+    @property
+    def outermost(self) -> Graph:
+        """The graph that this one is inside a loop; itself if it was not entered."""
+        return self if self._outer is None else self._outer.outermost
 
     @property
     def loaded(self) -> Stream:

@@ -130,5 +130,7 @@ def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) 
         waiting[:] = [each for each in waiting if each[0].output is not None]
 
     builder.build(lambda _: logic)
+    outer = graph.outermost.scope
+    layers.watch(result if graph.scope is outer else result.leave(outer))
     return result
 

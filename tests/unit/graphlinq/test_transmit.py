@@ -101,6 +101,37 @@ def test_values_wait_for_the_edges_of_their_time() -> None:
     assert sorted(found) == [(0, (2, 7)), (1, (2, 8)), (1, (3, 8))]
 
 
+def test_edges_of_many_epochs_become_few_layers_and_none_is_lost() -> None:
+    found: dict[int, list[int]] = {}
+    epochs = 40
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            links, stream = scope.new_input("edges")
+            given, nodes = scope.new_input("nodes")
+            graph = Graph(stream)
+            sent = graph.transmit(nodes)
+            sent.inspect_time(lambda time, record: found.setdefault(time[0], []).append(record[0]))
+            with scope.iterative() as loop:
+                probe = graph.enter(loop).transmit(nodes.enter(loop)).leave().probe()
+        for epoch in range(epochs):
+            links.send(7, epoch)
+            given.send(7, 0)
+            links.advance_to(epoch + 1)
+            given.advance_to(epoch + 1)
+            if epoch % 3 == 0:
+                worker.step_while(lambda: probe.less_than(given.time))
+        assert len(graph.layers.at((epochs,))) <= 8
+        links.close()
+        given.close()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert {epoch: sorted(targets) for epoch, targets in found.items()} == {
+        epoch: list(range(epoch + 1)) for epoch in range(epochs)
+    }
+
+
 def test_an_unknown_partition_is_refused() -> None:
     with pytest.raises(BuildError, match="not by 'node'"):
         answered(Graph.nodes, [(0, 1)], partition="node")
