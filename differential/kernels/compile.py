@@ -279,17 +279,25 @@ def _compile_kernel(function: FunctionType) -> Any:
         directory = Path(dispatcher.stats.cache_path)
     why = "once on this machine" if directory else "no cache directory is writable"
     text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
-    with _one_process_at_a_time(directory, function.__module__, copy.__qualname__), _notice(text):
+
+    def is_cached() -> bool:
+        return _is_cached(directory, function.__module__, copy.__qualname__, function.__code__.co_firstlineno)
+
+    with _one_process_at_a_time(directory, is_cached), contextlib.nullcontext() if is_cached() else _notice(text):
         dispatcher.compile(_signature(function))
     dispatcher.disable_compile()
     return dispatcher
 
 
+def _is_cached(directory: Path | None, module: str, qualname: str, line: int) -> bool:
+    """Return whether there is nothing to do but to load a kernel."""
+    return directory is not None and any(directory.glob(f"{module.rpartition('.')[2]}.{qualname}-{line}.*.nbi"))
+
+
 @contextlib.contextmanager
-def _one_process_at_a_time(directory: Path | None, module: str, qualname: str) -> Iterator[None]:
-    """Hold the lock of the cache, unless it has the kernel already and there is nothing but to load it."""
-    cached = directory and any(directory.glob(f"{module.rpartition('.')[2]}.{qualname}-*.nbi"))
-    if directory is None or cached or os.name != "posix":
+def _one_process_at_a_time(directory: Path | None, is_cached: Callable[[], bool]) -> Iterator[None]:
+    """Hold the lock of the cache, unless it has the kernel already."""
+    if directory is None or is_cached() or os.name != "posix":
         yield
         return
     import fcntl

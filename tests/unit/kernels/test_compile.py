@@ -173,14 +173,22 @@ def test_one_process_compiles_at_a_time(
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with compiling._one_process_at_a_time(tmp_path, "module", "name"):
+        with compiling._one_process_at_a_time(tmp_path, lambda: False):
             assert holder.poll() is not None or holder.wait(5) == 0
         assert "waiting for another process" in capsys.readouterr().err
 
 
+def test_a_cached_kernel_is_known_by_its_name_and_line() -> None:
+    total(np.arange(1), 1)
+    function = total.source  # type: ignore[attr-defined]
+    name = f"total_{compiling._digest(function)}"
+    where = Path(__file__).parent / "__pycache__", __name__, name
+    assert compiling._is_cached(*where, function.__code__.co_firstlineno)
+    assert not compiling._is_cached(*where, function.__code__.co_firstlineno + 1)
+
+
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path) -> None:
-    (tmp_path / "caller.scaled_1-3.py311.nbi").touch()
-    with compiling._one_process_at_a_time(tmp_path, "some.caller", "scaled_1"):
+    with compiling._one_process_at_a_time(tmp_path, lambda: True):
         assert not (tmp_path / "compiling.lock").exists()
 
 
