@@ -12,7 +12,7 @@ from tests.strategies_progress import nested_graph
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
-RUNS = 200
+RUNS = 150
 
 
 def random_graph(seed: int) -> Graph:
@@ -28,7 +28,7 @@ def test_frontiers_are_never_ahead_and_every_run_drains(mode: str, peers: int) -
         steps += cluster.steps
         notifications += cluster.delivered_notifications
         held += cluster.statistics().flushes_held
-    assert steps > 10_000
+    assert steps > 8_000
     assert notifications > RUNS
     assert (held > 0) == (mode == "demand")
 
