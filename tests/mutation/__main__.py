@@ -30,7 +30,10 @@ ROOT = Path(__file__).parents[2]
 PRELOADED = ("numpy", "msgpack", "zmq", "hypothesis", "hypothesis.extra.numpy", "pytest", "_pytest.doctest")
 OURS = ("timely", "differential", "tests")
 TRACE = ["tests/unit/trace", "tests/property/trace", "tests/unit/test_interning.py", "tests/unit/test_traces.py"]
-PROGRAMS = ["tests/property/differential/test_programs_mean_what_they_say.py"]
+PROGRAMS = [
+    "tests/property/differential/test_imported_traces.py",
+    "tests/property/differential/test_programs_mean_what_they_say.py",
+]
 OPERATORS = ["tests/unit/operators", "tests/property/differential/test_operators_at_every_time.py", *PROGRAMS]
 KERNELS = ["tests/unit/kernels", "tests/property/kernels", *TRACE]
 PROGRESS = ["tests/unit/progress", "tests/property/progress"]

@@ -164,3 +164,11 @@ def test_a_cut_asked_for_again_is_of_the_batches_there_are_now(spine: Spine) -> 
     after = handle.batches_through(_at(6))
     assert len(after) < len(before)
     assert all(batch in spine.batches() for batch in after)
+
+
+def test_a_reader_that_was_dropped_is_asked_nothing(spine: Spine) -> None:
+    handle = TraceHandle(spine)
+    handle.drop()
+    for ask in (handle.batches, lambda: handle.batches_through(_at(3)), handle.clone, handle.enter):
+        with pytest.raises(TimelyError, match="dropped"):
+            ask()

@@ -75,6 +75,7 @@ def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_m
     for _ in range(20):
         spine.exert(5000)
     assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(4000, 1), (900, 1), (100, 1)]
+    assert spine.statistics().moved == 5000
     spine.validate()
 
 
@@ -88,3 +89,18 @@ def test_layers_of_which_most_times_can_be_told_apart_are_left_alone() -> None:
     for _ in range(20):
         spine.exert(5000)
     assert spine.batches() == (batch,)
+
+
+def test_each_row_is_merged_logarithmically_often() -> None:
+    spine, least, epochs, rows = Spine(1), Antichain([(0,)]), 256, 100
+    reader = TraceHandle(spine)
+    for epoch in range(epochs):
+        upper = Antichain([(epoch + 1,)])
+        columns = np.arange(rows) * epochs + epoch, NOTHING, NOTHING, NOTHING, np.array([[epoch]])
+        spine.insert(Batch.build(*columns, Antichain([(epoch,)]), upper, least))
+        reader.set_logical_compaction(upper)
+        reader.set_physical_compaction(upper)
+    statistics = spine.statistics()
+    assert statistics.rows == statistics.inserted == epochs * rows
+    assert 2 * statistics.inserted <= statistics.moved <= statistics.inserted * np.log2(epochs)
+    assert statistics.layers <= np.log2(epochs)
