@@ -101,7 +101,7 @@ def build(program: Program, inputs: Sequence[Collection], inner: tuple[Collectio
         if inner:
             start, _ = innermost(start, inner[0])
         with start.scope.iterative(name) as scope:
-            variable = Variable(scope, start if name == "settle" else None)
+            variable = Variable(scope, start, limit=ROUNDS) if name == "settle" else Variable(scope)
             if name == "later":
                 start = start.enter_at(scope, lambda key, value: (key + value) % 3)
             body = build(arguments[1], inputs, (variable.collection, *inner))
@@ -156,6 +156,11 @@ def _delta(left: Collection, right: Collection) -> Collection:
 
     theirs = Changes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
     return ours.concat(theirs).results()
+
+
+def _look(record: Pair, time: tuple[int, ...], diff: int) -> None:
+    assert len(record) == 2
+    assert diff
 
 
 def _keys_of(one: Collection) -> Collection:
@@ -262,6 +267,7 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "even": lambda pairs: Counter({pair: count for pair, count in pairs.items() if pair[1] % 2 == 0}),
     "both": _map(lambda key, value: (key, value)),
     "window": lambda pairs: pairs,
+    "watched": lambda pairs: pairs,
     "concat": _sum,
     "less": lambda left, right: _sum(_sum(left, right), right, -1),
     "join": _join,
@@ -299,6 +305,7 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
     "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
     "window": lambda one: one.window(2).concat(one.delay(lambda time: (time[0] + 2, *time[1:]))),
+    "watched": lambda one: one.inspect(_look).inspect_batch(repr).assert_eq(one.map(lambda key, value: (key, value))),
     "concat": lambda left, right: left.concat(right),
     "less": lambda left, right: left.concat(right).concat(right.negate()),
     "join": lambda left, right: left.join_map(right, lambda key, first, second: (first, second)),
@@ -352,7 +359,7 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
          "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
-         "window")  # fmt: skip
+         "window", "watched")  # fmt: skip
 BINARY = (
     "concat",
     "less",

@@ -8,7 +8,9 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from differential import Output, Trace, new_input, new_upsert_input
+import numpy as np
+
+from differential import Collection, Output, Trace, new_input, new_upsert_input
 from tests.oracle.grid import Multiset, Update, contents, grid
 from tests.oracle.programs import SIZE, Contents, Pairs, Program, build, meaning
 from timely import Config, Worker
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from tests.oracle.scenario import Scenario
 
 INPUTS = 2
-"""So many inputs are said by updates; one after them by statements of which value a key has."""
+"""So many inputs are said by updates; one after them by statements of which value a key has; one is constant."""
+
+CONSTANT = (0, 1, 2, 0), (1, 2, 0, 1)
+"""Its columns."""
 
 STEPS = 60_000
 SPILL_ABOVE = 100
@@ -54,6 +59,7 @@ class Part:
                     session, collection = None, trace.import_into(scope, since=since).as_collection()
                 self.sessions.append(session)
                 collections.append(collection)
+            collections.append(Collection.of(scope, *map(np.array, CONSTANT)))
             self.outputs: list[Output] = [build(program, collections).output() for program in programs]
         self.dataflow = scope.dataflow
 
@@ -266,7 +272,7 @@ class Run:
         if known is None:
             inputs = Contents(
                 lambda delay: [
-                    self.scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 1)
+                    self.scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)
                 ]
             )
             known = self.meanings[number, time] = Counter(

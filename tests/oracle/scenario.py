@@ -28,7 +28,7 @@ from differential.operators import half_join, join
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.programs import Program
-from tests.oracle.running import INPUTS, QUEUE_BYTES, Run
+from tests.oracle.running import CONSTANT, INPUTS, QUEUE_BYTES, Run
 from timely.dataflow import ports
 from timely.order import Time
 
@@ -57,6 +57,8 @@ class Scenario(NamedTuple):
         """Return what an input holds at a time."""
         if number < INPUTS:
             return contents(self.inputs[number], time)
+        if number > INPUTS:
+            return Counter(zip(*CONSTANT)) if time[0] >= 0 else Counter()
         values = dict(record for record, when in self.upserts if when <= time)
         return Counter({(key, value): 1 for key, value in values.items() if value is not None})
 
