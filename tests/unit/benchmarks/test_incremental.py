@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -132,6 +134,15 @@ def test_the_other_workloads_run_and_check_themselves() -> None:
     assert all(memory.measure(kind, 20)["us an epoch"] > 0 for kind in ("rows", "texts"))
     assert all(cliffs.measure(name, 100, 1000, 10, 1)["1 at once, p99, us"] > 0 for name in cliffs.DEFINITIONS)
     assert all(scratch.measure(algorithm, 100, 150)["SciPy s"] > 0 for algorithm in scratch.ALGORITHMS)
+
+
+def test_totals_are_those_of_a_counter() -> None:
+    totals, expected = wordcount.Totals(), Counter[bytes]()
+    for words in (["b", "to", "exactly8"], ["a", "to", "longer than that"], ["longer than that", "zzz", "b"], ["c"]):
+        counts = np.arange(1, len(words) + 1)
+        totals.add(np.array(words, "S"), counts)
+        expected.update(dict(zip(map(str.encode, words), counts.tolist())))
+    assert dict(totals.items()) == expected
 
 
 def test_comparisons_are_of_cases_there_are() -> None:
