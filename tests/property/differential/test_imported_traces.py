@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential import Collection, InputSession, Output, Trace, new_input
+from differential.operators.half_join import half_join
 from timely import Antichain, Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 
@@ -47,12 +48,34 @@ def _counted(graph: Contents, marks: Contents) -> Contents:
     return Counter((key, count) for key, count in degrees.items() if count)  # type: ignore[misc]
 
 
+def _arriving(graph: Contents, marks: Contents) -> Contents:
+    return _counted(Counter({(target, source): count for (source, target), count in graph.items()}), marks)
+
+
+def _by_halves(graph: Any, marks: Collection) -> Collection:
+    """Join by two half joins, each change of one side with the other side as it was."""
+    marked = half_join(marks, graph, lambda source, target: (source, target), inclusive=True)
+    changed = half_join(graph.as_collection(), marks.arrange_by_key(), lambda s, t: (s, t), inclusive=False)
+    return marked.concat(changed)
+
+
 def _reach(graph: Any, marks: Collection) -> Collection:
     roots = marks.distinct()
 
     def step(inner: Collection) -> Collection:
         near = inner.join_map(graph.enter(inner.scope), lambda source, target: (target,), keys=1)
         return near.concat(roots.enter(inner.scope)).distinct()
+
+    return roots.iterate(step)
+
+
+def _reach_once(graph: Any, marks: Collection) -> Collection:
+    """Do the same over edges that each occur once, which the loop itself sees to."""
+    roots = marks.distinct()
+
+    def step(inner: Collection) -> Collection:
+        edges = graph.enter(inner.scope).distinct()
+        return inner.join_map(edges, lambda source, target: (target,)).concat(roots.enter(inner.scope)).distinct()
 
     return roots.iterate(step)
 
@@ -68,7 +91,10 @@ QUERIES: list[Query] = [
         lambda graph, marks: graph.reduce(lambda groups: (groups.index, *groups.values)),
         lambda graph, marks: Counter(list(graph)),
     ),
+    (_by_halves, _joined),
     (_reach, _reached),
+    (_reach_once, _reached),
+    (lambda graph, marks: graph.as_collection().map(lambda source, target: target).count(), _arriving),
 ]
 
 
