@@ -16,7 +16,6 @@ import differential
 import differential.graphs
 import timely
 import timely.graphlinq
-import timely.graphlinq
 
 PAGES: dict[str, tuple[str, str, ModuleType | type]] = {
     "timely": ("Timely", "What `import timely` gives.", timely),
@@ -33,7 +32,6 @@ PAGES: dict[str, tuple[str, str, ModuleType | type]] = {
         differential.Collection,
     ),
     "graphs": ("Graphs", "What `import differential.graphs` gives: each a definition.", differential.graphs),
-    "graphlinq": ("Graphs over streams", "What `import timely.graphlinq` gives.", timely.graphlinq),
 }
 DESIGN = Path(__file__).parent / "design"
 FACADES = (timely.Stream, differential.Collection)
