@@ -18,6 +18,7 @@ from timely.graphlinq.dense_renaming import dense_renaming, renamed
 from timely.graphlinq.distinct_nodes import count_nodes, distinct_nodes
 from timely.graphlinq.filter_by import filter_by
 from timely.graphlinq.graph import Graph
+from timely.graphlinq.graph_reduce import graph_reduce
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.node_join import node_join
 from timely.graphlinq.pregel import pregel
@@ -37,6 +38,7 @@ __all__ = [
     "distinct_nodes",
     "filter_by",
     "graph_join",
+    "graph_reduce",
     "node_join",
     "pagerank",
     "pregel",

@@ -20,6 +20,7 @@ from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, 
 from timely.container import Array, Columns, concatenate, of_columns
 from timely.errors import BuildError
 from timely.graphlinq.degrees import degrees as _degrees
+from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
 from timely.graphlinq.layers import Layers
 from timely.graphlinq.pregel import pregel as _pregel
 from timely.graphlinq.transmit import graph_join as _graph_join
@@ -120,6 +121,7 @@ class Graph:
     # Along edges
     transmit = _transmit
     join = _graph_join
+    reduce = _graph_reduce
 
     # Superstep by superstep
     pregel = _pregel

@@ -53,6 +53,7 @@ def binary_state_machine(
     """Return what `state_machine` does, where a node's state is moved by the records of two streams.
 
     At each time, all records of `left` come before those of `right`. Both transitions give the same columns of output.
+    Where `left` only says what states there are at first, its transition gives `(value, value, False)`.
 
     >>> paid, used = (np.array([1, 2]), np.array([10, 20])), (np.array([2]), np.array([5]))
     >>> example(lambda scope: binary_state_machine(

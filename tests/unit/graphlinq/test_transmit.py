@@ -34,6 +34,12 @@ def test_values_reach_all_neighbours_combined_or_not(rows: Edges, values: dict[i
     assert collected(lambda scope: program(scope, np.add)) == sorted(totals.items())
     assert collected(lambda scope: aggregate(program(scope, np.add), np.add), 3) == sorted(totals.items())
 
+    def reduced(scope: Scope) -> Stream:
+        graph = Graph(scope.to_stream(share(scope, rows)), partition=partition)
+        return graph.reduce(scope.to_stream(share(scope, list(values.items()))), np.add)
+
+    assert collected(reduced) == sorted(totals.items())
+
 
 @settings(deadline=None, max_examples=20)
 @given(edges, values)
