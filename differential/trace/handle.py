@@ -34,8 +34,9 @@ from timely.progress.antichain import Antichain
 class View:
     """How a dataflow that imports a trace sees it: as far as it has received it, and as of a frontier.
 
-    Batches after `upper`, which whoever imports moves on, are still on their way. No reader cuts before `first`, what
-    the trace held in the beginning. Each batch is made once for all readers, as long as it is asked for.
+    Batches after `upper`, which whoever imports moves on, are still on their way: they must not be merged with those
+    that have arrived, so physical frontiers stay behind it. No reader cuts before `first`, what there was to import in
+    the beginning. Each batch is made once for all readers, as long as it is asked for.
     """
 
     def __init__(self, since: Antichain, origin: Antichain, first: Antichain) -> None:
@@ -123,7 +124,7 @@ class TraceHandle:
         """Promise to cut the trace only at frontiers not before `frontier`."""
         frontier, claim = self._lowered(frontier), self._claim
         if self._view is not None:
-            frontier = frontier.join(self._view.first)
+            frontier = frontier.meet(self._view.upper).join(self._view.first)
         if frontier == claim.physical:
             return
         assert claim.physical.dominates(frontier), (
@@ -197,16 +198,15 @@ class TraceHandle:
         Until `receive` is called, nothing is there. `since` is not before the logical frontier, and not empty; the
         reader has not entered a scope.
         """
-        reader = self._copy(0, View(since, self._spine.origin, self._spine.upper))
+        reader = self._copy(0, View(since, self._spine.origin, self._upper))
         reader._claim.logical = since
-        reader._claim.physical = self._spine.upper
+        reader._claim.physical = self._upper
         return reader
 
     def receive(self, batch: Batch) -> Batch:
         """Let this reader, and those cloned from it, see everything up to `batch`; return it as they do.
 
-        Only for what `as_of` returned. Batches come in their order, and are held until then by the readers' physical
-        frontiers: a batch that none has seen is never merged with one that some have.
+        Only for what `as_of` returned. Batches come in their order.
         """
         assert self._view is not None
         self._view.upper = batch.upper

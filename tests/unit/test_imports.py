@@ -39,6 +39,11 @@ class Graph:
         self.session.advance_to(self.session.epoch + 1)
         self.worker.step_while(lambda: self.trace.upper.less_equal((self.session.epoch - 1,)))
 
+    def advance_alone(self) -> None:
+        """End the epoch, and let no other dataflow run."""
+        self.session.advance_to(self.session.epoch + 1)
+        self.dataflow.step()
+
     def import_joined(self, *nodes: int, since: int | None = None) -> tuple[Dataflow, InputSession, Output]:
         """Return a dataflow that says the edges from some nodes."""
         with self.worker.dataflow("query") as scope:
@@ -276,8 +281,7 @@ def test_no_batch_on_its_way_to_a_join_is_merged_with_those_it_has() -> None:
         graph.trace.drop()
         for epoch in range(1, 40):  # the dataflow that imports does not run meanwhile
             graph.session.insert(epoch % 3, epoch)
-            graph.session.advance_to(epoch + 1)
-            graph.dataflow.step()
+            graph.advance_alone()
         marks.insert(1)
         marks.close()
         graph.session.close()
@@ -351,3 +355,36 @@ def test_times_of_two_coordinates_are_imported(rows: list[Any], times: set[Any],
                 if at[0] <= time[0] and at[1] <= time[1]:
                     contents[record] += diff
             assert contents == truth
+
+
+def test_what_is_imported_can_be_imported_again_while_batches_are_on_their_way() -> None:
+    def program(worker: Worker) -> dict[Any, int]:
+        graph = Graph(worker, edges=1)
+        traces = [graph.trace]
+        for stage in range(1, 4):
+            with worker.dataflow() as scope:
+                index = traces[-1].import_into(scope)
+                traces.append(index.trace())
+            worker.step()
+            for epoch in range(20):  # and no dataflow runs but the graph's
+                graph.session.insert(epoch % 2, stage)
+                graph.advance_alone()
+                for trace in traces:
+                    trace.set_physical_compaction(graph.session.epoch)
+        with worker.dataflow() as scope:
+            index = traces[-1].import_into(scope)
+            output = index.join(index).output()
+        graph.session.close()
+        worker.step_while(lambda: not output.done())
+        for trace in traces[1:]:
+            assert trace.contents(100).records() == graph.trace.contents(100).records()
+        return output.contents()
+
+    edges = Counter({(0, 1): 1})
+    for stage, epoch in itertools.product(range(1, 4), range(20)):
+        edges[epoch % 2, stage] += 1
+    joined = {
+        (key, one, other): edges[key, one] * edges[key, other]
+        for key, one, other in itertools.product(range(2), range(1, 4), range(1, 4))
+    }
+    assert execute_directly(program) == joined
