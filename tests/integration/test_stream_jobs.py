@@ -36,7 +36,7 @@ def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sets(st.tuples(USERS, USERS)),
     st.lists(st.tuples(st.integers(1, 4), USERS, TAGS), max_size=25),
@@ -70,7 +70,7 @@ def test_the_job_on_exposures_runs(workers: int) -> None:
 def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, workers: int) -> None:
     stream, rate, window = tweets.Tweets(40, 1), 4, 5
     results = execute(
-        lambda worker: sliding_window.program(worker, stream, algorithm, rate, window, 12), Config(workers=workers)
+        lambda worker: sliding_window.program(worker, stream, algorithm, rate, window, 6), Config(workers=workers)
     )
     for slide, sizes in enumerate(results[0][0].sizes, start=1):
         graph = nx.DiGraph(zip(*map(list, stream.batch(slide * rate, window * rate)[:2])))
@@ -79,7 +79,7 @@ def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, worker
         else:
             parts = (part for part in nx.strongly_connected_components(graph) if len(part) > 1)
         assert sizes == Counter(map(len, parts))
-    assert sum(sum(found.differences) for found, _ in results) > 100
+    assert sum(sum(found.differences) for found, _ in results) > 50
 
 
 @on_workers
