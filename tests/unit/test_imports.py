@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from differential import Arrangement, InputSession, Output, new_input
 from differential.export import Export
 from differential.trace.handle import TraceHandle
-from timely import Antichain, Worker, execute_directly
+from timely import Antichain, Config, Worker, execute, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import BuildError, OperatorError, TraceError
 
@@ -233,6 +233,28 @@ def test_where_the_exporting_dataflow_is_dropped_the_import_ends_with_what_was_s
         return output.contents()
 
     assert execute_directly(program) == {(0, 1): 1, (0, 7): 1}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_all_workers_can_drop_an_epoch_they_all_have_and_keep_what_it_was(workers: int) -> None:
+    def program(worker: Worker) -> dict[Any, int]:
+        with worker.dataflow() as scope:
+            session, towns = new_input(scope)
+            trace = towns.arrange_by_key().trace()
+            probe = towns.probe()
+        graph = scope.dataflow
+        if worker.index == 0:
+            session.insert(np.array(["ann", "bob", "eve"]), np.array(["Rome", "Bonn", "Rome"]))
+        session.advance_to(1)
+        with worker.dataflow() as scope:
+            imported = trace.import_into(scope)
+            output = imported.as_collection().map(lambda name, town: town).count().output()
+        worker.step_while(lambda: probe.less_than(1) or trace.upper.less_equal((0,)))
+        worker.drop_dataflow(graph)
+        worker.step_while(lambda: not output.done())
+        return output.contents()
+
+    assert execute(program, Config(workers=workers))[0] == {("Bonn", 1): 1, ("Rome", 2): 1}
 
 
 def test_times_before_since_are_advanced_to_it() -> None:

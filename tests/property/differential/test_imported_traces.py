@@ -295,4 +295,4 @@ def test_imports_hold_the_truth_at_every_closed_time(peers: int) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("peers", [1, 2, 3, 4])
 def test_imports_hold_the_truth_at_every_closed_time_for_long(peers: int) -> None:
-    _check(peers, 300)
+    _check(peers, 800)
