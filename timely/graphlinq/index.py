@@ -61,6 +61,8 @@ class Index:
 
     def include(self, nodes: Ints) -> Ints:
         """Return the slot of each node; nodes not known get the next ones, in the nodes' order."""
+        if not len(self.nodes) and len(nodes):
+            self._add(distinct(nodes))
         slots = self.slots(nodes)
         if len(slots) and slots.min() < 0:
             self._add(distinct(nodes[slots < 0]))
