@@ -288,7 +288,7 @@ def _check(peers: int, examples: int) -> None:
 
 @pytest.mark.parametrize("peers", [1, 2])
 def test_imports_hold_the_truth_at_every_closed_time(peers: int) -> None:
-    _check(peers, 10)
+    _check(peers, 40)
 
 
 @pytest.mark.slow
