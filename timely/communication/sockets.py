@@ -112,7 +112,7 @@ class SocketAllocator:
         self._last_refusal = ""
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
-        self._raised = False
+        self._ends = False
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
         self._door = Door(self._pull)
@@ -239,6 +239,7 @@ class SocketAllocator:
         self._count(message, size)
         self._outstanding += size
         if overtakes:
+            self._ends = True
             self._transmit(link, frames, size)
             return
         if link.queue or not self._has_room(link, size) or not self._transmit(link, frames, size):
@@ -437,7 +438,7 @@ class SocketAllocator:
         self._watch_at = now + WATCH_SECONDS
         for link in self._links.values():
             if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS:
-                self._raised = True
+                self._ends = True
                 raise PeerLost(self._lost(link))
             if link.queue and not link.flying:
                 self._flush(link)
@@ -453,7 +454,7 @@ class SocketAllocator:
 
     def _unheard(self, link: Link) -> str | None:
         """Return what the watch is to say when this worker has not yet raised what it has to."""
-        if self._raised or not self._is_lost(link):
+        if self._ends or not self._is_lost(link):
             return None
         return f"timely: {self._lost(link)}; worker {self.index} ends when it comes back from the operator it is in"
 

@@ -27,7 +27,7 @@ from timely.communication.link import Link
 GRACE_SECONDS = 0.5
 """How long after its connection broke a peer's last words may still arrive."""
 
-TELL_SECONDS = 0.75
+TELL_SECONDS = 1.25
 """After so long the thread tells what the worker should have."""
 
 _INTERVALS_A_TIMEOUT = 8
