@@ -74,3 +74,9 @@ def test_a_broken_invariant_is_named(change: dict[str, np.ndarray], words: str) 
         setattr(batch, name, column)
     with pytest.raises(AssertionError, match=words):
         batch.validate()
+
+
+def test_the_table_of_a_frontier_is_made_once_and_that_of_none_has_the_depth_asked_for() -> None:
+    frontier, nothing = Antichain([(1, 2)]), Antichain()
+    assert frontier_table(frontier, 2) is frontier_table(frontier, 2)
+    assert [frontier_table(nothing, depth).shape for depth in (1, 3)] == [(0, 1), (0, 3)]

@@ -172,3 +172,9 @@ def test_a_reader_that_was_dropped_is_asked_nothing(spine: Spine) -> None:
     for ask in (handle.batches, lambda: handle.batches_through(_at(3)), handle.clone, handle.enter):
         with pytest.raises(TimelyError, match="dropped"):
             ask()
+
+
+def test_a_cut_two_loops_deep_is_at_what_has_left_both_counters_at_zero(spine: Spine) -> None:
+    inner = TraceHandle(spine).enter().enter()
+    for frontier in ([(2, 0, 0)], [(1, 0, 3), (2, 0, 0)], [(1, 4, 0), (2, 0, 0)]):
+        assert [batch.keys.tolist() for batch in inner.batches_through(Antichain(frontier))] == [[0], [1]]
