@@ -141,7 +141,7 @@ class Trace:
         self._handle.set_logical_compaction(self._later(frontier, self.logical, "contents"))
 
     def set_physical_compaction(self, frontier: Antichain | Moment) -> None:
-        """Ask for `batches_through` only at frontiers not before `frontier` from now on; it does not move back."""
+        """Let batches before `frontier` be merged with each other from now on; it does not move back."""
         self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
 
     def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
