@@ -106,6 +106,7 @@ class SocketAllocator:
         self._watcher: Watch | None = None
         remote = config.peers - config.workers
         self._window = max(1, config.queue_bytes // remote)
+        self._quantum = max(1, self._window // 4)
         self._outstanding = 0
         self._watch_at = 0.0
         self._fruitless = 0
@@ -185,9 +186,9 @@ class SocketAllocator:
             self._poll(0.01)
 
     def _say_hello(self, link: Link, answer: bool) -> None:
-        quantum = max(1, self._window // 4)
         config = self._config
-        self._emit(link, Hello(config.processes, config.workers, quantum, answer, os.getpid(), config.accumulation))
+        processes, workers = config.processes, config.workers
+        self._emit(link, Hello(processes, workers, self._quantum, answer, os.getpid(), config.accumulation))
 
     def _greet(self, link: Link, hello: Hello) -> None:
         link.quantum, link.pid = hello.quantum, hello.pid
@@ -260,7 +261,8 @@ class SocketAllocator:
             )
 
     def _has_room(self, link: Link, size: int) -> bool:
-        return not link.flying or link.flying + size <= self._window
+        # A peer may have taken less than a quantum without saying so; then nothing else would ever make room.
+        return link.flying < self._quantum or link.flying + size <= self._window
 
     def _transmit(self, link: Link, frames: Frames, size: int) -> bool:
         """Hand the frames over to ZeroMQ; return whether it took them."""
@@ -440,7 +442,7 @@ class SocketAllocator:
             if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS:
                 self._ends = True
                 raise PeerLost(self._lost(link))
-            if link.queue and not link.flying:
+            if link.queue:
                 self._flush(link)
 
     def _is_lost(self, link: Link) -> bool:

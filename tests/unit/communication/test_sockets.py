@@ -340,6 +340,15 @@ def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
         assert len(collect(second, 5, others=[first])) == 5
 
 
+def test_a_batch_bigger_than_the_whole_room_goes_after_small_ones_that_are_not_acknowledged(tmp_path: Path) -> None:
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 18),)))
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
+        for _ in range(3):
+            first.send(1, CHANGE)
+            first.send(1, batch)
+        assert len(collect(second, 6, others=[first])) == 6
+
+
 class Noting:
     """A socket that notes what it is given to send."""
 
