@@ -160,3 +160,14 @@ def test_the_contents_of_all_workers_together_are_the_collection() -> None:
     shares = execute(program, Config(workers=2))
     assert all(shares)
     assert {record: count for share in shares for record, count in share.items()} == {(n, n): 1 for n in range(1, 20)}
+
+
+def test_the_arrangement_of_an_inner_scope_has_no_trace_of_its_own() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            _, edges = new_input(scope)
+            arranged = edges.arrange_by_key()
+            with scope.iterative() as inner, pytest.raises(BuildError, match="take that of the arrangement outside"):
+                arranged.enter(inner).trace()
+
+    execute_directly(program)

@@ -80,3 +80,9 @@ def test_the_table_of_a_frontier_is_made_once_and_that_of_none_has_the_depth_ask
     frontier, nothing = Antichain([(1, 2)]), Antichain()
     assert frontier_table(frontier, 2) is frontier_table(frontier, 2)
     assert [frontier_table(nothing, depth).shape for depth in (1, 3)] == [(0, 1), (0, 3)]
+
+
+def test_a_batch_as_of_a_frontier_is_known_from_that_on() -> None:
+    batch = _batch().as_of(Antichain([(4,)]))
+    assert batch.times.tolist() == [[4]]
+    assert batch.since == Antichain([(4,)])

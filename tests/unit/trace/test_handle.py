@@ -178,3 +178,24 @@ def test_a_cut_two_loops_deep_is_at_what_has_left_both_counters_at_zero(spine: S
     inner = TraceHandle(spine).enter().enter()
     for frontier in ([(2, 0, 0)], [(1, 0, 3), (2, 0, 0)], [(1, 4, 0), (2, 0, 0)]):
         assert [batch.keys.tolist() for batch in inner.batches_through(Antichain(frontier))] == [[0], [1]]
+
+
+def test_a_reader_as_of_a_frontier_takes_promises_about_earlier_times_for_ones_about_it(spine: Spine) -> None:
+    reader = TraceHandle(spine).as_of(_at(2))
+    reader.set_logical_compaction(_at(1))
+    assert reader.logical == _at(2)
+    reader.set_logical_compaction(_at(3))
+    assert reader.logical == _at(3)
+
+
+def test_a_reader_as_of_a_frontier_sees_what_it_has_received_each_batch_made_once(spine: Spine) -> None:
+    reader = TraceHandle(spine).as_of(_at(2))
+    assert reader.batches() == ()
+    shown = [reader.receive(batch) for batch in spine.batches()]
+    assert [batch.times.tolist() for batch in shown] == [[[2]], [[2]], [[2]]]
+    seen = reader.batches()
+    assert [batch.keys.tolist() for batch in seen] == [[0], [1], [2]]
+    assert [batch.times.tolist() for batch in seen] == [[[2]], [[2]], [[2]]]
+    _insert(spine, 3)
+    reader.receive(spine.batches()[-1])
+    assert all(before is after for before, after in zip(seen, reader.batches()))
