@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -22,8 +23,11 @@ def at_or_before(a: Time, b: Time) -> bool:
 
 def least(times: Iterable[Time]) -> set[Time]:
     """The elements that no other one is at or before."""
-    times = set(times)
-    return {time for time in times if not any(other != time and at_or_before(other, time) for other in times)}
+    found: list[Time] = []
+    for time in sorted(set(times)):  # whatever is before an element is sorted before it
+        if not any(at_or_before(other, time) for other in found):
+            found.append(time)
+    return set(found)
 
 
 def step(edge: Edge, time: Time) -> Time:
@@ -35,21 +39,24 @@ def step(edge: Edge, time: Time) -> Time:
 def results(graph: Graph, location: int, time: Time) -> list[set[Time]]:
     """For each location the least times at which a message at (location, time) could result in something.
 
-    Takes every edge from every (location, time) reached, pruning only coordinates that no shortest way of getting
-    anywhere needs: more than the start's plus all that the edges of the graph add and append, each edge taken once.
+    Takes every edge from every (location, time) reached, pruning what another way has reached no later, for edges keep
+    the order of times, and coordinates that no shortest way of getting anywhere needs: more than the start's plus all
+    that the edges of the graph add and append, each edge taken once.
     """
     bound = max(time) + sum(sum(edge.summary.increments) + sum(edge.summary.suffix) for edge in graph.edges)
-    reached = {(location, time)}
-    pending = [(location, time)]
+    reached: list[list[Time]] = [[] for _ in graph.lengths]
+    reached[location].append(time)
+    pending = deque([(location, time)])
     while pending:
-        at, now = pending.pop()
+        at, now = pending.popleft()
         for edge in graph.edges:
             if edge.source == at:
-                then = (edge.target, step(edge, now))
-                if then not in reached and max(then[1]) <= bound:
-                    reached.add(then)
-                    pending.append(then)
-    return [least(now for at, now in reached if at == place) for place in range(len(graph.lengths))]
+                then = step(edge, now)
+                known = reached[edge.target]
+                if max(then) <= bound and not any(at_or_before(other, then) for other in known):
+                    known.append(then)
+                    pending.append((edge.target, then))
+    return [least(times) for times in reached]
 
 
 class Frontiers:
