@@ -53,6 +53,21 @@ WORKLOADS = (
     "graphlinq",
     "progress_traffic",
 )
+BRIEFLY = (
+    "degrees 100k/1M",
+    "bfs 100k/1M",
+    "wcc 100k/1M",
+    "wcc Debian 59k/279k",
+    "scc 10k/20k",
+    "triangles_wco 10k/100k",
+    "bulk 1M rows, 100k keys",
+    "memory 20k epochs",
+    "barrier 1 worker",
+    "barrier 2 processes",
+    "exchange 2 processes, batch 1M",
+    "wordcount 1M words",
+)
+"""The cases that run when none is asked for: under two minutes."""
 RUNS = 3
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
 NOTE = """\
@@ -95,8 +110,13 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, check, and compare.")
-    parser.add_argument("--full", action="store_true", help="all sizes, not only those of under two minutes")
-    parser.add_argument("--only", default="", metavar="NAME", help="only cases whose name contains NAME")
+    parser.add_argument("--full", action="store_true", help="all cases at all sizes")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="NAME",
+        help="the cases whose name contains NAME, at sizes of seconds unless --full",
+    )
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case runs (default {RUNS})")
     parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
@@ -111,6 +131,8 @@ def _cases(options: argparse.Namespace) -> list[Case]:
     for workload in WORKLOADS:
         cases += importlib.import_module(f"benchmarks.{workload}").CASES
     cases = [case for case in cases if options.only in case.name and (options.full or case.quick)]
+    if not (options.full or options.only or options.peers):
+        cases = [case for case in cases if case.name in BRIEFLY]
     cases = [case for case in cases if options.peers or not case.needs]
     missing = {module for case in cases for module in case.needs if find_spec(module) is None}
     if missing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 
 import numpy as np
@@ -27,6 +28,7 @@ from benchmarks import (
     wcc,
     wordcount,
 )
+from benchmarks.__main__ import BRIEFLY, WORKLOADS
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import Case, CaseFailed, WrongAnswer, medians
@@ -143,6 +145,12 @@ def test_totals_are_those_of_a_counter() -> None:
         totals.add(np.array(words, "S"), counts)
         expected.update(dict(zip(map(str.encode, words), counts.tolist())))
     assert dict(totals.items()) == expected
+
+
+def test_without_further_words_a_few_cases_run() -> None:
+    cases = [case for workload in WORKLOADS for case in importlib.import_module(f"benchmarks.{workload}").CASES]
+    assert len({case.name for case in cases}) == len(cases)
+    assert {case.name for case in cases if case.quick and not case.needs} >= set(BRIEFLY)
 
 
 def test_comparisons_are_of_cases_there_are() -> None:
