@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.harness import Figures
-from benchmarks.incremental import INITIAL, PEAK
+from benchmarks.harness import PEAK, Figures
+from benchmarks.incremental import INITIAL
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,12 @@ class Comparison:
     target: float | None = None
 
     def of(self, results: Mapping[str, Figures]) -> float | None:
-        """Return the exponent of the growth, or the speed-up; or None if not both cases ran."""
+        """Return the exponent of the growth, or the speed-up; or None if not both cases ran, or one measured nothing."""
         if self.base not in results or self.case not in results:
             return None
         base, other = results[self.base][self.figure], results[self.case][self.figure]
+        if min(base, other) <= 0:  # memory that was there already: no peak above it
+            return None
         return math.log(other / base, self.growth) if self.growth else base / other
 
     def is_met(self, found: float) -> bool:

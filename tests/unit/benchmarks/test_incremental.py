@@ -166,6 +166,13 @@ def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
     assert not Comparison("", "s", "one", "two", target=1.6).is_met(1.5)
 
 
+@pytest.mark.parametrize("nothing", [0.0, -3.0])
+def test_what_measured_nothing_is_not_compared(nothing: float) -> None:
+    results = {"one": {"peak": 5.0}, "two": {"peak": nothing}}
+    assert Comparison("", "peak", "one", "two", growth=10.0).of(results) is None
+    assert Comparison("", "peak", "two", "one").of(results) is None
+
+
 def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:
     workloads = (barrier, bfs, closure, degrees, exchange, pagerank, scc, sssp, wcc, wordcount)
     cases = [case for each in workloads for case in each.CASES]
