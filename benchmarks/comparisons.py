@@ -23,7 +23,7 @@ class Comparison:
     target: float | None = None
 
     def of(self, results: Mapping[str, Figures]) -> float | None:
-        """Return the exponent of the growth, or the speed-up; or None if not both cases ran, or one measured nothing."""
+        """Return the exponent of the growth, or the speed-up; None unless both cases ran, and measured something."""
         if self.base not in results or self.case not in results:
             return None
         base, other = results[self.base][self.figure], results[self.case][self.figure]

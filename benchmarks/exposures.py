@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections import Counter
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.graphs import Ints
-from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from benchmarks.harness import WARM_UP, Case, Figures, check, example
 from timely import execute
 
 RATE, CPU = "tweets/s", "tweets by CPU time/s"
@@ -31,14 +30,11 @@ CASES = [
 
 def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figures:
     """Return the figures of following epochs of `size` tweets."""
-    sys.path.append(str(ROOT / "examples"))
-    from k_exposure import program  # type: ignore[import-not-found]
-    from tweets import Tweets  # type: ignore[import-not-found]
-
+    program, tweets = example("k_exposure").program, example("tweets").Tweets
     begun = clock.perf_counter()
-    execute(lambda worker: program(worker, Tweets(1000, 100), follows, 3, 1000))
+    execute(lambda worker: program(worker, tweets(1000, 100), follows, 3, 1000))
     figures = {WARM_UP: clock.perf_counter() - begun}
-    stream = Tweets(users, tags)
+    stream = tweets(users, tags)
     found: tuple[int, dict[int, int], Any] = execute(
         lambda worker: (worker.index, *program(worker, stream, follows, epochs, size))
     )[0]

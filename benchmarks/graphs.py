@@ -8,13 +8,12 @@ j-th insertion or removal of the upgrade.
 
 from __future__ import annotations
 
-import sys
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness import ROOT
+from benchmarks.harness import example
 
 Ints = NDArray[np.int64]
 Edges = tuple[Ints, Ints]
@@ -62,10 +61,7 @@ class DebianGraph:
     """What Debian's packages depend on, before an upgrade from one release to the next and during it."""
 
     def __init__(self) -> None:
-        sys.path.append(str(ROOT / "examples"))
-        from debian import load  # type: ignore[import-not-found]
-
-        upgrade = load()
+        upgrade = example("debian").load()
         self._source, self._target, self._diff = upgrade.source, upgrade.target, upgrade.diff
         self._first = int(upgrade.starts[1])
         self.nodes = len(upgrade.names)

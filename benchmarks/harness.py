@@ -7,6 +7,7 @@ runs once before any runs again. A figure is the median of its runs.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ from typing import Any
 Figures = dict[str, float]
 
 ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 RUN_SECONDS = 900.0
 """How long one run of a case may take."""
 
@@ -76,6 +78,13 @@ def check(right: bool, complaint: str) -> None:
     """Raise `WrongAnswer` unless something is right."""
     if not right:
         raise WrongAnswer(complaint)
+
+
+def example(name: str) -> Any:
+    """Return a module of `examples/`, whose modules find each other beside the script."""
+    if str(EXAMPLES) not in sys.path:
+        sys.path.append(str(EXAMPLES))
+    return importlib.import_module(name)
 
 
 def run_case(case: Case) -> Figures:

@@ -6,14 +6,13 @@ the worker cannot keep up, fresh queries wait longer and longer.
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from benchmarks.harness import WARM_UP, Case, Figures, check, example
 from timely import execute
 
 KINDS = ("stale", "fresh")
@@ -33,27 +32,24 @@ CASES = [_case(2000, 20, 1, True), _case(8000, 50, 1, False), _case(32_000, 100,
 
 def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures:
     """Return the latencies of both kinds of queries, one of each an epoch of so many milliseconds."""
-    sys.path.append(str(ROOT / "examples"))
-    from top_hashtag import Plan, Program  # type: ignore[import-not-found]
-    from tweets import Tweets  # type: ignore[import-not-found]
-
+    hashtags, tweets = example("top_hashtag"), example("tweets").Tweets
     begun = clock.perf_counter()
-    execute(lambda worker: Program(worker, Plan(Tweets(500, 50), 20, 0.01, 20, 3)).run())
+    execute(lambda worker: hashtags.Program(worker, hashtags.Plan(tweets(500, 50), 20, 0.01, 20, 3)).run())
     figures = {WARM_UP: clock.perf_counter() - begun}
     length = milliseconds / 1000
-    second = int(min(1.0, seconds / 4) / length)
-    plan = Plan(
-        Tweets(users, 1000), max(int(rate * length), 1), length, int(seconds / length), second, second + second // 2
+    size, second = max(int(rate * length), 1), int(min(1.0, seconds / 4) / length)
+    plan = hashtags.Plan(
+        tweets(users, 1000), size, length, int(seconds / length), stale=second, first=second + second // 2
     )
-    program = execute(lambda worker: Program(worker, plan).run())[0]
+    index, program = execute(lambda worker: (worker.index, hashtags.Program(worker, plan).run()))[0]
     for kind in KINDS:
         series = getattr(program, kind)
         numbers = sorted(series.tags)
+        check(index > 0 or numbers == list(plan.queries()), f"a {kind} query was not answered")
         for number in numbers[:: max(len(numbers) // CHECKED, 1)]:
             expected = from_scratch(plan, plan.user(number), series.epochs[number])
             check(series.tags[number] == expected, f"query {number}: {series.tags[number]}, not {expected}")
         figures |= dict(zip((f"{kind}, median ms", f"{kind}, p95 ms", f"{kind}, p99 ms"), series.percentiles()))
-    check(not numbers or len(numbers) == len(plan.queries()), "a query was not answered")
     return figures
 
 

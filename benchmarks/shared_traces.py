@@ -7,12 +7,11 @@ the end.
 
 from __future__ import annotations
 
-import sys
 import time as clock
 
 import numpy as np
 
-from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from benchmarks.harness import WARM_UP, Case, Figures, check, example
 from timely import execute
 
 CHANGES, HOPS = 10, 2
@@ -20,7 +19,7 @@ CHANGES, HOPS = 10, 2
 
 def _case(name: str, edges: int, keep: int, *, private: bool = False, quick: bool = True, processes: int = 1) -> Case:
     parameters = {"edges": edges, "keep": keep, "private": private}
-    return Case(f"shared traces: {name}", "shared_traces", parameters, processes, quick=quick)
+    return Case(f"shared_traces {name}", "shared_traces", parameters, processes, quick=quick)
 
 
 CASES = [
@@ -38,15 +37,15 @@ CASES = [
 
 def measure(edges: int, keep: int, private: bool) -> Figures:
     """Return latencies in milliseconds and the bytes of all indices, on the first worker."""
-    sys.path.append(str(ROOT / "examples"))
-    from bfs import random_edges  # type: ignore[import-not-found]
-    from interactive import program  # type: ignore[import-not-found]
-
+    program, random_edges = example("interactive").program, example("bfs").random_edges
     nodes, rounds = edges // 10, max(30, keep)
     begun = clock.perf_counter()
     execute(lambda worker: program(worker, 100, 1000, CHANGES, 3, 2, HOPS, private))
     warm_up = clock.perf_counter() - begun
-    report = execute(lambda worker: program(worker, nodes, edges, CHANGES, rounds, keep, HOPS, private))[0]
+    index, report = execute(
+        lambda worker: (worker.index, program(worker, nodes, edges, CHANGES, rounds, keep, HOPS, private))
+    )[0]
+    check(index > 0 or len(report.answers) == keep, f"{len(report.answers)} of {keep} questions have an answer")
     source, target = random_edges(rounds * CHANGES, edges, nodes)
     for node, found in report.answers:
         reached = np.array([node])

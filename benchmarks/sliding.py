@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections import Counter
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.exposures import latencies
-from benchmarks.harness import ROOT, WARM_UP, Case, Figures, check
+from benchmarks.harness import WARM_UP, Case, Figures, check, example
 from timely import execute
 
 MEDIAN, DIFFERENCES = "median ms an epoch", "median differences of a slide"
@@ -35,16 +34,15 @@ CASES = [
 
 def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> Figures:
     """Return the figures of so many slides. The differences are those of the first worker."""
-    sys.path.append(str(ROOT / "examples"))
-    from sliding_window import program  # type: ignore[import-not-found]
-    from tweets import Tweets  # type: ignore[import-not-found]
-
+    program, tweets = example("sliding_window").program, example("tweets").Tweets
     begun = clock.perf_counter()
-    execute(lambda worker: program(worker, Tweets(500, 1), algorithm, 100, 5, 5))
+    execute(lambda worker: program(worker, tweets(500, 1), algorithm, 100, 5, 5))
     figures = {WARM_UP: clock.perf_counter() - begun}
-    stream = Tweets(users, 1)
-    found, pace = execute(lambda worker: program(worker, stream, algorithm, rate, window, slides))[0]
-    if any(found.sizes):
+    stream = tweets(users, 1)
+    index, found, pace = execute(
+        lambda worker: (worker.index, *program(worker, stream, algorithm, rate, window, slides))
+    )[0]
+    if not index:
         for slide in (0, slides // 2, slides - 1):
             expected = from_scratch(stream, algorithm, rate, slide + 1, window)
             check(found.sizes[slide] == expected, f"wrong at slide {slide}: {found.sizes[slide]}, not {expected}")

@@ -6,12 +6,10 @@ measured is memory.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
-from benchmarks.harness import ROOT, Case, Figures, Reference, check
+from benchmarks.harness import Case, Figures, Reference, check, example
 from timely import execute
 
 RATE = "M edges/s"
@@ -33,9 +31,7 @@ CASES = [
 
 def measure(nodes: int, edges: int, batch: int = 100_000) -> Figures:
     """Return the figures of joining the random graph's edges, that many at a time."""
-    sys.path.append(str(ROOT / "examples"))
-    from union_find import program  # type: ignore[import-not-found]
-
+    program = example("union_find").program
     workers = execute(lambda worker: (worker.index, *program(worker, nodes, edges, batch)))
     index, source, target, seconds = workers[0]
     if not index:
