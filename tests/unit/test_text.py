@@ -43,6 +43,9 @@ def test_a_row_hashes_to_the_same_alone_or_in_company_as_text_or_as_bytes(rows: 
     assert hash_column(np.array(whole, "S") if whole else np.empty(0, "S3")).tolist() == [
         hashes[encoded.index(raw)] for raw in whole
     ]
+    narrow = [raw for raw in whole if len(raw) <= 5]
+    for width in (5, 8):
+        assert hash_column(np.array(narrow, f"S{width}")).tolist() == [hashes[encoded.index(raw)] for raw in narrow]
 
 
 def test_rows_that_differ_by_a_byte_hash_apart() -> None:

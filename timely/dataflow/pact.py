@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from timely.container import Batch, Columns, as_columns, take
+from timely.container import Array, Batch, Columns, as_columns, take
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.errors import DataError
 
@@ -56,7 +56,7 @@ class Exchange:
     def _hashes(self, batch: Batch) -> Hashes:
         route = self._route
         if isinstance(batch, Columns):
-            return hash_columns(batch.columns if route is None else as_columns(route(*batch.columns), len(batch)))
+            return hash_columns(batch.columns if route is None else _routed(route(*batch.columns), batch))
         if isinstance(batch, list):
             values = batch if route is None else [route(record) for record in batch]
             return np.array([hash_record(value) for value in values], np.uint64)
@@ -81,6 +81,14 @@ class Gather:
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         return None if peers == 1 else iter([(self._worker % peers, batch)])
+
+
+def _routed(values: Any, batch: Columns) -> tuple[Array, ...]:
+    """Return the columns that a route chose or made; those of the batch as they are, whatever their type."""
+    chosen = values if isinstance(values, tuple) else (values,)
+    if all(any(column is own for own in batch.columns) for column in chosen):
+        return chosen
+    return as_columns(values, len(batch))
 
 
 MANY_ROWS, FEW_WORKERS = 4096, 4

@@ -45,6 +45,10 @@ def mix(words: Hashes) -> Hashes:
     return words
 
 
+_OF_LENGTH = mix(np.arange(WORD + 1, dtype=np.uint64))
+"""What the hash of a row of so many bytes begins with."""
+
+
 def hash_column(column: NDArray[Any]) -> Hashes:
     """Return a 64-bit hash per row, determined by the row's value alone."""
     kind = column.dtype.kind
@@ -54,6 +58,9 @@ def hash_column(column: NDArray[Any]) -> Hashes:
         return mix(column.astype(np.uint64, copy=False))
     if kind == "f":
         return mix((column.astype(np.float64) + 0.0).view(np.uint64))
+    if kind == "S" and 0 < column.dtype.itemsize <= WORD:
+        lengths = np.strings.str_len(column)
+        return mix(_OF_LENGTH[lengths] ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
     return _hash_contents(*_contents(column))
 
 

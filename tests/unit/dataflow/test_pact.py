@@ -51,6 +51,20 @@ def test_many_rows_are_spread_like_few(rows: int, peers: int) -> None:
         assert np.array_equal(part, numbers[workers == worker])
 
 
+def test_a_column_of_the_batch_is_hashed_as_it_is_and_not_in_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def see(columns: tuple[np.ndarray, ...]) -> np.ndarray:
+        seen.append(columns[0].dtype.kind)
+        return hash_columns(columns)
+
+    monkeypatch.setattr("timely.dataflow.pact.hash_columns", see)
+    batch = Columns((np.array([b"to", b"be", b"or"]), np.arange(3)))
+    chosen = parts(Exchange(lambda word, _: word), batch, 2)
+    assert chosen == parts(Exchange(lambda word, _: word.tolist()), batch, 2)
+    assert seen == ["S", "O"]
+
+
 def test_many_rows_for_one_worker_are_handed_on_as_they_are() -> None:
     batch = Columns((np.arange(2 * MANY_ROWS),))
     ((worker, part),) = scatter(batch, np.full(len(batch), 1, np.uint16))
