@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from timely import Stream
+from timely import Broadcast, Stream
 from timely.container import Array
 from timely.graphlinq.grouping import group_nodes
 from timely.graphlinq.in_order import Given, by_node, in_order
@@ -15,22 +15,25 @@ from timely.graphlinq.table import Table
 def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
     """Return (node, number of edges out of it) for every end of an edge so far, at each time at which edges come.
 
-    Counted on each worker first; a node's record is on the worker that the node hashes to.
+    Counted on each worker first; a node's record is on the worker that the node hashes to. All workers are told of each
+    batch of edges, for at its time those whose nodes are at none of its edges have records, too.
 
     >>> example(lambda scope: degrees(scope.to_stream((np.array([4, 4]), np.array([2, 4])))))
     [(2, 0), (4, 2)]
     """
     table = Table(lambda new: np.zeros(len(new), np.int64))
 
-    def compute(given: Given) -> Given:
-        assert given is not None
-        nodes, more = group_nodes(np.add, given[0], given[1:])
-        slots = table.include(nodes)
-        table.put(slots, (table.rows(slots)[0] + more[0],))
+    def compute(given: Given, _: Given) -> Given:
+        if given is not None:
+            nodes, more = group_nodes(np.add, given[0], given[1:])
+            slots = table.include(nodes)
+            table.put(slots, (table.rows(slots)[0] + more[0],))
         order = np.argsort(table.index.nodes, kind="stable")
         return table.index.nodes[order], *table.rows(order)
 
-    return in_order([(edges.flat_map(_ends, name=f"{name} locally"), by_node())], compute, name)
+    ends = edges.flat_map(_ends, name=f"{name} locally")
+    ticks = edges.flat_map(lambda *_: np.zeros(1, np.int64), name=f"{name} ticks")
+    return in_order([(ends, by_node()), (ticks, Broadcast())], compute, name)
 
 
 def _ends(source: Array, target: Array, *_: Array) -> tuple[Array, ...]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
-from timely import Scope, Stream, Worker, execute_directly
+from timely import Config, Scope, Stream, Worker, execute
 from timely.container import Array
 from timely.errors import OperatorError
 from timely.graphlinq import Aggregator, Graph, Superstep
@@ -117,7 +117,8 @@ def test_values_of_edges_are_seen_along_them(workers: int) -> None:
     assert collected(program, workers) == [(0, 0.0), (1, 2.5), (2, 1.0), (3, 3.5)]
 
 
-def test_each_epoch_is_a_run_over_the_edges_until_then() -> None:
+@on_workers
+def test_each_epoch_is_a_run_over_the_edges_until_then(workers: int) -> None:
     found: list[tuple[int, tuple[int, int]]] = []
 
     def program(worker: Worker) -> None:
@@ -125,10 +126,11 @@ def test_each_epoch_is_a_run_over_the_edges_until_then() -> None:
             session, stream = scope.new_input()
             hops(Graph(stream)).inspect_time(lambda time, record: found.append((time[0], record)))
         for epoch, (source, target) in enumerate([(0, 1), (2, 3), (1, 2)]):
-            session.send(source, target)
+            if worker.index == 0:
+                session.send(source, target)
             session.advance_to(epoch + 1)
 
-    execute_directly(program)
+    execute(program, Config(workers=workers))
     assert sorted(found) == [
         *((0, each) for each in [(0, 0), (1, 1)]),
         *((1, each) for each in [(0, 0), (1, 1), (2, FAR), (3, FAR)]),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collect, collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
-from timely import Scope, Stream, Worker, execute_directly
+from timely import Config, Scope, Stream, Worker, execute, execute_directly
 from timely.errors import BuildError
 from timely.graphlinq import Graph, aggregate
 
@@ -68,6 +68,27 @@ def test_degrees_are_of_all_ends_so_far(workers: int) -> None:
     expected = [(-5, 1), (1, 2), (2, 0), (3, 0), (10**12, 1)]
     assert answered(Graph.degrees, rows, workers) == expected
     assert answered(Graph.nodes, rows, workers) == [node for node, _ in expected]
+
+
+@on_workers
+def test_degrees_of_all_nodes_come_at_every_time_at_which_any_edge_does(workers: int) -> None:
+    def program(worker: Worker) -> list[tuple[int, tuple[int, int]]]:
+        found: list[tuple[int, tuple[int, int]]] = []
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            Graph(stream).degrees().inspect_time(lambda time, record: found.append((time[0], record)))
+        if worker.index == 0:
+            session.send(np.arange(9), np.arange(1, 10))
+            session.advance_to(1)
+            session.send(0, 9)
+        session.close()
+        while worker.step_or_park():
+            pass
+        return found
+
+    found = sorted(record for each in execute(program, Config(workers=workers)) for record in each)
+    first = [(node, int(node < 9)) for node in range(10)]
+    assert found == [*((0, each) for each in first), (1, (0, 2)), *((1, each) for each in first[1:])]
 
 
 @on_workers
