@@ -1,7 +1,8 @@
 """The edges a worker has, in layers: each holds those of the times up to its own that no layer before it holds.
 
 Who reads at a time sees the layers of that time and before. Two layers may become one, of the later time, once nobody
-will read at a time that is not at or after it: whoever reads is watched by a probe. A layer is put together with the
+will read at a time that is not at or after it: whoever reads is watched by a probe. Layers of times neither of which is
+before the other stay apart. A layer is put together with the
 one before it when it is at least half as large; so however many epochs edges come in, the layers are about as many as
 the edges have binary digits, and an edge is indexed anew about as often.
 """
@@ -41,8 +42,10 @@ class Layers:
         """Add the edges of a time, all of them."""
         layers = self._layers
         layers.append((time, Adjacency(columns)))
-        while len(layers) > 1 and len(layers[-2][1]) <= 2 * len(layers[-1][1]) and self._are_over(time):
-            (_, before), (_, last) = layers[-2:]
+        while len(layers) > 1:
+            (earlier, before), (_, last) = layers[-2:]
+            if len(before) > 2 * len(last) or not less_equal(earlier, time) or not self._are_over(time):
+                return
             parts = zip(before.columns(), last.columns())
             layers[-2:] = [(time, Adjacency([np.concatenate(part) for part in parts]))]
 

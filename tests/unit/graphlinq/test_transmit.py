@@ -159,6 +159,32 @@ def test_edges_of_many_epochs_become_few_layers_and_none_is_lost() -> None:
     }
 
 
+def test_edges_of_a_time_are_not_seen_at_one_that_is_not_after_it_though_nobody_reads_before() -> None:
+    def program(worker: Worker) -> list[tuple[tuple[int, ...], int]]:
+        found: list[tuple[tuple[int, ...], int]] = []
+        with worker.dataflow(outer=2) as scope:
+            links, stream = scope.new_unordered_input("edges")
+            given, nodes = scope.new_unordered_input("nodes")
+            Graph(stream).transmit(nodes).inspect_time(lambda time, record: found.append((time, record[0])))
+        asked = [given.capability.delayed(time) for time in ((1, 0), (1, 5))]
+        given.capability.drop()
+        loads = [links.capability.delayed(time) for time in ((0, 5), (1, 0))]
+        links.capability.drop()
+        for target, right in enumerate(loads, 2):
+            with right:
+                links.send(right, 1, target)
+            for _ in range(3):
+                worker.step()
+        for right in asked:
+            with right:
+                given.send(right, 1, 0)
+        while worker.step_or_park():
+            pass
+        return found
+
+    assert sorted(execute_directly(program)) == [((1, 0), 3), ((1, 5), 2), ((1, 5), 3)]
+
+
 def test_an_unknown_partition_is_refused() -> None:
     with pytest.raises(BuildError, match="not by 'node'"):
         answered(Graph.nodes, [(0, 1)], partition="node")
