@@ -39,6 +39,8 @@ def node_join(
             return None
         slots = table.index.slots(as_nodes(asked[0]))
         rows = np.flatnonzero(slots >= 0)
+        if not len(rows):
+            return None
         node, *left = (column[rows] for column in asked)
         values = [*left, *table.rows(slots[rows])]
         return (node, *(values if function is None else as_columns(function(*values), len(rows))))

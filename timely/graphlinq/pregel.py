@@ -62,7 +62,7 @@ def pregel(
 
     - `init(node, *values)`, with the values given with the nodes, returns the state;
     - `message(*state)` returns what a node sends, and `along(*message, *edge values)`, a row an edge, what becomes of
-      it on an edge;
+      it on an edge: with `everyone`, columns of the same types, which a node that receives nothing is told, too;
     - `combine`, a ufunc or one for each column, makes the messages to a node one;
     - `update(superstep, *state, *message)` returns the new state (see `Superstep`);
     - `sends(*state)` returns whether a node sends: by default, if it was changed, or always with `everyone`.
@@ -135,13 +135,14 @@ class _Vertices:
         self._builder.build(lambda _: self._logic)
 
     def _logic(self) -> None:
-        for input in self._inputs:
+        for place, input in enumerate(self._inputs):
             for capability, batch in input:
                 round = self._rounds.get(capability.time)
                 if round is None:
                     outputs = (0, 2) if self._tells else (0,)
                     round = self._rounds[capability.time] = _Round([capability.retain(each) for each in outputs])
-                if isinstance(batch, list):
+                if place == 2:
+                    assert isinstance(batch, list)
                     round.told += batch
                 else:
                     round.batches.append(Columns(of_columns(batch)))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from timely.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.errors import DataError
@@ -58,7 +59,7 @@ class VertexProgram:
 class Run:
     """The nodes of one run on this worker."""
 
-    __slots__ = ("_changed", "_index", "_program", "_updated", "state")
+    __slots__ = ("_changed", "_index", "_program", "_silence", "_updated", "state")
 
     def __init__(self, program: VertexProgram, batches: Sequence[Columns]) -> None:
         self._program = program
@@ -75,6 +76,9 @@ class Run:
         self.state = tuple(column.copy() for column in initial)
         self._updated: Rows = slice(None)
         self._changed: Rows = slice(None)
+        self._silence: tuple[Array, ...] = ()
+        if program.everyone:
+            self._silence = as_columns(program.message(*self._rows(slice(0))), 0)
 
     @property
     def nodes(self) -> Ints:
@@ -89,6 +93,9 @@ class Run:
             self._updated = slice(None)
         else:
             self._updated = slice(None) if len(slots) == len(self.nodes) else slots
+            if not len(slots):
+                self._changed = slots
+                return
         before = self._rows(self._updated)
         rows = len(before[0])
         after = as_columns(self._program.update(superstep, *before, *values), rows)
@@ -97,7 +104,7 @@ class Run:
         is_changed = np.zeros(rows, np.bool_)
         for whole, old, new in zip(self.state, before, after):
             if new is not old:
-                is_changed |= new != old
+                is_changed |= _differ(old, new)
                 # All messages made of the old state were sent along before this superstep could begin.
                 whole[self._updated] = _like(old, new)
         changed = np.flatnonzero(is_changed)
@@ -133,8 +140,7 @@ class Run:
     def _received(self, batches: Sequence[Columns]) -> tuple[Ints, tuple[Array, ...]]:
         """Return the slots of the nodes here that messages are for, in order, and the messages to each as one."""
         if not batches:
-            nothing = (column[:0] for column in self.state)
-            return np.empty(0, np.int64), as_columns(self._program.message(*nothing), 0)
+            return np.empty(0, np.int64), self._silence
         columns = concatenate(batches).columns
         nodes, values = group_nodes(self._program.combine, as_nodes(columns[0]), columns[1:])
         slots = self._index.slots(nodes)
@@ -145,6 +151,13 @@ class Run:
 
     def _for_everyone(self, slots: Ints, values: tuple[Array, ...]) -> list[Array]:
         """Return a message for every node: for those that received none, one that changes no other."""
+        given, sent = ([column.dtype for column in columns] for columns in (values, self._silence))
+        if given != sent:
+            # What changes no other depends on the type, and a worker to which nothing came knows only this one.
+            raise DataError(
+                f"`along` gave columns of {_listed(given)}, where `message` gave {_listed(sent)}: with `everyone`, "
+                "nodes that receive nothing are told a message of that type, so the types must be the same"
+            )
         messages = []
         for ufunc, column in zip(ufuncs_of(self._program.combine, values), values):
             message = np.full(len(self.nodes), identity(ufunc, column.dtype), column.dtype)
@@ -164,6 +177,18 @@ def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -
         for (name, aggregator), column in zip(program.aggregators.items(), columns[2:])
     }
     return sum(columns[1]), totals
+
+
+def _differ(old: Array, new: Array) -> NDArray[np.bool_]:
+    """Return which values are other ones; a float that was no number and is none is the same."""
+    different: NDArray[np.bool_] = new != old
+    if old.dtype.kind == "f" and new.dtype.kind == "f":
+        different &= ~(np.isnan(new) & np.isnan(old))
+    return different
+
+
+def _listed(dtypes: Sequence[np.dtype[Any]]) -> str:
+    return ", ".join(map(str, dtypes)) or "nothing"
 
 
 def _like(old: Array, new: Array) -> Array:

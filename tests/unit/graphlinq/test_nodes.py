@@ -97,12 +97,19 @@ def test_two_streams_move_the_same_states_the_left_one_first(left: Sent, right: 
 @given(sent, sent)
 def test_a_join_finds_the_latest_value_of_each_node(nodes: Sent, values: Sent) -> None:
     latest = list({(epoch, node): (epoch, node, value) for epoch, node, value in values}.values())
+    differences = []
     expected = []
     for epoch, node, value in nodes:
         known = [told for when, about, told in latest if about == node and when <= epoch]
         if known:
             expected.append(((epoch,), (node, value, known[-1])))
+            differences.append(((epoch,), (node, value - known[-1])))
     assert sorted(results(node_join, nodes, latest)) == sorted(expected)
+
+    def subtracted(nodes: Stream, values: Stream) -> Stream:
+        return node_join(nodes, values, lambda value, told: value - told)
+
+    assert sorted(results(subtracted, nodes, latest)) == sorted(differences)
 
 
 @few

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
@@ -144,6 +145,61 @@ def test_a_node_given_twice_is_refused_by_name() -> None:
 
     with pytest.raises(OperatorError, match="node 4 was given more than once"):
         collected(program)
+
+
+def test_nodes_in_a_list_are_refused() -> None:
+    def program(scope: Scope) -> Stream:
+        return hops(Graph(scope.to_stream((np.array([0]), np.array([1])))), scope.to_stream([0, 1]))
+
+    with pytest.raises(OperatorError, match="takes batches of columns, not of kind 'list'"):
+        collected(program)
+
+
+def test_a_state_that_is_not_a_number_and_stays_so_is_no_change() -> None:
+    seen: list[int] = []
+
+    def update(superstep: Superstep, state: Array, received: Array) -> Array:
+        seen.append(superstep.number)
+        return state + received
+
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream((np.array([0, 1]), np.array([1, 0])))).pregel(
+            init=lambda node: np.where(node == 0, np.nan, 1.0),
+            message=lambda state: state,
+            combine=np.add,
+            update=update,
+            supersteps=9,
+        )
+
+    (first, _), (second, _) = found = collected(program)
+    assert (first, second) == (0, 1)
+    assert np.isnan([state for _, state in found]).all()
+    assert seen == [1, 2]
+
+
+def along_of_two_columns(**options: Any) -> Callable[[Scope], Stream]:
+    """Return a program in which nodes send one column, and two arrive."""
+    rows = [(node, node + 1, 10 * node) for node in range(8)]
+    return lambda scope: Graph(scope.to_stream(share(scope, rows))).pregel(
+        init=lambda node: (node, 0 * node),
+        message=lambda state, most: state,
+        along=lambda state, value: (state, value),
+        combine=(np.add, np.maximum),
+        update=lambda superstep, state, most, received, value: (state + 0 * received, np.maximum(most, value)),
+        **options,
+    )
+
+
+@on_workers
+def test_messages_may_be_of_other_columns_along_edges_where_nodes_are_updated_that_receive_some(workers: int) -> None:
+    program = along_of_two_columns(aggregators={"most": Aggregator(np.maximum, lambda state, most: most)})
+    assert collected(program, workers) == [(node, node, max(0, 10 * node - 10)) for node in range(9)]
+
+
+@on_workers
+def test_messages_of_other_columns_along_edges_are_refused_where_everyone_is_updated(workers: int) -> None:
+    with pytest.raises(OperatorError, match="`along` gave columns of int64, int64, where `message` gave int64"):
+        collected(along_of_two_columns(everyone=True), workers)
 
 
 def test_a_state_of_another_kind_than_the_first_is_refused() -> None:
