@@ -1,6 +1,6 @@
 """Use an arrangement of another dataflow of this worker: import its trace.
 
-The importing operator is a source. It sends what the trace holds when its dataflow is built (the history), then each
+The importing operator is a source. It sends what the trace holds when its dataflow starts (the history), then each
 batch as the exporting dataflow seals it, as the same object. The spine is shared, so readers here are readers there.
 
 - Its capabilities follow the frontier of the exported stream, on each worker as that worker sees it. A batch is handed
@@ -53,7 +53,7 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
     reader = trace.as_of(since)
-    importer = Importer(export, trace.batches(), reader.clone(), output)
+    importer = Importer(export, trace.clone(), reader.clone(), output)
     builder.build(importer.start)
     dataflow.when_complete(importer.drop)
     return Arrangement(stream, reader, export.key, export.value, export.keys)
@@ -62,10 +62,10 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
 class Importer:
     """The operator: what it still has to send, and the right to."""
 
-    def __init__(self, export: Export, history: tuple[Batch, ...], trace: TraceHandle, output: OutputPort) -> None:
+    def __init__(self, export: Export, source: TraceHandle, trace: TraceHandle, output: OutputPort) -> None:
         self._export = export
+        self._source = source
         self._trace = trace
-        self._history = history
         self._output = output
         self._held = CapabilitySet(output)
         self._queue: deque[tuple[Time, Batch]] = deque()
@@ -76,8 +76,8 @@ class Importer:
         self._held.insert(initial.time)
         initial.drop()
         first = tuple(map(min, zip(*self._trace.logical.elements)))
-        self._queue.extend((first, batch) for batch in self._history)
-        self._history = ()
+        self._queue.extend((first, batch) for batch in self._source.batches())
+        self._source.drop()
         self._export.attach(self)
         return self._run
 
@@ -94,6 +94,7 @@ class Importer:
         """Listen no more."""
         self._export.detach(self)
         self._queue.clear()
+        self._source.drop()
         self._trace.drop()
 
     def _run(self) -> None:

@@ -257,6 +257,23 @@ def test_all_workers_can_drop_an_epoch_they_all_have_and_keep_what_it_was(worker
     assert execute(program, Config(workers=workers))[0] == {("Bonn", 1): 1, ("Rome", 2): 1}
 
 
+def test_what_is_sealed_while_the_importing_dataflow_is_built_is_imported() -> None:
+    def program(worker: Worker) -> dict[Any, int]:
+        graph = Graph(worker, edges=1)
+        with worker.dataflow() as scope:
+            imported = graph.trace.import_into(scope)
+            output = imported.join(imported).output()
+            graph.trace.drop()
+            for target in range(2, 20):
+                graph.session.insert(0, target)
+                graph.advance_alone()
+        graph.session.close()
+        worker.step_while(lambda: not output.done())
+        return output.contents()
+
+    assert execute_directly(program) == {(0, *pair): 1 for pair in itertools.product(range(1, 20), repeat=2)}
+
+
 def test_times_before_since_are_advanced_to_it() -> None:
     def program(worker: Worker) -> list[Any]:
         graph = Graph(worker)
