@@ -66,6 +66,9 @@ class Arrangement:
         """
         from differential.traces import Trace
 
+        dataflow = self.scope.dataflow
+        if dataflow.built:
+            raise BuildError(f"{dataflow} runs already: take the trace inside its `with` block")
         if self._export is None:
             if self._trace.is_entered:
                 raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")

@@ -29,8 +29,9 @@ Found(place=array([0]), values=(array([3]),), counts=array([1]))
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
 
 Columns = tuple[np.ndarray[Any, Any], ...]
-Moment = int | Sequence[int]
-"""A time; where times have one coordinate it may be given as an int."""
+Moment = SupportsIndex | Sequence[int]
+"""A time; where times have one coordinate it may be given as an integer."""
 
 
 class Contents(NamedTuple):
@@ -250,10 +251,14 @@ class Trace:
         return frontier
 
     def _time(self, time: Moment) -> Time:
-        at = (time,) if isinstance(time, int) else tuple(map(int, time))
-        if len(at) != self._handle.depth:
+        depth = self._handle.depth
+        try:
+            at = tuple(map(index, time)) if isinstance(time, Iterable) else (index(time),)
+        except TypeError:
+            at = ()
+        if len(at) != depth:
             raise TraceError(
-                f"{at} is not a time of the trace of {self._export}: those have {self._handle.depth} coordinate(s)"
+                f"{time!r} is not a time of the trace of {self._export}: those have {depth} coordinate(s), integers"
             )
         return at
 

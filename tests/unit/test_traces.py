@@ -99,11 +99,26 @@ def test_a_dropped_trace_holds_nothing_and_says_so() -> None:
     execute_directly(program)
 
 
-def test_a_time_of_another_width_is_refused() -> None:
+def test_what_is_no_time_of_the_trace_is_refused() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
-        with pytest.raises(TraceError, match=r"\(0, 0\) is not a time of .* 1 coordinate"):
-            trace.contents((0, 0))
+        for time, said in (((0, 0), r"\(0, 0\)"), (1.5, r"1\.5"), ("1", "'1'")):
+            with pytest.raises(TraceError, match=rf"{said} is not a time of .* 1 coordinate"):
+                trace.contents(time)  # type: ignore[arg-type]
+        for one in (np.int64(1), np.array([1])):
+            assert trace.contents(one).records() == trace.contents(1).records()  # type: ignore[arg-type]
+        session.close()
+
+    execute_directly(program)
+
+
+def test_a_trace_is_taken_while_its_dataflow_is_built() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("towns") as scope:
+            session, towns = new_input(scope)
+            arranged = towns.arrange_by_key()
+        with pytest.raises(BuildError, match=r"'towns'.* inside its `with` block"):
+            arranged.trace()
         session.close()
 
     execute_directly(program)
