@@ -12,6 +12,7 @@ from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
 from benchmarks.incremental import INITIAL, SINGLE_MEDIAN
 from benchmarks.incremental import measure as measure_changes
+from benchmarks.wcc import of_present
 from differential.graphs import pagerank
 
 UNIT = 1_000_000
@@ -50,8 +51,7 @@ def from_scratch(source: Ints, target: Ints, nodes: int, tolerance: int = 1) -> 
     for _ in range(ROUNDS):
         passed = (ranks + tolerance // 2) // tolerance * tolerance
         ranks = UNIT // 6 * present + matrix @ (5 * passed // (6 * degrees))
-    found = np.flatnonzero(present)
-    return found, ranks[found]
+    return of_present(ranks, source, target)
 
 
 def measure(nodes: int, edges: int, tolerance: int = 1, singles: int = 20, batches: int = 3) -> Figures:

@@ -41,7 +41,7 @@ def numpy_labels(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
         np.minimum.at(labels, source, labels[target])
         labels = labels[labels]
         if (labels == before).all():
-            return _of_present(labels, source, target)
+            return wcc.of_present(labels, source, target)
 
 
 def union_find(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
@@ -57,39 +57,32 @@ def union_find(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
         a, b = root(a), root(b)
         if a != b:
             parent[max(a, b)] = min(a, b)
-    return _of_present(np.array([root(node) for node in range(nodes)]), source, target)
+    return wcc.of_present(np.array([root(node) for node in range(nodes)]), source, target)
 
 
 def networkx_components(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     """Return the same, from networkx."""
-    import networkx
-
-    graph = networkx.Graph()
-    graph.add_edges_from(zip(source.tolist(), target.tolist()))
-    labels = np.arange(nodes)
-    for component in networkx.connected_components(graph):
-        labels[list(component)] = min(component)
-    return _of_present(labels, source, target)
+    return wcc.of_present(_networkx_labels(source, target, nodes, is_directed=False), source, target)
 
 
 def networkx_cycles(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     """Return the edges within strongly connected components, from networkx."""
-    import networkx
-
-    graph = networkx.DiGraph()
-    graph.add_edges_from(zip(source.tolist(), target.tolist()))
-    labels = np.arange(nodes)
-    for component in networkx.strongly_connected_components(graph):
-        labels[list(component)] = min(component)
+    labels = _networkx_labels(source, target, nodes, is_directed=True)
     within = labels[source] == labels[target]
     return source[within], target[within]
 
 
-def _of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
-    present = np.zeros(len(labels), bool)
-    present[source] = present[target] = True
-    found = np.flatnonzero(present)
-    return found, labels[found]
+def _networkx_labels(source: Ints, target: Ints, nodes: int, is_directed: bool) -> Ints:
+    """Return the smallest node of each node's component, strong if edges have a direction."""
+    import networkx
+
+    graph = networkx.DiGraph() if is_directed else networkx.Graph()
+    graph.add_edges_from(zip(source.tolist(), target.tolist()))
+    labels = np.arange(nodes)
+    components = networkx.strongly_connected_components if is_directed else networkx.connected_components
+    for component in components(graph):
+        labels[list(component)] = min(component)
+    return labels
 
 
 ALGORITHMS: dict[str, tuple[Definition, dict[str, FromScratch]]] = {

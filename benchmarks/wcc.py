@@ -74,10 +74,15 @@ def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
     _, components = scipy_components(graph, connection="weak")
     _, smallest = np.unique(components, return_index=True)
-    present = np.zeros(nodes, bool)
+    return of_present(smallest[components], source, target)
+
+
+def of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
+    """Return (node, label) for every node that has an edge."""
+    present = np.zeros(len(labels), bool)
     present[source] = present[target] = True
     found = np.flatnonzero(present)
-    return found, smallest[components[found]]
+    return found, labels[found]
 
 
 def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10) -> Figures:
