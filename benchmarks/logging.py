@@ -34,7 +34,9 @@ WAYS: dict[str, tuple[Any, ...] | None] = {
     NOBODY: (),
     ACTIVATIONS: events.SCHEDULE,
     EVERYTHING: (
+        *events.BUILT,
         *events.SCHEDULE,
+        *events.INLINE,
         *events.MESSAGES,
         *events.PROGRESS,
         *events.CAPABILITIES,
@@ -45,16 +47,11 @@ WAYS: dict[str, tuple[Any, ...] | None] = {
         events.Unparked,
     ),
 }
-RATIO_LIMIT = 1.02
-
-
-def _limits() -> dict[str, float]:
-    return {f"{NOBODY}, ratio": RATIO_LIMIT}
-
+LIMITS = {f"{NOBODY}, ratio": 1.02}
 
 CASES = [
-    Case("logging barrier", "logging", {"work": "barrier", "rounds": 100, "size": 1000}, limits=_limits()),
-    Case("logging bfs 100k/1M", "logging", {"work": "bfs", "rounds": 100, "size": 10}, limits=_limits()),
+    Case("logging barrier", "logging", {"work": "barrier", "rounds": 100, "size": 1000}, limits=LIMITS),
+    Case("logging bfs 100k/1M", "logging", {"work": "bfs", "rounds": 100, "size": 10}, limits=LIMITS),
 ]
 
 
@@ -158,15 +155,11 @@ def listening(log: Log, way: str) -> Iterator[None]:
 
 
 def _step(self: Worker) -> bool:
-    """`Worker._step` as it would be without a log and reports."""
-    busy = False
-    for sender, message in self.allocator.receive():
-        busy = True
-        self._receive(sender, message)
+    """`Worker._step` as it would be without a log and reports. (No timers are set here, nor looked for.)"""
+    busy = self.take_in()
     while self._requests:
         self._requests.popleft()()
-    if self.allocator.congested:
-        return busy
+        busy = True
     for dataflow in tuple(self._dataflows.values()):
         if dataflow.index not in self._dataflows:
             continue
@@ -179,7 +172,8 @@ def _step(self: Worker) -> bool:
 
 
 def _propagate(self: Dataflow) -> None:
-    """`Dataflow._propagate` as it would be without a log."""
+    """`Dataflow._propagate` and `_notify` in one, which only a log has apart. (Nobody follows frontiers here.)"""
+    assert not self._followers
     listeners = self._listeners
     for location in self.tracker.propagate():
         for operator in listeners[location]:
