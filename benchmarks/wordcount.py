@@ -2,7 +2,7 @@
 
 An epoch is as many bytes as any other, so about as many words. Words of a batch are counted where they are read, then
 the counts go to the worker that a hash of the word names. Words' frequencies follow Zipf's law. Beside the time that
-passed stands the processor's time of the first worker, which other users of the machine change less.
+passed stands the processor's time of the first process, which other users of the machine change less.
 """
 
 from __future__ import annotations
