@@ -80,31 +80,25 @@ reference does not. Exchange in one worker hands batches over by reference."""
 
 
 def main() -> int:
-    """Run what the command line asks for; return the exit status: 1 if a case failed."""
+    """Run what the command line asks for; return the exit status: 1 if a case failed, 2 if nothing was measured."""
     options = _parser().parse_args()
     cases = _cases(options)
-    if not cases:
-        print(f"no case is called like {options.only!r}", file=sys.stderr)
-        return 2
-    if options.plot and find_spec("matplotlib") is None:
-        print("a picture is drawn by matplotlib: pip install '.[plot]'", file=sys.stderr)
-        return 2
-    if find_spec("scipy") is None:
-        print("the answers are checked by SciPy: pip install '.[check]'", file=sys.stderr)
+    if complaint := _complaint(options, cases):
+        print(complaint, file=sys.stderr)
         return 2
     begun = clock.monotonic()
     results, failures = run_all(cases, options.runs, _progress)
     cases = [case for case in cases if case.name in results]
     figures = {name: medians(runs) for name, runs in results.items()}
-    if options.json:
-        options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
-    if options.plot:
-        plot(cases, figures, options.plot)
     rows = [row for case in cases for row in _rows(case, figures[case.name], options.peers)]
     print(_table([HEADINGS, *rows, *_comparisons(figures)]))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
     print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
+    if options.json:
+        options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
+    if options.plot:
+        plot(cases, figures, options.plot)
     return 1 if failures else 0
 
 
@@ -117,13 +111,36 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="the cases whose name contains NAME, at sizes of seconds unless --full",
     )
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case runs (default {RUNS})")
+    parser.add_argument("--runs", type=_positive, default=RUNS, help=f"how often each case runs (default {RUNS})")
     parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw the ratios to the references (.svg, .png, .pdf)"
     )
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None:
+    """Return why nothing can be measured, or written afterwards; None if all is well."""
+    if not cases:
+        others = "" if options.full else "; --full has more"
+        others += "" if options.peers else "; other libraries are measured with --peers"
+        return f"no case that can be measured is called like {options.only!r}{others}"
+    if options.plot and find_spec("matplotlib") is None:
+        return "a picture is drawn by matplotlib: pip install '.[plot]'"
+    if find_spec("scipy") is None:
+        return "the answers are checked by SciPy: pip install '.[check]'"
+    for file in filter(None, (options.json, options.plot)):
+        if not file.parent.is_dir():
+            return f"{file} cannot be written: there is no directory {file.parent}"
+    return None
 
 
 def _cases(options: argparse.Namespace) -> list[Case]:
@@ -149,7 +166,7 @@ def _progress(text: str) -> None:
 
 
 def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, figure in figures.items():
         if name in (SCIPY, SINGLE_MEAN) and not peers:
             continue
@@ -249,4 +266,7 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import (
-    barrier,
     bfs,
     cliffs,
     closure,
     degrees,
-    exchange,
-    exposures,
+    graphlinq,
     harness,
-    memory,
     pagerank,
-    queries,
     scc,
     scratch,
-    sliding,
     sssp,
-    unionfind,
+    triangles,
     wcc,
     wordcount,
 )
-from benchmarks.__main__ import BRIEFLY, WORKLOADS
+from benchmarks.__main__ import BRIEFLY, WORKLOADS, main
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
-from benchmarks.harness import Case, CaseFailed, WrongAnswer, medians
+from benchmarks.harness import Case, CaseFailed, WrongAnswer, medians, run_case
 from benchmarks.incremental import Definition, FromScratch, Session, measure
 from differential.graphs import bfs as all_distances
 from differential.graphs import connected_components, cyclic_edges, transitive_closure
@@ -46,6 +43,9 @@ ALGORITHMS: list[tuple[Definition, FromScratch]] = [
     (ranks, pagerank.from_scratch),
     (transitive_closure, closure.from_scratch),
     (sssp.definition, sssp.from_scratch),
+]
+ALL_CASES: list[Case] = [
+    case for workload in WORKLOADS for case in importlib.import_module(f"benchmarks.{workload}").CASES
 ]
 
 
@@ -125,17 +125,52 @@ class Path:
 PATH = Path()
 
 
-def test_the_other_workloads_run_and_check_themselves() -> None:
-    assert barrier.measure(50)["median us"] > 0
-    assert exchange.measure(100, 5)["M records/s"] > 0
-    assert wordcount.measure(2000, 100, 4)["M words/s"] > 0
-    assert unionfind.measure(100, 90, 10)["M edges/s"] > 0
-    assert queries.measure(50, 500, 100, 0.2)["stale, median ms"] > 0
-    assert sliding.measure("weak", 40, 3, 5, 4)["median differences of a slide"] > 0
-    assert exposures.measure(50, 10, 4, 3, 100)["tweets/s"] > 0
-    assert all(memory.measure(kind, 20)["us an epoch"] > 0 for kind in ("rows", "texts"))
-    assert all(cliffs.measure(name, 100, 1000, 10, 1)["1 at once, p99, us"] > 0 for name in cliffs.DEFINITIONS)
-    assert all(scratch.measure(algorithm, 100, 150)["SciPy s"] > 0 for algorithm in scratch.ALGORITHMS)
+@pytest.mark.parametrize(
+    ("workload", "parameters", "figure"),
+    [
+        ("allreduce", (100, 3), "tree ms"),
+        ("barrier", (50,), "median us"),
+        ("bulk", (1000, 100), "results of the join/s"),
+        *(("cliffs", (name, 100, 1000, 10, 1), "1 at once, p99, us") for name in cliffs.DEFINITIONS),
+        ("construction", (3, 10, 2), "build CPU s"),
+        ("exchange", (100, 5), "M records/s"),
+        ("exposures", (50, 10, 4, 3, 100), "tweets/s"),
+        *(("graphlinq", (name, 100, 300), "again s") for name in graphlinq.DEFINITIONS),
+        ("logging", ("barrier", 2, 20), "everything, us"),
+        *(("memory", (kind, 20), "us an epoch") for kind in ("rows", "texts")),
+        ("queries", (50, 500, 100, 0.2), "stale, median ms"),
+        ("rounds", ("bfs", 100, 300, 10), "10 rounds, ms"),
+        *(("scratch", (name, 100, 150), "SciPy s") for name in scratch.ALGORITHMS),
+        *(("shared_traces", (1000, 3, private), "install, median ms") for private in (False, True)),
+        *(("sliding", (name, 40, 3, 5, 4), "median differences of a slide") for name in ("weak", "strong")),
+        *(("triangles", (30, 300, name, 3, 1), "initial s") for name in triangles.ALGORITHMS),
+        ("unionfind", (100, 90, 10), "M edges/s"),
+        ("wordcount", (2000, 100, 4), "M words/s"),
+    ],
+)
+def test_a_workload_runs_and_checks_itself(workload: str, parameters: tuple[Any, ...], figure: str) -> None:
+    assert importlib.import_module(f"benchmarks.{workload}").measure(*parameters)[figure] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "figure"),
+    [
+        (Case("wire", "wire", {"size": 4096, "batches": 20, "laps": 1}, processes=2), "share of bare sockets"),
+        (
+            Case("breakdown", "breakdown", {"algorithm": "bfs", "nodes": 100, "edges": 300, "changes": 20}),
+            "  progress, us",
+        ),
+    ],
+)
+def test_a_case_runs_in_processes_of_its_own(case: Case, figure: str) -> None:
+    assert run_case(case)[figure] > 0
+
+
+@pytest.mark.slow
+def test_a_case_that_cannot_run_says_why() -> None:
+    with pytest.raises(CaseFailed, match=r"(?s)wrong: ended with status .*no such algorithm"):
+        run_case(Case("wrong", "breakdown", {"algorithm": "no such algorithm", "nodes": 10, "edges": 30}))
 
 
 def test_totals_are_those_of_a_counter() -> None:
@@ -147,15 +182,34 @@ def test_totals_are_those_of_a_counter() -> None:
     assert dict(totals.items()) == expected
 
 
+def test_no_two_cases_are_called_the_same_and_each_begins_with_its_workload() -> None:
+    assert len({case.name for case in ALL_CASES}) == len(ALL_CASES)
+    assert all(case.name.startswith(case.workload) for case in ALL_CASES)
+
+
 def test_without_further_words_a_few_cases_run() -> None:
-    cases = [case for workload in WORKLOADS for case in importlib.import_module(f"benchmarks.{workload}").CASES]
-    assert len({case.name for case in cases}) == len(cases)
-    assert {case.name for case in cases if case.quick and not case.needs} >= set(BRIEFLY)
+    assert {case.name for case in ALL_CASES if case.quick and not case.needs} >= set(BRIEFLY)
 
 
 def test_comparisons_are_of_cases_there_are() -> None:
-    names = {case.name for each in (bfs, degrees, wcc) for case in each.CASES}
+    names = {case.name for case in ALL_CASES}
     assert all({each.base, each.case} <= names for each in COMPARISONS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--only", "no such"], "called like 'no such'"),
+        (["--only", "bfs 1M"], "--full has more"),
+        (["--only", "barrier", "--json", "/no such/file"], "there is no directory /no such"),
+    ],
+)
+def test_what_cannot_be_measured_or_written_is_said_at_once(
+    arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
+    assert main() == 2
+    assert complaint in capsys.readouterr().err
 
 
 def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
@@ -171,13 +225,6 @@ def test_what_measured_nothing_is_not_compared(nothing: float) -> None:
     results = {"one": {"peak": 5.0}, "two": {"peak": nothing}}
     assert Comparison("", "peak", "one", "two", growth=10.0).of(results) is None
     assert Comparison("", "peak", "two", "one").of(results) is None
-
-
-def test_every_case_names_its_workload_and_no_two_are_called_the_same() -> None:
-    workloads = (barrier, bfs, closure, degrees, exchange, pagerank, scc, sssp, wcc, wordcount)
-    cases = [case for each in workloads for case in each.CASES]
-    assert len({case.name for case in cases}) == len(cases)
-    assert all(case.name.startswith(case.workload) for case in cases)
 
 
 def test_medians_are_taken_figure_by_figure() -> None:
