@@ -39,21 +39,21 @@ NAMES = {"min": "max", "max": "min", "join": "meet", "meet": "join", "all": "any
 
 
 class Mutant(NamedTuple):
-    """What is wrong, at which line, and the module's text with it."""
+    """What is wrong and where (a key), the lines of which one runs if the place does, and the module's text with it."""
 
-    line: int
-    change: str
+    key: str
+    lines: range
     source: str
 
 
-def mutants(source: str) -> Iterator[Mutant]:
+def mutants(path: str, source: str) -> Iterator[Mutant]:
     """Yield every mutant of a module."""
     tree = ast.parse(source)
-    places = [node for function in _functions(tree) for node in _live(function)]
-    for place in places:
+    places = [place for function in _functions(tree) for place in _live(function)]
+    for place, lines in places:
         for change, mutated in _mutations(place):
-            before = ast.unparse(place)
-            yield Mutant(place.lineno, f"{_short(before)} -> {_short(change)}", _with(tree, place, mutated))
+            key = f"{path}:{place.lineno}:{place.col_offset}: {_short(ast.unparse(place))} -> {_short(change)}"
+            yield Mutant(key, lines, _with(tree, place, mutated))
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
@@ -67,21 +67,26 @@ def _functions(tree: ast.Module) -> list[ast.FunctionDef]:
     return [function for function in found if function.name not in ("__repr__", "__str__", "validate")]
 
 
-def _live(function: ast.FunctionDef) -> Iterator[ast.stmt | ast.expr]:
-    """Yield the statements and expressions that do something."""
-    stack: list[ast.AST] = list(function.body)
+def _live(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt | ast.expr, range]]:
+    """Yield the statements and expressions that do something, and the lines of the statement, or of its head."""
+    stack: list[tuple[ast.AST, range]] = [(node, range(0)) for node in function.body]
     while stack:
-        node = stack.pop()
+        node, lines = stack.pop()
         if isinstance(node, (ast.Raise, ast.Assert)) or (isinstance(node, ast.Expr) and _is_text(node.value)):
             continue
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", [])
+            last = body[0].lineno - 1 if body else node.end_lineno or 0
+            lines = range(node.lineno, 1 + max(last, node.lineno))
         if isinstance(node, (ast.stmt, ast.expr)):
-            yield node
+            yield node, lines
         if isinstance(node, ast.AnnAssign):
-            stack += [node.value] if node.value is not None else []
-        elif isinstance(node, ast.FunctionDef):
-            stack += node.body
-        elif not isinstance(node, ast.JoinedStr):
-            stack += ast.iter_child_nodes(node)
+            parts: list[ast.AST] = [node.value] if node.value is not None else []
+        elif isinstance(node, ast.JoinedStr):
+            parts = []
+        else:
+            parts = list(node.body if isinstance(node, ast.FunctionDef) else ast.iter_child_nodes(node))
+        stack += [(part, lines) for part in parts]
 
 
 def _is_text(node: ast.expr) -> bool:
