@@ -280,18 +280,21 @@ def _compile_kernel(function: FunctionType) -> Any:
     why = "once on this machine" if directory else "no cache directory is writable"
     text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
 
-    def is_cached() -> bool:
-        return _is_cached(directory, function.__module__, copy.__qualname__, function.__code__.co_firstlineno)
-
-    with _one_process_at_a_time(directory, is_cached), contextlib.nullcontext() if is_cached() else _notice(text):
+    with (
+        _one_process_at_a_time(directory, lambda: _is_cached(dispatcher)),
+        contextlib.nullcontext() if _is_cached(dispatcher) else _notice(text),
+    ):
         dispatcher.compile(_signature(function))
     dispatcher.disable_compile()
     return dispatcher
 
 
-def _is_cached(directory: Path | None, module: str, qualname: str, line: int) -> bool:
-    """Return whether there is nothing to do but to load a kernel."""
-    return directory is not None and any(directory.glob(f"{module.rpartition('.')[2]}.{qualname}-{line}.*.nbi"))
+def _is_cached(dispatcher: Any) -> bool:
+    """Return whether there is nothing to do but to load a kernel: Numba's index of it is of this source, and of this
+    Numba and Python."""
+    with contextlib.suppress(AttributeError):  # no cache, or one of a Numba that keeps its index elsewhere
+        return bool(dispatcher._cache._cache_file._load_index())
+    return False
 
 
 @contextlib.contextmanager

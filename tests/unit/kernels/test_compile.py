@@ -14,6 +14,7 @@ import pytest
 from differential.kernels import compile as compiling
 from differential.kernels.compile import Ints, Kernel, Table, inner, kernel
 from differential.kernels.memory import at, column, times_of
+from tests.examples_loading import module_at
 
 ROOT = Path(compiling.__file__).parents[2]
 
@@ -178,13 +179,20 @@ def test_one_process_compiles_at_a_time(
         assert "waiting for another process" in capsys.readouterr().err
 
 
-def test_a_cached_kernel_is_known_by_its_name_and_line() -> None:
-    total(np.arange(1), 1)
-    function = total.source  # type: ignore[attr-defined]
-    name = f"total_{compiling._digest(function)}"
-    where = Path(__file__).parent / "__pycache__", __name__, name
-    assert compiling._is_cached(*where, function.__code__.co_firstlineno)
-    assert not compiling._is_cached(*where, function.__code__.co_firstlineno + 1)
+def test_a_kernel_is_cached_once_it_is_compiled_until_its_file_changes(tmp_path: Path) -> None:
+    numba = compiling._numba()
+    script = tmp_path / "doubled.py"
+    script.write_text("def double(number):\n    return 2 * number\n")
+    before = numba.njit(module_at(script).double, cache=True)
+    assert not compiling._is_cached(before)
+    before.compile("(int64,)")
+    assert compiling._is_cached(before)
+    script.write_text(script.read_text() + "# below\n")
+    assert not compiling._is_cached(numba.njit(module_at(script).double, cache=True))
+
+
+def test_what_cannot_be_cached_is_not() -> None:
+    assert not compiling._is_cached(compiling._numba().njit(lambda number: number))
 
 
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path) -> None:
