@@ -14,6 +14,7 @@ Production = tuple[str, Sequence[str]]
 def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[Production]) -> dict[str, Collection]:
     """Return, for each label that a production makes, the (source, target) of all edges with it, given ones included.
 
+    Raises BuildError where no edges are given, or a production has no body or a label that is neither given nor made.
     Here, what a variable may point to, when values flow along assignments:
 
     >>> def program(scope):
@@ -23,14 +24,15 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
     >>> example(program)
     [((10, 1), 1), ((10, 2), 1), ((10, 3), 1)]
     """
+    if not edges:
+        raise BuildError("grammar_reachability needs edges of at least one label")
     heads = list(dict.fromkeys(head for head, _ in productions))
     for head, body in productions:
         unknown = [label for label in body if label not in edges and label not in heads]
         if not body or unknown:
             problem = f"no edges and no production have the label {unknown[0]!r}" if unknown else "it has no body"
             raise BuildError(f"the production of {head!r} cannot be used: {problem}")
-    labels = list(edges)
-    outside = dict(zip(labels, innermost(*edges.values())))
+    outside = dict(zip(edges, innermost(*edges.values())))
     scope = next(iter(outside.values())).scope
     with scope.iterative("grammar") as inner:
         variables = {head: Variable(inner) for head in heads}

@@ -9,7 +9,7 @@ def independent_set(edges: Collection) -> Collection:
     """Return the nodes that a walk over all nodes in ascending order takes if it has taken no neighbour of theirs.
 
     A node is taken if no smaller neighbour is; that is a fixed point, reached from the smallest nodes upwards. Nodes
-    are integers; edges count in both directions, and not from a node to itself.
+    are integers or text; edges count in both directions, and not from a node to itself.
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 4]]).T
     >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))

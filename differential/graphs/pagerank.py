@@ -9,7 +9,7 @@ from timely.errors import BuildError
 
 
 def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tolerance: int = 1) -> Collection:
-    """Return (node, rank) after so many rounds, for every node at the end of an edge, ranks in millionths.
+    """Return (node, rank) after so many rounds, for every node at the end of an edge; a rank of 1 is `unit`.
 
     Each node begins with `unit`; in each round it passes five sixths of what it has on to its targets, in equal parts
     rounded down, and is given a sixth of `unit`. Ranks are counts of a node's occurrences, so a round is linear but
@@ -24,14 +24,17 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
     units for each edge and node for the parts rounded down. (Where nodes have ten edges the errors, of either sign,
     mostly cancel: in the mean a rank is off by a fifteenth of `tolerance`.)
 
+    Raises BuildError where `unit` is less than 6, of which nodes that nobody links to would have nothing, or
+    `tolerance` less than 1.
+
     >>> edges = np.array([[1, 2], [2, 1], [3, 1]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600))
     [((1, 1029), 1), ((2, 669), 1), ((3, 100), 1)]
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600, tolerance=20))
     [((1, 1033), 1), ((2, 666), 1), ((3, 100), 1)]
     """
-    if tolerance < 1:
-        raise BuildError(f"pagerank needs a tolerance of at least 1 unit, not {tolerance}")
+    if unit < 6 or tolerance < 1:
+        raise BuildError(f"pagerank: unit must be at least 6, not {unit}, and tolerance at least 1, not {tolerance}")
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
         passed = (rank + tolerance // 2) // tolerance * tolerance

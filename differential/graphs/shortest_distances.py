@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from differential import Collection, Variable, innermost
 from timely.errors import DataError
 
@@ -24,7 +26,11 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
         if (length < 0).any():
-            raise DataError(f"shortest_distances: an edge to {neighbour[length < 0][0]} has a negative length")
+            first = np.argmax(length < 0)
+            raise DataError(
+                f"shortest_distances: the edge from {node[first]} to {neighbour[first]} has a negative length, "
+                f"{length[first]}"
+            )
         return neighbour, distance + length
 
     edges, start = innermost(edges, start)

@@ -127,3 +127,8 @@ def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: s
 
     with pytest.raises(BuildError, match=problem):
         check(program, closure, [], workers=1, seed=0)
+
+
+def test_a_grammar_without_edges_is_refused() -> None:
+    with pytest.raises(BuildError, match="edges of at least one label"):
+        grammar_reachability({}, [("a", ["a"])])

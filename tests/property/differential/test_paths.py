@@ -66,5 +66,6 @@ def test_the_closure_is_that_of_brute_force(edges: list[Update], workers: int, s
 
 
 def test_a_negative_length_is_refused() -> None:
-    with pytest.raises(TimelyError, match="negative length"):
-        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), [((0, 1, -1), (0,), 1)])
+    edges: list[Update] = [((0, 1, 1), (0,), 1), ((0, 2, -3), (0,), 1)]
+    with pytest.raises(TimelyError, match="the edge from 0 to 2 has a negative length, -3"):
+        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), edges)
