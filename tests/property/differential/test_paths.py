@@ -17,16 +17,18 @@ NODES = range(5)
 
 
 def edits(*lengths: Any) -> st.SearchStrategy[list[Update]]:
-    """Return edges that come at an epoch and perhaps go at a later one."""
+    """Return edges that come at an epoch and perhaps go at a later one; half are to the next node, for long paths."""
     node = st.sampled_from(NODES)
-    edge = st.tuples(node, node, *(st.sampled_from(each) for each in lengths))
+    ends = st.tuples(node, node) | node.map(lambda node: (node, (node + 1) % len(NODES)))
+    edge = st.tuples(ends, *(st.sampled_from(each) for each in lengths)).map(lambda parts: (*parts[0], *parts[1:]))
     stay = st.tuples(edge, st.integers(0, 3), st.sampled_from((0, 1, 2)))
 
     def updates(stays: Any) -> list[Update]:
         come = [(edge, (when,), 1) for edge, when, _ in stays]
         return come + [(edge, (when + later,), -1) for edge, when, later in stays if later]
 
-    return st.lists(stay, min_size=1, max_size=12).map(updates)
+    sizes = st.sampled_from((1, 4, 8))
+    return sizes.flatmap(lambda least: st.lists(stay, min_size=least, max_size=12)).map(updates)
 
 
 def distances(edges: Multiset) -> dict[tuple[Any, Any], int]:

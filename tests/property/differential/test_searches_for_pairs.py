@@ -45,11 +45,14 @@ def by_way_of_landmarks(edges: Collection, goals: Collection) -> Collection:
     return approximate_distances(edges, Collection.of(edges.scope, np.array(LANDMARKS)), goals)
 
 
+far_ones = edits().map(lambda goals: [((target, source), time, diff) for (source, target), time, diff in goals])
+"""Goals against the direction of most edges."""
+
 CASES = [(bidirectional_search, distances), (by_way_of_landmarks, distances_by_way)]
 
 
 @pytest.mark.parametrize(("program", "meaning"), CASES, ids=["bidirectional", "landmarks"])
-@given(edges=edits(), goals=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
+@given(edges=edits(), goals=far_ones, workers=st.integers(1, 3), seed=st.integers(0, 999))
 @settings(max_examples=20, deadline=None)
 def test_the_distances_of_the_goals_are_those_of_brute_force(
     program: Any, meaning: Any, edges: list[Update], goals: list[Update], workers: int, seed: int
