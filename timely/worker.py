@@ -196,7 +196,7 @@ class Worker:
         """Return whether anything was done."""
         self.step_began = clock.monotonic()
         busy = self.take_in()
-        while self._requests:
+        for _ in range(len(self._requests)):  # what these ask for is for the next step
             self._requests.popleft()()
             busy = True
         while self._timers and self._timers[0][0] <= self.step_began:

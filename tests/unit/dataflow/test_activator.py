@@ -61,6 +61,27 @@ def test_a_parked_worker_sleeps_until_the_first_delayed_activation_and_no_longer
     assert 0.04 <= elapsed < 5
 
 
+def test_a_call_that_is_asked_for_by_a_call_is_made_in_the_next_step() -> None:
+    def program(worker: Worker) -> list[int]:
+        called: list[int] = []
+
+        def call() -> None:
+            called.append(1)
+            if len(called) < 100:
+                worker.call(call)
+
+        with worker.dataflow() as scope:
+            scope.new_input()[1].probe()
+        worker.call(call)
+        made = []
+        while not made or made[-1] < 3:
+            worker.step_or_park(30)
+            made.append(len(called))
+        return made
+
+    assert execute_directly(program) == [1, 2, 3]
+
+
 def test_activations_of_one_instant_are_one_run() -> None:
     def program(worker: Worker) -> int:
         ran: list[int] = []
