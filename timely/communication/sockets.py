@@ -253,6 +253,11 @@ class SocketAllocator:
             self._progress_bytes += size
 
     def _check_frames(self, frames: Frames) -> None:
+        if len(frames) > MAX_FRAMES:
+            raise DataError(
+                f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text or "
+                f"bytes two, and at most {MAX_FRAMES - 1} go together; send fewer columns"
+            )
         largest = max(map(_size, frames))
         if largest > self._config.frame_bytes:
             raise DataError(

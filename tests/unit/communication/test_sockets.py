@@ -23,7 +23,7 @@ from tests.unit.communication.networks import (
     until,
 )
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.codec import Ack, Encoder, Hello
+from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
 from timely.communication.message import Data, Failure, Goodbye, Progress
 from timely.communication.sockets import aligned, socket_allocators
@@ -266,6 +266,19 @@ def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) ->
             first.send(1, Data(0, 0, (0,), Columns((np.arange(1 << 14),))))
         with pytest.raises(DataError, match="TIMELY_FRAME_BYTES"):
             first.send(1, Data(0, 0, (0,), ["x" * (1 << 17)]))
+
+
+def test_a_batch_of_more_columns_than_go_together_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    column = np.arange(4)
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        first.send(1, Data(0, 0, (0,), Columns((column,) * (MAX_FRAMES - 1))))
+        with pytest.raises(DataError, match=f"a batch of {MAX_FRAMES} buffers .* send fewer columns"):
+            first.send(1, Data(0, 0, (0,), Columns((column,) * MAX_FRAMES)))
+        first.send(1, CHANGE)
+        (_, batch), last = collect(second, 2, others=[first])
+        assert isinstance(batch, Data)
+        assert last == (0, CHANGE)
+        assert second.statistics().refused == 0
 
 
 @pytest.mark.parametrize("keys", ["none", "others"])
