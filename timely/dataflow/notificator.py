@@ -10,12 +10,14 @@ two times are one; those available come in lexicographic order of their guarante
 for whatever is before an available time in the product order is available too.
 
 A request in a loop whose capability time can come round to its guarantee time waits for itself; `explain` shows it.
-Asking costs a dictionary entry, delivery a look at every pending guarantee time.
+Asking costs a dictionary entry; to look for what is due costs a look at every pending guarantee time, however many of
+them are delivered then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from timely.dataflow.capability import Capability
@@ -39,10 +41,11 @@ class FrontierNotificator:
     [(0,), (1,)]
     """
 
-    __slots__ = ("_pending",)
+    __slots__ = ("_pending", "_unseen")
 
     def __init__(self) -> None:
         self._pending: dict[Time, dict[Time | None, Capability | None]] = {}
+        self._unseen: list[Time] = []  # guarantee times to compare with the frontiers
 
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
@@ -51,7 +54,7 @@ class FrontierNotificator:
         """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability."""
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
-        asked = self._pending.setdefault(capability.time if guarantee is None else guarantee, {})
+        asked = self._asked(capability.time if guarantee is None else guarantee)
         if capability.time in asked:
             capability.drop()
         else:
@@ -59,7 +62,7 @@ class FrontierNotificator:
 
     def notify_after(self, guarantee: Time) -> None:
         """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
-        self._pending.setdefault(guarantee, {}).setdefault(None, None)
+        self._asked(guarantee).setdefault(None, None)
 
     def is_asked(self, guarantee: Time, capability: Time | None) -> bool:
         """Return whether the notification with these two times is pending."""
@@ -72,8 +75,18 @@ class FrontierNotificator:
         meanwhile is delivered too, if it is due.
         """
         pending = self._pending
-        while due := [time for time in pending if not any(frontier.less_equal(time) for frontier in frontiers)]:
-            guarantee = min(due)
+        self._unseen = list(pending)
+        due: list[Time] = []
+        while True:
+            for time in self._unseen:
+                if not any(frontier.less_equal(time) for frontier in frontiers):
+                    heappush(due, time)
+            self._unseen.clear()
+            while due and due[0] not in pending:
+                heappop(due)
+            if not due:
+                return
+            guarantee = due[0]
             asked = pending[guarantee]
             with_capability = [time for time in asked if time is not None]
             chosen = min(with_capability) if with_capability else None
@@ -85,6 +98,12 @@ class FrontierNotificator:
             finally:
                 if capability is not None:
                     capability.drop()
+
+    def _asked(self, guarantee: Time) -> dict[Time | None, Capability | None]:
+        """Return what is asked for at a guarantee time, to be added to."""
+        if guarantee not in self._pending:
+            self._unseen.append(guarantee)
+        return self._pending.setdefault(guarantee, {})
 
 
 class Notificator:

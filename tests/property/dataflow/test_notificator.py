@@ -30,3 +30,38 @@ def test_notifications_come_when_their_time_is_complete_and_once(steps: list[tup
         pending -= set(told)
     assert len(requests) == len(pending)
     assert {time for time, _ in requests.available([Antichain()])} == pending
+
+
+@given(st.lists(times, min_size=1), st.dictionaries(st.integers(0, 12), st.lists(times, min_size=1)), times)
+def test_what_is_asked_for_meanwhile_comes_in_its_place(
+    asked: list[Time], meanwhile: dict[int, list[Time]], element: Time
+) -> None:
+    requests, pending = FrontierNotificator(), set(asked)
+    for time in asked:
+        requests.notify_after(time)
+    for number, (told, _) in enumerate(requests.available([Antichain([element])])):
+        assert told == min(time for time in pending if not less_equal(element, time))
+        pending.remove(told)
+        for time in meanwhile.get(number, ()):
+            requests.notify_after(time)
+            pending.add(time)
+    assert all(less_equal(element, time) for time in pending)
+    assert len(requests) == len(pending)
+
+
+class CountedLooks(Antichain):
+    """A frontier that counts how often it is asked."""
+
+    looks = 0
+
+    def less_equal(self, time: Time) -> bool:
+        self.looks += 1
+        return super().less_equal(time)
+
+
+def test_many_that_are_due_together_are_looked_at_once_each() -> None:
+    requests, frontier = FrontierNotificator(), CountedLooks([(900,)])
+    for epoch in range(1000):
+        requests.notify_after((epoch,))
+    assert [time for time, _ in requests.available([frontier])] == [(epoch,) for epoch in range(900)]
+    assert frontier.looks == 1000
