@@ -39,6 +39,7 @@ on_workers = pytest.mark.parametrize("workers", [1, 3])
 EVERYTHING = [
     *kinds.BUILT,
     *kinds.SCHEDULE,
+    *kinds.INLINE,
     *kinds.MESSAGES,
     *kinds.PROGRESS,
     *kinds.CAPABILITIES,
@@ -238,6 +239,21 @@ def test_a_listener_that_stops_leaves_nothing_behind() -> None:
         return seen
 
     assert execute_directly(program) > 10
+
+
+def test_nothing_is_kept_of_messages_while_only_progress_is_listened_to() -> None:
+    def program(worker: Worker) -> int:
+        with worker.dataflow() as scope:
+            numbers, probe = exchanging(scope)
+        worker.log.listen(lambda _: None, *kinds.PROGRESS)
+        for epoch in range(5):
+            numbers.send(np.arange(10))
+            numbers.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(numbers.time))
+        numbers.close()
+        return sum(map(len, scope.dataflow.sources))  # type: ignore[attr-defined]
+
+    assert execute(program, Config(workers=2)) == [0, 0]
 
 
 def test_an_activation_that_fails_has_an_end_too() -> None:

@@ -116,8 +116,13 @@ class LoggedInput(InputPort):
         dataflow = self.dataflow
         assert isinstance(dataflow, LoggedDataflow)
         dataflow.record_sent(self.channel, batch, dataflow.worker_index)
-        dataflow.sources[self.channel].append(dataflow.worker_index)
         super()._push_here(time, batch)
+
+    def deliver(self, sender: int, time: Time, batch: Batch) -> None:
+        dataflow = self.dataflow
+        assert isinstance(dataflow, LoggedDataflow)
+        dataflow.sources[self.channel].append(sender)
+        super().deliver(sender, time, batch)
 
 
 class LoggedOutput(OutputPort):
@@ -169,10 +174,6 @@ class LoggedDataflow(Dataflow):
         log: Log = self.worker.log
         where = self.worker_index, self.index, channel
         log.record(MessageSent(log.now(), *where, len(batch), weight_of(batch), target))
-
-    def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
-        self.sources[channel].append(sender)
-        super().deliver(sender, channel, time, batch)
 
     def receive(self, sender: int, changes: Changes) -> None:
         log: Log = self.worker.log
