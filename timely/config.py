@@ -31,6 +31,8 @@ FIRST_PORT = 2101
 MAX_WORKERS = 1024
 PROGRESS_MODES = ("demand", "eager")
 ACCUMULATIONS = ("worker", "process", "cluster")
+LONGEST_SECONDS = 1_000_000
+"""The clocks of sockets and threads count no further than a few weeks."""
 _IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final zero
 
 
@@ -81,10 +83,10 @@ class Config:
             raise ConfigError(f"frame_bytes must be at least {1 << 16}, not {self.frame_bytes}")
         if not self.rendezvous_seconds > 0:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
-        if self.stall_seconds is not None and not self.stall_seconds > 0:
-            raise ConfigError(f"stall_seconds must be positive, not {self.stall_seconds}")
-        if not self.peer_timeout >= 1:
-            raise ConfigError(f"peer_timeout must be at least 1 second, not {self.peer_timeout}")
+        if self.stall_seconds is not None and not 0 < self.stall_seconds <= LONGEST_SECONDS:
+            raise ConfigError(f"stall_seconds must be positive and at most {LONGEST_SECONDS}, not {self.stall_seconds}")
+        if not 1 <= self.peer_timeout <= LONGEST_SECONDS:
+            raise ConfigError(f"peer_timeout must be 1 to {LONGEST_SECONDS} seconds, not {self.peer_timeout}")
         if self.report_rounds < 0:
             raise ConfigError(f"report_rounds must not be negative, but is {self.report_rounds}")
         if self.spill_above is not None and self.spill_above < 0:

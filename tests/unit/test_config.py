@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,11 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
         ({"processes": 2}, "2 processes need 2 addresses, 0 given"),
         ({"progress": "lazy"}, "demand, eager, not 'lazy'"),
         ({"queue_bytes": 10}, "queue_bytes must be at least"),
-        ({"peer_timeout": 0.5}, "peer_timeout must be at least 1 second"),
+        ({"peer_timeout": 0.5}, "peer_timeout must be 1 to 1000000 seconds, not 0.5"),
+        ({"peer_timeout": inf}, "not inf"),
+        ({"peer_timeout": nan}, "not nan"),
+        ({"stall_seconds": 0}, "stall_seconds must be positive"),
+        ({"stall_seconds": inf}, "at most 1000000, not inf"),
         ({"frame_bytes": 10}, "frame_bytes must be at least"),
         ({"rendezvous_seconds": 0}, "must be positive"),
         ({"spill_above": -1}, "spill_above must not be negative"),
