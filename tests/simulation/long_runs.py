@@ -15,9 +15,8 @@ from tests.simulation.dataflow import model as workers
 from tests.simulation.protocol import model as tokens
 from tests.simulation.protocol.test_random_programs import random_graph
 from tests.simulation.trace import Trace
-from timely.config import ACCUMULATIONS
+from timely.config import ACCUMULATIONS, PROGRESS_MODES
 from timely.progress.accumulation import Route
-from timely.progress.protocol import MODES
 
 SIMULATIONS = ("tokens", "workers")
 FEWEST, MOST = 2, 8
@@ -51,7 +50,7 @@ def long_run(simulation: str, steps: int, seed: int) -> LongRun:
         number = seed * 1_000_000 + run.programs
         peers = FEWEST + number % (MOST - FEWEST + 1)
         rng = Random(number)
-        mode, accumulation = rng.choice(MODES), rng.choice(ACCUMULATIONS)
+        mode, accumulation = rng.choice(PROGRESS_MODES), rng.choice(ACCUMULATIONS)
         processes = rng.choice([count for count in range(1, peers + 1) if peers % count == 0])
         if simulation == "tokens":
             routes = [Route.of(worker, processes, peers // processes, accumulation) for worker in range(peers)]

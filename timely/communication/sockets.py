@@ -255,8 +255,8 @@ class SocketAllocator:
     def _check_frames(self, frames: Frames) -> None:
         if len(frames) > MAX_FRAMES:
             raise DataError(
-                f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text or "
-                f"bytes two, and at most {MAX_FRAMES - 1} go together; send fewer columns"
+                f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text "
+                f"or bytes two, and at most {MAX_FRAMES - 1} go together; send fewer columns"
             )
         largest = max(map(_size, frames))
         if largest > self._config.frame_bytes:

@@ -45,11 +45,6 @@ class Outstanding:
         self._takings: list[dict[tuple[int, int], int]] = [{} for _ in range(peers)]
         self._send = send
 
-    @property
-    def bytes(self) -> int:
-        """What was sent and not taken, as far as is known."""
-        return sum(self._owed)
-
     def add(self, peer: int, size: int) -> None:
         """Owe a worker more."""
         owed = self._owed[peer] + size

@@ -59,15 +59,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from timely.config import PROGRESS_MODES
 from timely.order import Time
 from timely.progress.accumulation import Route
 from timely.progress.change_batch import ChangeBatch
 from timely.progress.reachability import Tracker
 
-MODES = ("demand", "eager")
 Changes = tuple[tuple[int, Time, int], ...]
-
-
 ALONE = Route(None, (), ())
 
 
@@ -110,9 +108,9 @@ class Protocol:
     """
 
     def __init__(self, tracker: Tracker, mode: str = "demand", route: Route = ALONE) -> None:
-        """Feed `tracker`, on a worker with this place among the others; `mode` is one of `MODES`."""
-        if mode not in MODES:
-            raise ValueError(f"the progress mode is one of {', '.join(MODES)}, not {mode!r}")
+        """Feed `tracker`, on a worker with this place among the others; `mode` is one of `config.PROGRESS_MODES`."""
+        if mode not in PROGRESS_MODES:
+            raise ValueError(f"the progress mode is one of {', '.join(PROGRESS_MODES)}, not {mode!r}")
         self.targets = route.targets
         """The workers that must be sent what `flush` returns."""
         self._route = route
