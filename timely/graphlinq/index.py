@@ -24,6 +24,10 @@ SMALL = 1 << 16
 """A table may always have so many entries."""
 
 
+LARGEST = (1 << 63) - 1
+"""The largest node there can be."""
+
+
 class Index:
     """A slot for each node that was included.
 
@@ -114,4 +118,6 @@ def as_nodes(column: Array) -> Ints:
     """
     if column.dtype.kind not in "iu":
         raise DataError(f"nodes are whole numbers, not {column.dtype}: give them numbers with `dense_renaming`")
+    if column.dtype == np.uint64 and column.max(initial=0) > LARGEST:
+        raise DataError(f"node {column.max()} is larger than {LARGEST}: give nodes numbers with `dense_renaming`")
     return column.astype(np.int64, copy=False)
