@@ -99,4 +99,4 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
         return np.iinfo(dtype).max if ufunc is np.minimum else np.iinfo(dtype).min
     if ufunc.identity is None:
         raise DataError(f"np.{ufunc.__name__} cannot combine messages: it has no value that changes no other")
-    return ufunc.identity
+    return np.array(ufunc.identity).astype(dtype)[()]  # that of `np.bitwise_and` is -1, also for unsigned numbers

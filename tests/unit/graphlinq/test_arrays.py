@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from timely.errors import DataError
 from timely.graphlinq.adjacency import Adjacency, order_of
 from timely.graphlinq.grouping import group_nodes, grouped, identity
-from timely.graphlinq.index import Index, distinct
+from timely.graphlinq.index import Index, as_nodes, distinct
 from timely.graphlinq.state_machine import one_each
 
 names = st.integers(0, 20) | st.integers(-3, 3) | st.integers(2**40, 2**40 + 3) | st.integers(60_000, 70_000)
@@ -69,10 +69,12 @@ def test_values_are_combined_by_slot(
 
 
 @settings(deadline=None)
-@given(st.sampled_from([np.int8, np.int64, np.float64]), st.integers(-9, 9))
-def test_the_identity_changes_no_value(dtype: type, value: int) -> None:
-    for ufunc in (np.add, np.minimum, np.maximum):
-        assert ufunc(identity(ufunc, np.dtype(dtype)), value) == value
+@given(st.sampled_from(["?", "u1", "i1", "u8", "i8", "f8"]), st.integers(0, 9))
+def test_the_identity_changes_no_value(kind: str, number: int) -> None:
+    value = np.full(1, number, kind)
+    ufuncs = [np.add, np.minimum, np.maximum, *([] if kind == "f8" else [np.bitwise_and, np.bitwise_or])]
+    for ufunc in ufuncs:
+        assert ufunc(np.full(1, identity(ufunc, value.dtype), kind), value) == value
 
 
 def test_a_ufunc_without_identity_is_refused() -> None:
@@ -108,3 +110,9 @@ def test_each_turn_has_each_slot_once_and_keeps_their_order(slots: list[int]) ->
     assert sorted(row for turn in turns for row in turn) == list(range(len(slots)))
     for number, turn in enumerate(turns):
         assert all(slots[:row].count(slots[row]) == number for row in turn)
+
+
+def test_nodes_beyond_the_signed_numbers_are_refused() -> None:
+    assert as_nodes(np.array([2**63 - 1], np.uint64)).tolist() == [2**63 - 1]
+    with pytest.raises(DataError, match="9223372036854775808"):
+        as_nodes(np.array([1, 2**63], np.uint64))
