@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from timely.container import Batch, as_mask, of_columns, take
 from timely.dataflow.inline import split
-from timely.dataflow.operators.partition import partition
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -21,7 +23,16 @@ def branch(stream: Stream, predicate: Callable[..., Any], *, name: str = "branch
     >>> example(lambda scope: scope.to_stream(range(6)).branch(lambda x: x > 3)[1])
     [4, 5]
     """
-    rejected, accepted = partition(stream, 2, predicate, name=name)
+
+    def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
+        if isinstance(batch, list):
+            mask = np.array([bool(predicate(record)) for record in batch])
+        else:
+            mask = as_mask(predicate(*of_columns(batch)), len(batch))
+        for which, rows in enumerate((~mask, mask)):
+            yield which, take(batch, np.flatnonzero(rows))
+
+    rejected, accepted = split(stream, divide, 2, name=name)
     return rejected, accepted
 
 
