@@ -12,6 +12,7 @@ from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
+from timely.errors import DataError
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def delay(stream: Stream, later: Callable[..., Any], *, name: str = "delay") -> 
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for capability, batch in input:
-            for time, part in _by_time(batch, later, capability.time):
+            for time, part in _by_time(batch, later, capability.time, name):
                 notificator.notify_at(capability.delayed(time))
                 waiting.setdefault(time, []).append(part)
         for time, due in notificator:
@@ -42,13 +43,16 @@ def delay(stream: Stream, later: Callable[..., Any], *, name: str = "delay") -> 
     return unary_notify(stream, Pipeline(), logic, name=name)
 
 
-def _by_time(batch: Batch, later: Callable[..., Any], time: Time) -> list[tuple[Time, Batch]]:
+def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> list[tuple[Time, Batch]]:
     """Return the parts of a batch that go to the same time."""
     if isinstance(batch, Columns):
         times = as_columns(later(time, *batch.columns), len(batch))
     else:
         given = [later(time, record) for record in records(batch)]
-        times = tuple(map(np.array, zip(*(each if isinstance(each, tuple) else (each,) for each in given))))
+        times = as_columns(tuple(map(list, zip(*(each if isinstance(each, tuple) else (each,) for each in given)))))
+    if len(times) != len(time) or any(column.dtype.kind not in "iu" for column in times):
+        kinds = ", ".join(str(column.dtype) for column in times)
+        raise DataError(f"{name}: a time is integers, one for each coordinate, got {kinds}")
     distinct, which = np.unique(np.stack(times, axis=1), axis=0, return_inverse=True)
     which = which.reshape(-1)
     return [

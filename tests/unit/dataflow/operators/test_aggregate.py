@@ -6,12 +6,14 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
-from timely import Scope, Stream, Time, Worker, execute_directly
+from timely import Scope, Stream, Time, Worker, example, execute_directly
 from timely.container import Array
+from timely.errors import OperatorError
 
 Sent = list[tuple[int, int, int]]
 sent = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 9)), max_size=20).map(sorted)
@@ -67,6 +69,32 @@ def test_delayed_records_come_once_at_their_times(rows: Sent) -> None:
     found = results(rows, lambda stream: stream.delay(lambda time, key, value: time[0] + key))
     assert sorted(found) == sorted(((epoch + key,), (key, value)) for epoch, key, value in rows)
     assert [time for time, _ in found] == sorted(time for time, _ in found)
+
+
+@pytest.mark.parametrize("data", [range(3), [0, 1, 2]])
+@pytest.mark.parametrize(
+    ("later", "given"),
+    [
+        (lambda time, x: time[0] + x * 0.5, "float64"),
+        (lambda time, x: (time[0] + x, 0), "int64, int64"),
+        (lambda time, x: x > 1, "bool"),
+    ],
+)
+def test_times_to_delay_to_are_an_integer_for_each_coordinate(data: Any, later: Any, given: str) -> None:
+    with pytest.raises(OperatorError, match=f"delay: .* one for each coordinate, got {given}$"):
+        example(lambda scope: scope.to_stream(data).delay(later))
+
+
+def test_records_are_delayed_to_rounds_of_a_loop() -> None:
+    found: list[tuple[Time, int]] = []
+
+    def program(scope: Scope) -> Stream:
+        with scope.iterative() as loop:
+            later = scope.to_stream(range(3)).enter(loop).delay(lambda time, x: (time[0], time[1] + 2 - x))
+            return later.inspect_time(lambda time, x: found.append((time, x))).leave()
+
+    example(program)
+    assert found == [((0, 0), 2), ((0, 1), 1), ((0, 2), 0)]
 
 
 @given(sent)
