@@ -87,6 +87,8 @@ class InputCapability:
 
     def delayed(self, time: Time) -> InputCapability:
         """Return the same right at a later time."""
+        if len(time) != len(self.time):
+            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
             raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
         return InputCapability(self.input, time)

@@ -15,6 +15,7 @@ from timely import (
     OperatorBuilder,
     OutputPort,
     Pipeline,
+    Time,
     Worker,
     execute_directly,
 )
@@ -136,6 +137,16 @@ def test_a_message_gives_no_right_to_send_before_its_time() -> None:
             right.delayed((7,)).delayed((6,))
 
     with pytest.raises(TimelyError, match=r"a message at \(7,\) gives no right to send at \(6,\)"):
+        collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
+
+
+@pytest.mark.parametrize("time", [(), (7, 7)])
+def test_a_message_gives_no_right_to_send_at_what_is_no_time_of_its_scope(time: Time) -> None:
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            output.give(right.delayed(time), batch)
+
+    with pytest.raises(TimelyError, match=r"is not a time of this scope, whose times look like \(0,\)"):
         collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
 
 
