@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, as_columns
+from timely.container import Batch, Columns, Container, as_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
 from timely.dataflow.ports import OutputPort
+from timely.errors import DataError
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -58,5 +59,8 @@ def batches_of(data: Any) -> Iterator[Batch]:
         for start in range(0, len(data), ROWS_PER_BATCH):
             yield data[start : start + ROWS_PER_BATCH]
     else:
-        batches: Iterable[Batch] = data
-        yield from batches
+        for batch in data:
+            if not isinstance(batch, (list, Container)):
+                given = type(batch).__name__
+                raise DataError(f"an iterable must yield batches, `Columns` or lists of records: not {given}")
+            yield batch

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from tests.unit.dataflow.running import collect, collected
 from timely import Columns
 from timely.dataflow.operators.to_stream import ROWS_PER_BATCH
+from timely.errors import OperatorError
 
 
 def test_arrays_tuples_of_arrays_ranges_and_lists_can_be_sent() -> None:
@@ -29,6 +33,12 @@ def test_many_rows_come_in_pieces() -> None:
 def test_an_iterator_of_batches_is_drawn_on_one_by_one() -> None:
     batches = iter([Columns((np.arange(2),)), [7], Columns((np.arange(1),))])
     assert collect(lambda scope: scope.to_stream(batches)) == [[((0,), 0), ((0,), 0), ((0,), 1), ((0,), 7)]]
+
+
+@pytest.mark.parametrize("item", [3, "text", np.arange(3), (1, 2)])
+def test_an_iterator_of_anything_else_is_refused(item: Any) -> None:
+    with pytest.raises(OperatorError, match=f"batches, `Columns` or lists of records: not {type(item).__name__}"):
+        collected(lambda scope: scope.to_stream(iter([item])))
 
 
 def test_every_worker_sends_what_it_is_given() -> None:
