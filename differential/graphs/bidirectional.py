@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection, Variable, innermost
+from differential.graphs.directions import transpose
 
 
 def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
@@ -29,7 +30,6 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     [((0, 3, 3), 1)]
     """
     edges, goals = innermost(edges, goals.map(lambda source, target: (source, target), keys=2).distinct())
-    backward_edges = edges.map(lambda source, target: (target, source))
     sources = goals.map(lambda source, target: (source, source, target, 0), keys=3)
     targets = goals.map(lambda source, target: (target, source, target, 0), keys=3)
     with goals.scope.iterative("bidirectional_search") as inner:
@@ -39,7 +39,7 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
         met = meetings.min()
         searching = goals.enter(inner).antijoin(met.map(lambda source, target, _: (source, target), keys=2))
         ahead.set(forward.concat(_pushed(forward, searching, edges)))
-        behind.set(backward.concat(_pushed(backward, searching, backward_edges)))
+        behind.set(backward.concat(_pushed(backward, searching, transpose(edges))))
         return met.leave()
 
 

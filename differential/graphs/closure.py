@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable
+from differential.graphs.directions import transpose
 
 
 def transitive_closure(edges: Collection) -> Collection:
@@ -11,9 +12,8 @@ def transitive_closure(edges: Collection) -> Collection:
     >>> example(lambda scope: transitive_closure(Collection.of(scope, np.array([0, 1]), np.array([1, 2]))))
     [((0, 1), 1), ((0, 2), 1), ((1, 2), 1)]
     """
-    backward = edges.map(lambda source, target: (target, source))
     with edges.scope.iterative("closure") as inner:
         longer = Variable(inner)
-        paths = longer.collection.concat(backward).distinct()
+        paths = longer.collection.concat(transpose(edges)).distinct()
         longer.set(paths.join_map(edges, lambda _, source, target: (target, source)))
         return paths.leave().map(lambda target, source: (source, target))

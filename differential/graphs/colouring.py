@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
+from differential.graphs.directions import both_ways, starts
 
 
 def colouring(edges: Collection) -> Collection:
@@ -22,9 +23,9 @@ def colouring(edges: Collection) -> Collection:
     >>> example(lambda scope: colouring(Collection.of(scope, *edges)))
     [((1, 0), 1), ((2, 1), 1), ((3, 2), 1), ((4, 0), 1)]
     """
-    both_ways = edges.concat(edges.map(lambda source, target: (target, source)))
-    upwards = both_ways.filter(lambda node, neighbour: node < neighbour)
-    uncoloured = both_ways.map(lambda node, _: node).distinct().map(lambda node: (node, -1))
+    ends = both_ways(edges)
+    upwards = ends.filter(lambda node, neighbour: node < neighbour)
+    uncoloured = starts(ends).map(lambda node: (node, -1))
     with edges.scope.iterative("colouring") as inner:
         taken = Variable(inner)
         colours = taken.collection.concat(uncoloured).reduce(_least_free)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection
+from differential.graphs.directions import both_ways, starts
 from differential.graphs.propagate import propagate
 
 ROUNDS_PER_CLASS = 256
@@ -23,11 +24,10 @@ def connected_components(edges: Collection) -> Collection:
     >>> example(lambda scope: connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]
     """
-    reversed_edges = edges.map(lambda source, target: (target, source))
-    both_ways = edges.concat(reversed_edges)
+    ends = both_ways(edges)
     # Without `distinct` an edge that comes or goes would bring its ends' labels along, to rounds of their own.
-    nodes = both_ways.map(lambda node, _: node).distinct()
-    return propagate(both_ways, nodes.map(lambda node: (node, node)), by_magnitude)
+    nodes = starts(ends)
+    return propagate(ends, nodes.map(lambda node: (node, node)), by_magnitude)
 
 
 def by_magnitude(node: Any, label: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
+from differential.graphs.directions import neighbours
 
 MANY = 1 << 40
 """More neighbours than any node has."""
@@ -25,12 +26,11 @@ def core_numbers(edges: Collection) -> Collection:
     >>> example(lambda scope: core_numbers(Collection.of(scope, *edges)))
     [((1, 2), 1), ((2, 2), 1), ((3, 2), 1), ((4, 1), 1)]
     """
-    proper = edges.filter(lambda source, target: source != target)
-    both_ways = proper.concat(proper.map(lambda source, target: (target, source))).distinct()
+    joined = neighbours(edges)
     with edges.scope.iterative("core_numbers") as inner:
-        heard = Variable(inner, both_ways.map(lambda node, _: (node, MANY)))
+        heard = Variable(inner, joined.map(lambda node, _: (node, MANY)))
         numbers = heard.collection.reduce(_h_index)
-        heard.set(numbers.join_map(both_ways, lambda node, number, neighbour: (neighbour, number)))
+        heard.set(numbers.join_map(joined, lambda node, number, neighbour: (neighbour, number)))
         return numbers.leave()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.graphs.directions import neighbours
 
 
 def k_core(edges: Collection, k: int) -> Collection:
@@ -15,12 +16,10 @@ def k_core(edges: Collection, k: int) -> Collection:
     >>> example(lambda scope: k_core(Collection.of(scope, *edges), 2))
     [((1, 2), 1), ((1, 3), 1), ((2, 1), 1), ((2, 3), 1), ((3, 1), 1), ((3, 2), 1)]
     """
-    proper = edges.filter(lambda source, target: source != target)
-    both_ways = proper.concat(proper.map(lambda source, target: (target, source))).distinct()
 
     def kept(inner: Collection) -> Collection:
         enough = inner.count().filter(lambda node, degree: degree >= k).map(lambda node, degree: node)
         half = inner.semijoin(enough).map(lambda node, neighbour: (neighbour, node))
         return half.semijoin(enough).map(lambda neighbour, node: (node, neighbour))
 
-    return both_ways.iterate(kept)
+    return neighbours(edges).iterate(kept)

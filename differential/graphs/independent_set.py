@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.graphs.directions import both_ways, starts
 
 
 def independent_set(edges: Collection) -> Collection:
@@ -15,9 +16,9 @@ def independent_set(edges: Collection) -> Collection:
     >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))
     [((1,), 1), ((3,), 1)]
     """
-    both_ways = edges.concat(edges.map(lambda source, target: (target, source)))
-    upwards = both_ways.filter(lambda node, neighbour: node < neighbour)
-    nodes = both_ways.map(lambda node, _: node).distinct()
+    ends = both_ways(edges)
+    upwards = ends.filter(lambda node, neighbour: node < neighbour)
+    nodes = starts(ends)
 
     def taken(inner: Collection) -> Collection:
         blocked = inner.join_map(upwards, lambda node, neighbour: neighbour).distinct()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.graphs.directions import both_ways, starts
 
 
 def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
@@ -19,10 +20,10 @@ def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
     >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), 4))
     [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 3), 1), ((5, 3), 1), ((6, 3), 1)]
     """
-    both_ways = edges.concat(edges.map(lambda source, target: (target, source)))
-    labels = both_ways.map(lambda node, _: node).distinct().map(lambda node: (node, node))
+    ends = both_ways(edges)
+    labels = starts(ends).map(lambda node: (node, node))
     for _ in range(rounds):
-        heard = labels.join_map(both_ways, lambda _, label, neighbour: (neighbour, label), keys=2).count()
+        heard = labels.join_map(ends, lambda _, label, neighbour: (neighbour, label), keys=2).count()
         best = heard.map(lambda node, label, count: (node, -count, label)).min()
         labels = best.map(lambda node, _, label: (node, label))
     return labels

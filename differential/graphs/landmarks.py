@@ -7,6 +7,7 @@ and Panigrahy, "A sketch-based distance oracle for web-scale graphs", WSDM 2010.
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
+from differential.graphs.directions import transpose
 
 
 def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
@@ -38,8 +39,7 @@ def approximate_distances(edges: Collection, landmarks: Collection, pairs: Colle
     >>> example(program)
     [((0, 2, 2), 1)]
     """
-    backward = edges.map(lambda source, target: (target, source))
-    there = landmark_distances(backward, landmarks).map(lambda source, landmark, distance: (source, landmark, distance))
+    there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)
     onward = landmark_distances(edges, landmarks)
     asked = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)
     to_landmarks = asked.join_map(

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from differential import Collection
 from differential.delta import AltNeu, Changes, Relation, extend
+from differential.graphs.directions import transpose
 from timely.errors import BuildError
 
 Pattern = Sequence[tuple[int, int]]
@@ -40,8 +41,7 @@ def triangles_by_joins(edges: Collection) -> Collection:
     >>> example(lambda scope: triangles_by_joins(Collection.of(scope, *edges)))
     [((1, 2, 3), 1)]
     """
-    by_target = edges.map(lambda source, target: (target, source))
-    paths = by_target.join_map(edges, lambda b, a, c: (a, c, b), keys=2)
+    paths = transpose(edges).join_map(edges, lambda b, a, c: (a, c, b), keys=2)
     closing = edges.map(lambda source, target: (source, target), keys=2)
     return paths.join_map(closing, lambda a, c, b: (a, b, c))
 
@@ -65,7 +65,7 @@ def motif(edges: Collection, pattern: Pattern) -> Collection:
     """
     variables = _checked(pattern)
     forward = Relation(edges)
-    backward = Relation(edges.map(lambda source, target: (target, source)))
+    backward = Relation(transpose(edges))
     changes = Changes.of(edges)
     found = [_begun_by(changes, place, pattern, variables, forward, backward) for place in range(len(pattern))]
     return found[0].concat(*found[1:]).results()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection
+from differential.graphs.directions import both_ways, starts
 from timely.errors import BuildError
 
 
@@ -41,8 +42,7 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
         return node, 5 * passed // (6 * degree)
 
     degrees = edges.count()
-    ends = edges.concat(edges.map(lambda source, target: (target, source)))
-    nodes = ends.map(lambda node, _: node).distinct()
+    nodes = starts(both_ways(edges))
     given = nodes.explode(lambda node: (node, unit // 6))
     ranks = nodes.explode(lambda node: (node, unit))
     for _ in range(rounds):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from differential import Collection
 from differential.graphs.components import by_magnitude
+from differential.graphs.directions import starts, transpose
 from differential.graphs.propagate import propagate
 
 
@@ -20,8 +21,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     [((1, 2), 1), ((2, 1), 1)]
     """
     edges = on_the_way(edges)
-    reversed_edges = edges.map(lambda source, target: (target, source))
-    return edges.iterate(lambda inner: _trim(_trim(inner, edges), reversed_edges))
+    return edges.iterate(lambda inner: _trim(_trim(inner, edges), transpose(edges)))
 
 
 def on_the_way(edges: Collection) -> Collection:
@@ -32,10 +32,10 @@ def on_the_way(edges: Collection) -> Collection:
     >>> example(lambda scope: on_the_way(Collection.of(scope, np.array([1, 2, 2, 3]), np.array([2, 1, 3, 4]))))
     [((1, 2), 1), ((2, 1), 1)]
     """
-    by_target = edges.map(lambda source, target: (target, source))
+    by_target = transpose(edges)
 
     def without_dead_ends(inner: Collection) -> Collection:
-        sources = inner.map(lambda source, _: source).distinct()
+        sources = starts(inner)
         targets = inner.map(lambda _, target: target).distinct()
         return by_target.semijoin(sources).map(lambda target, source: (source, target)).semijoin(targets)
 
