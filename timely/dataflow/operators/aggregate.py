@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Columns, as_columns, concatenate, of_columns
-from timely.dataflow.notificator import Notificator
-from timely.dataflow.operators.generic import unary_notify
+from timely.container import Array, Columns, as_columns
+from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
-from timely.order import Time
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -68,19 +65,13 @@ def combine_everywhere(
 
 def grouped(stream: Stream, pact: Pact, reduction: Reduction, keys: int, name: str) -> Stream:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
-    waiting: dict[Time, list[Columns]] = {}
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
-            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            columns, starts = in_groups(concatenate(waiting.pop(time)), keys)
-            results = as_columns(reduction(starts, *columns[keys:]), len(starts))
-            output.give(due, Columns((*(column[starts] for column in columns[:keys]), *results)))
+    def reduced(batch: Columns) -> Columns:
+        columns, starts = in_groups(batch, keys)
+        results = as_columns(reduction(starts, *columns[keys:]), len(starts))
+        return Columns((*(column[starts] for column in columns[:keys]), *results))
 
-    return unary_notify(stream, pact, logic, name=name)
+    return map_each_time(stream, pact, reduced, name=name)
 
 
 def in_groups(batch: Columns, keys: int) -> tuple[tuple[Array, ...], Array]:

@@ -22,13 +22,14 @@ What is guaranteed of the totals:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from timely.container import Array, Batch
-from timely.dataflow.notificator import Notificator
-from timely.dataflow.operators.generic import unary, unary_notify
+from timely.dataflow.operators.each_time import fold_each_time
+from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Broadcast, Pipeline
 from timely.dataflow.pairwise import Pairwise
 from timely.dataflow.piece import Piece, ToOne
@@ -51,7 +52,7 @@ def all_reduce(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_red
     >>> example(lambda scope: scope.to_stream(vectors).all_reduce())
     [array([1.5 , 2.25])]
     """
-    own = local_total(stream, ufunc, f"{name} locally")
+    own = _local_total(stream, ufunc, f"{name} locally")
     if stream.scope.peers == 1:
         return own
     return _all_gathered(_reduced(_scattered(own, name), ufunc, name), name)
@@ -64,7 +65,7 @@ def all_reduce_by_tree(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = 
     >>> example(lambda scope: scope.to_stream(vectors).all_reduce_by_tree(np.maximum))
     [array([5, 2])]
     """
-    own = local_total(stream, ufunc, f"{name} locally")
+    own = _local_total(stream, ufunc, f"{name} locally")
     worker, peers = stream.scope.index, stream.scope.peers
     if peers == 1:
         return own
@@ -77,23 +78,19 @@ def all_reduce_by_tree(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = 
     return _unpacked(pieces, name)
 
 
-def local_total(stream: Stream, ufunc: np.ufunc, name: str) -> Stream:
+def _local_total(stream: Stream, ufunc: np.ufunc, name: str) -> Stream:
     """Return the total of this worker's vectors at each time that has any, when the time is complete."""
-    totals: dict[Time, Pairwise] = {}
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
-            if not isinstance(batch, list):
-                raise DataError("a vector is a record of a list batch: an array in a list, not a batch of columns")
-            total = totals.setdefault(capability.time, Pairwise(ufunc))
-            for vector in batch:
-                total.include(vector)
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            output.give(due, [totals.pop(time).result()])
+    def include(total: Pairwise, batch: Batch) -> Pairwise:
+        if not isinstance(batch, list):
+            raise DataError("a vector is a record of a list batch: an array in a list, not a batch of columns")
+        for vector in batch:
+            total.include(vector)
+        return total
 
-    return unary_notify(stream, Pipeline(), logic, name=name)
+    return fold_each_time(
+        stream, Pipeline(), lambda: Pairwise(ufunc), include, lambda total: [total.result()], name=name
+    )
 
 
 def _scattered(stream: Stream, name: str) -> Stream:
@@ -126,25 +123,24 @@ def _whole(stream: Stream, to: int, name: str) -> Stream:
 def _reduced(stream: Stream, ufunc: np.ufunc, name: str, to: int = 0) -> Stream:
     """Return the total of the pieces that come to this worker at a time, in the order of their senders."""
     worker = stream.scope.index
-    waiting: dict[Time, list[Piece]] = {}
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
-            assert isinstance(batch, Piece)
-            waiting.setdefault(capability.time, []).append(batch)
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            pieces = sorted(waiting.pop(time), key=lambda piece: piece.sender)
-            first, total = pieces[0], Pairwise(ufunc)
-            for piece in pieces:
-                if piece.shape != first.shape:
-                    both = f"workers {first.sender} and {piece.sender}"
-                    raise DataError(f"{both} have vectors of shapes {first.shape} and {piece.shape}")
-                total.include(piece.values)
-            output.give(due, Piece(worker, to, first.start, first.shape, total.result()))
+    def include(pieces: list[Piece], piece: Batch) -> list[Piece]:
+        assert isinstance(piece, Piece)
+        pieces.append(piece)
+        return pieces
 
-    return unary_notify(stream, ToOne(), logic, name=f"{name} reduce")
+    def reduced(pieces: list[Piece]) -> Piece:
+        pieces.sort(key=lambda piece: piece.sender)
+        first, total = pieces[0], Pairwise(ufunc)
+        for piece in pieces:
+            if piece.shape != first.shape:
+                both = f"workers {first.sender} and {piece.sender}"
+                raise DataError(f"{both} have vectors of shapes {first.shape} and {piece.shape}")
+            total.include(piece.values)
+        return Piece(worker, to, first.start, first.shape, total.result())
+
+    empty: Callable[[], list[Piece]] = list
+    return fold_each_time(stream, ToOne(), empty, include, reduced, name=f"{name} reduce")
 
 
 def _all_gathered(stream: Stream, name: str) -> Stream:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timely.dataflow.operators.accumulate import fold_batches
+from timely.dataflow.operators.each_time import fold_each_time
+from timely.dataflow.pact import Pipeline
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -16,4 +17,6 @@ def count(stream: Stream, *, name: str = "count") -> Stream:
     >>> example(lambda scope: scope.to_stream(range(5)).count())
     [5]
     """
-    return fold_batches(stream, 0, lambda number, batch: number + len(batch), name)
+    return fold_each_time(
+        stream, Pipeline(), int, lambda number, batch: number + len(batch), lambda number: [number], name=name
+    )

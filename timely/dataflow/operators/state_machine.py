@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Columns, concatenate, of_columns
-from timely.dataflow.notificator import Notificator
+from timely.container import Array, Columns
 from timely.dataflow.operators.aggregate import in_groups
-from timely.dataflow.operators.generic import unary_notify
+from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Exchange
-from timely.dataflow.ports import InputPort, OutputPort
-from timely.order import Time
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -35,7 +32,6 @@ def state_machine(stream: Stream, transition: Transition, *, name: str = "state_
     [(1, 12), (2, 6)]
     """
     states: dict[Any, Any] = {}
-    waiting: dict[Time, list[Columns]] = {}
 
     def move(key: Any, columns: list[Array]) -> Iterable[Any]:
         state, records = transition(key, states.get(key), *columns)
@@ -45,18 +41,13 @@ def state_machine(stream: Stream, transition: Transition, *, name: str = "state_
             states[key] = state
         return records
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
-            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            columns, starts = in_groups(concatenate(waiting.pop(time)), 1)
-            keys = columns[0][starts].tolist()
-            ends = np.append(starts[1:], len(columns[0])).tolist()
-            records: list[Any] = []
-            for key, start, end in zip(keys, starts.tolist(), ends):
-                records.extend(move(key, [column[start:end] for column in columns[1:]]))
-            output.give(due, records)
+    def moved(batch: Columns) -> list[Any]:
+        columns, starts = in_groups(batch, 1)
+        keys = columns[0][starts].tolist()
+        ends = np.append(starts[1:], len(batch)).tolist()
+        records: list[Any] = []
+        for key, start, end in zip(keys, starts.tolist(), ends):
+            records.extend(move(key, [column[start:end] for column in columns[1:]]))
+        return records
 
-    return unary_notify(stream, Exchange(lambda key, *_: key), logic, name=name)
+    return map_each_time(stream, Exchange(lambda key, *_: key), moved, name=name)

@@ -105,6 +105,18 @@ def test_counts_are_of_each_time(rows: Sent) -> None:
     ]
 
 
+@given(sent)
+def test_a_fold_that_writes_to_its_state_begins_anew_at_each_time(rows: Sent) -> None:
+    def include(state: list[int], key: Array, values: Array) -> list[int]:
+        state += values.tolist()
+        return state
+
+    found = results(rows, lambda stream: stream.accumulate([], include))
+    assert found == [
+        ((epoch,), [value for at, _, value in rows if at == epoch]) for epoch in sorted({epoch for epoch, _, _ in rows})
+    ]
+
+
 @on_workers
 def test_keys_of_all_workers_meet(workers: int) -> None:
     def program(scope: Scope) -> Stream:
