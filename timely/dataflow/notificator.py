@@ -158,7 +158,9 @@ class Notificator:
 
     def __iter__(self) -> Iterator[Notification]:
         """Yield (guarantee time, capability or None) for what is due, in order."""
-        return self._requests.available(self.frontiers)
+        for notification in self._requests.available(self.frontiers):
+            self._inputs[0].time = notification[0]  # what an error names
+            yield notification
 
     def _wake(self, guarantee: Time) -> None:
         """Have the operator run again for what is due already: no frontier will move on its account."""

@@ -105,7 +105,7 @@ class InputPort:
     An operator that `drains`, takes all that is queued before it asks for the frontier. If its messages come straight
     from outputs of the same worker, the frontiers there tell it the same, and the input needs no place of its own.
 
-    `time` is that of the message taken last in the current activation, None if there was none.
+    `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
     """
 
     __slots__ = (

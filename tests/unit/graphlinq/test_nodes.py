@@ -197,3 +197,13 @@ def test_a_transition_that_says_no_output_is_refused() -> None:
 def test_nodes_that_are_no_whole_numbers_are_refused() -> None:
     with pytest.raises(OperatorError, match="nodes are whole numbers"):
         collected(lambda scope: distinct_nodes(scope.to_stream(np.array(["a"]))))
+
+
+def test_an_error_names_the_time_of_the_records_that_it_is_about() -> None:
+    def move(state: Array, value: Array) -> tuple[Array, Array]:
+        if value[0] == 2:
+            raise ValueError("two")
+        return state, value
+
+    with pytest.raises(OperatorError, match=r"failed at time \(2,\)"):
+        results(lambda stream: state_machine(stream, lambda node: 0, move), [(epoch, 0, epoch) for epoch in range(5)])

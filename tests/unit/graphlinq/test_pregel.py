@@ -147,6 +147,21 @@ def test_a_node_given_twice_is_refused_by_name() -> None:
         collected(program)
 
 
+def test_an_error_names_the_time_of_the_superstep() -> None:
+    def update(superstep: Superstep, state: Array, received: Array) -> Array:
+        if superstep.number == 2:
+            raise ValueError("two")
+        return state + 1
+
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream((np.array([0, 1]), np.array([1, 0])))).pregel(
+            init=lambda node: node, message=lambda state: state, combine=np.add, update=update
+        )
+
+    with pytest.raises(OperatorError, match=r"'pregel' failed at time \(0, 2\)"):
+        collected(program)
+
+
 def test_nodes_in_a_list_are_refused() -> None:
     def program(scope: Scope) -> Stream:
         return hops(Graph(scope.to_stream((np.array([0]), np.array([1])))), scope.to_stream([0, 1]))

@@ -11,6 +11,7 @@ from timely import (
     Capability,
     Exchange,
     InputPort,
+    Notificator,
     OutputPort,
     Pipeline,
     Scope,
@@ -152,3 +153,23 @@ def test_a_frontier_that_was_not_asked_for_cannot_be_read() -> None:
     with pytest.raises(TimelyError, match="built without interest in its frontier") as caught:
         collected(lambda scope: scope.to_stream(range(1)).unary(Pipeline(), logic))
     assert isinstance(caught.value.__cause__, BuildError)
+
+
+def test_an_error_after_a_notification_names_its_time_and_not_that_of_what_came_last() -> None:
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for right, _ in input:
+            notificator.notify_at(right)
+        for time, _ in notificator:
+            if time == (2,):
+                raise ValueError("two")
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.unary_notify(Pipeline(), logic).probe()
+        for epoch in range(5):
+            numbers.send(epoch)
+            numbers.advance_to(epoch + 1)
+
+    with pytest.raises(TimelyError, match=r"failed at time \(2,\)"):
+        execute_directly(program)
