@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,25 +14,23 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import differential
+import differential.delta
 import differential.graphs
 import timely
+import timely.errors
+import timely.events
 import timely.graphlinq
 
-PAGES: dict[str, tuple[str, str, ModuleType | type]] = {
-    "timely": ("Timely", "What `import timely` gives.", timely),
-    "streams": (
-        "Operators on streams",
-        "Each is a method of `timely.Stream`; the stream itself is the first argument.",
-        timely.Stream,
-    ),
-    "graphlinq": ("GraphLINQ", "What `import timely.graphlinq` gives.", timely.graphlinq),
-    "differential": ("Differential", "What `import differential` gives.", differential),
-    "collections": (
-        "Operators on collections",
-        "Each is a method of `differential.Collection`; the collection itself is the first argument.",
-        differential.Collection,
-    ),
-    "graphs": ("Graphs", "What `import differential.graphs` gives: each a definition.", differential.graphs),
+PAGES: dict[str, tuple[str, ModuleType | type]] = {
+    "timely": ("Timely", timely),
+    "streams": ("Operators on streams", timely.Stream),
+    "graphlinq": ("GraphLINQ", timely.graphlinq),
+    "events": ("What a log tells", timely.events),
+    "errors": ("Errors", timely.errors),
+    "differential": ("Differential", differential),
+    "collections": ("Operators on collections", differential.Collection),
+    "delta": ("Delta queries", differential.delta),
+    "graphs": ("Graphs", differential.graphs),
 }
 DESIGN = Path(__file__).parent / "design"
 FACADES = (timely.Stream, differential.Collection)
@@ -41,10 +40,9 @@ OPERATOR = re.compile(r"    (\w+) = _\w+\.\w+")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, and a list of the decisions."""
-    for name, (title, about, source) in PAGES.items():
+    for name, (title, source) in PAGES.items():
         sections = _operators(source) if isinstance(source, type) else _exported(source)
-        text = "\n".join([f"# {title}\n\n{about}\n", *sections])
-        files.append(File.generated(config, f"reference/{name}.md", content=text))
+        files.append(File.generated(config, f"reference/{name}.md", content="\n".join([f"# {title}\n", *sections])))
     files.append(File.generated(config, "design/index.md", content=_decisions()))
     return files
 
@@ -55,15 +53,24 @@ def _decisions() -> str:
     return "# Decisions\n\n" + "\n".join(f"- [{title}]({name})" for name, title in lines) + "\n"
 
 
-def _exported(package: ModuleType) -> Iterator[str]:
-    for name in package.__all__:
-        found = getattr(package, name)
-        if inspect.isclass(found) or inspect.isfunction(found):
-            yield _entry(found, members=found not in FACADES)
+def _exported(module: ModuleType) -> Iterator[str]:
+    """Yield what a module exports or, if it does not say, what it defines."""
+    yield f"What `import {module.__name__}` gives.\n"
+    own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
+    for name in getattr(module, "__all__", own):
+        found = getattr(module, name)
+        if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found)):
+            yield _entry(found)
 
 
 def _operators(facade: type) -> Iterator[str]:
-    """Yield the operators a class lists, below the comments that group them."""
+    """Yield a class's own methods, and the operators it lists, below the comments that group them."""
+    noun = facade.__name__
+    yield f"Each is a method of `{noun}`: the {noun.lower()} it is called on is its first argument.\n"
+    own = [name for name, found in vars(facade).items() if _is_public_method(facade, name, found)]
+    if own:
+        yield f"## {noun}\n"
+        yield from (_entry(getattr(facade, name), level=3) for name in own)
     for line in inspect.getsource(facade).splitlines():
         if heading := HEADING.fullmatch(line):
             yield f"## {heading[1]}\n"
@@ -71,6 +78,15 @@ def _operators(facade: type) -> Iterator[str]:
             yield _entry(getattr(facade, operator[1]), level=3)
 
 
-def _entry(found: Any, level: int = 2, members: bool = True) -> str:
-    options = f"    options:\n      heading_level: {level}\n      members: {str(members).lower()}\n"
+def _is_public_method(owner: type, name: str, found: object) -> bool:
+    is_method = inspect.isfunction(found) or isinstance(found, classmethod)
+    return is_method and not name.startswith("_") and found.__qualname__.startswith(f"{owner.__qualname__}.")
+
+
+def _entry(found: Any, level: int = 2) -> str:
+    options = f"    options:\n      heading_level: {level}\n"
+    if found in FACADES:
+        options += "      members: false\n"
+    if hasattr(found, "_fields") or is_dataclass(found):
+        options += "      show_if_no_docstring: true\n"  # the fields
     return f"::: {found.__module__}.{found.__qualname__}\n{options}"
