@@ -3,7 +3,7 @@
     python -m benchmarks                 a quick subset, under two minutes
     python -m benchmarks --full          all sizes
     python -m benchmarks --only wcc      the cases whose name contains 'wcc'
-    python -m benchmarks --peers         SciPy beside every graph
+    python -m benchmarks --peers         other libraries beside: SciPy for every graph, Pathway, Bytewax
     python -m benchmarks --json FILE     every run, with commit, machine and versions
 
 A workload module has `CASES`, a list of `harness.Case`, and `measure(**parameters)`, which runs one of them in this
