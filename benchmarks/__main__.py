@@ -180,7 +180,7 @@ def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
 
 
 def _comparisons(results: Mapping[str, Figures]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for each in COMPARISONS:
         found = each.of(results)
         if found is not None:

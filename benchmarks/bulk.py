@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import PEAK, WARM_UP, Case, Figures, Reference, check
 from benchmarks.incremental import forget_peak, peak
-from differential import Updates, new_input
+from differential import new_input
 from timely import Worker, execute_directly
 
 ARRANGE, JOIN, COUNT = "arrange s", "join beyond arranging s", "count by key s"
@@ -57,7 +57,7 @@ def _run(worker: Worker, rows: int, keys: int) -> Figures:
     graph = RandomGraph(keys, 2 * rows)
     source, target = graph.initial
     left, right = (source[:rows], target[:rows]), (source[rows:], target[rows:])
-    counted, said = [0], list[Updates]()
+    counted, said = [0], list[Any]()
 
     def tally(_: Any, batch: Any) -> None:
         counted[0] += len(batch) if not len(batch.diffs) else int(batch.diffs.sum())

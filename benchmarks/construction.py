@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import time as clock
+from functools import partial
 from pathlib import Path
 from resource import getpagesize
 
@@ -80,7 +81,7 @@ def _advance(worker: Worker, built: list[tuple[Input, Probe]]) -> None:
     for handle, _ in built:
         handle.advance_to(1)
     for _, probe in built:
-        worker.step_while(lambda probe=probe: probe.less_than(1))
+        worker.step_while(partial(probe.less_than, 1))
 
 
 def _same(input: InputPort, output: OutputPort) -> None:

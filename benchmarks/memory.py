@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import forget_peak, peak
@@ -78,9 +80,13 @@ def _rows(session: InputSession) -> Iterator[None]:
 def _texts(session: InputSession) -> Iterator[None]:
     """At each step remove the texts there are and insert others."""
     diff = np.repeat(np.array([1, -1]), TEXTS)
-    epoch, old = 0, np.empty(0, np.dtypes.StringDType())
+    epoch, old = 0, _as_texts([])
     while True:
-        new = np.array([f"text {epoch} number {number}" for number in range(TEXTS)], np.dtypes.StringDType())
+        new = _as_texts([f"text {epoch} number {number}" for number in range(TEXTS)])
         session.update(np.concatenate((new, old)), diff=diff[: len(new) + len(old)])
         epoch, old = epoch + 1, new
         yield
+
+
+def _as_texts(texts: list[str]) -> NDArray[Any]:
+    return np.array(texts, np.dtypes.StringDType())

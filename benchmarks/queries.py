@@ -61,5 +61,5 @@ def from_scratch(plan: Any, user: int, epoch: int) -> int:
     author, mentioned, tag = plan.tweets.batch(0, plan.size * min(epoch + 1, plan.epochs))
     shape = (plan.tweets.users, plan.tweets.users)
     _, labels = connected_components(csr_matrix((np.ones(len(author)), (author, mentioned)), shape=shape))
-    uses = Counter(tag[labels[author] == labels[user]].tolist())
+    uses: Counter[int] = Counter(tag[labels[author] == labels[user]].tolist())
     return max(uses, key=lambda tag: (uses[tag], -tag))

@@ -46,7 +46,8 @@ def _check(nodes: int, edges: int, source: Ints, target: Ints) -> None:
 
     def labels(source: Ints, target: Ints) -> tuple[int, Ints]:
         graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
-        return connected_components(graph, directed=False)
+        number, found = connected_components(graph, directed=False)
+        return number, found
 
     number, whole = labels(*RandomGraph(nodes, edges).initial)
     found, part = labels(source, target)
