@@ -72,7 +72,7 @@ class Variable:
                 f"{described(result.keys)}: give map() the right `keys`"
             )
         dataflow = self.collection.scope.dataflow
-        if dataflow.flows_in_line(self.collection.stream.location, result.stream.location):
+        if dataflow.wiring.flows_in_line(self.collection.stream.location, result.stream.location):
             # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for
             # ever.
             result = result.consolidate()

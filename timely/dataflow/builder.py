@@ -62,7 +62,7 @@ class OperatorBuilder:
         dataflow, operator = self.scope.dataflow, self.operator
         port = InputPort(operator, pact, frontier, drains, len(dataflow.channels))
         dataflow.channels.append(port)
-        dataflow.add_edge(stream.location, port.location, PathSummary.identity(self.scope.width))
+        dataflow.wiring.add_edge(stream.location, port.location, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
         operator.inputs.append(port)
         return port
@@ -113,7 +113,7 @@ class OperatorBuilder:
         self._unconnected.add((input, output))
         if summary is not None:
             output.summaries[input] = summary
-            self.scope.dataflow.add_edge(input.location, output.location, summary)
+            self.scope.dataflow.wiring.add_edge(input.location, output.location, summary)
 
     def build(self, constructor: Constructor, *, inline: Push | None = None) -> None:
         """Finish the operator. `constructor` receives the initial capabilities (one for each output made with
@@ -124,7 +124,7 @@ class OperatorBuilder:
             for input in operator.inputs:
                 if (input, output) not in self._unconnected:
                     output.summaries[input] = None
-                    dataflow.add_edge(input.location, output.location, identity)
+                    dataflow.wiring.add_edge(input.location, output.location, identity)
         operator.inline = inline
         dataflow.finish_operator(operator)
 

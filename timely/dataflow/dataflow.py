@@ -1,48 +1,37 @@
 """One dataflow on one worker: its operators, its progress tracker, and a scheduling step.
 
-While it is built, every stream, input and output is a location of a graph whose edges carry path summaries. When it
-is complete, the locations at which nobody can hold a capability, queue a message or ask for a frontier are composed
-away, and what remains is tracked. A step applies what is known of progress, runs the operators that have messages or
-a frontier that moved, in topological order, and hands on the net changes of counts as one atomic batch.
+While it is built it gathers what is described (`wiring`). When it is complete, the locations at which nobody can hold a
+capability, queue a message or ask for a frontier are composed away, and what remains is tracked. A step applies what is
+known of progress, runs the operators that have messages or a frontier that moved, in topological order, and hands on the
+net changes of counts as one atomic batch.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.ports import InputPort, Tee
+from timely.dataflow.wiring import Wiring
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.accumulation import Route
-from timely.progress.cycles import positions, strong_components
-from timely.progress.graph import Edge, contract
+from timely.progress.graph import Edge
 from timely.progress.protocol import Changes, Protocol
 from timely.progress.reachability import Tracker
-from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
     from timely.dataflow.inline import Inline
     from timely.dataflow.scope import Scope
     from timely.worker import Worker
 
-MOST_EDGES = 32
-"""How many edges more there may be for a place less that nobody asks about."""
 RUNS_PER_STEP = 4
 """How often, on average, an operator may run in one step before progress is looked at again."""
-
-
-class Place(NamedTuple):
-    """A location while the dataflow is built: the scope whose times it has, and how to speak of it."""
-
-    scope: Scope
-    named: object
 
 
 class Dataflow:
@@ -57,19 +46,18 @@ class Dataflow:
         self.is_logged = True
         """Whether the worker's log tells what happens here."""
         self.operators: list[Operator] = []
+        self.wiring = Wiring(self.operators)
         self.inlines: list[Inline] = []
         """The functions that run in line with what they consume."""
         self._unfinished: set[Operator] = set()
         self.channels: list[InputPort] = []
         self.built = False
-        self._places: list[Place] = []
-        self._edges: list[Edge] = []
         self._tees: list[Tee] = []
         self._observed: set[int] = set()
         self._on_complete: list[Callable[[], None]] = []
         self._inputs: list[Callable[[], None]] = []
         self._constructors: list[Callable[[], None]] = []
-        self._activated: list[Operator] = []
+        self._activated: set[Operator] = set()
         self._followers: dict[int, list[Callable[[], None]]] = {}
         self.is_running = False
         """Whether a step of this dataflow is under way."""
@@ -87,12 +75,7 @@ class Dataflow:
         """Return a new location whose times are those of `scope`, and which is spoken of as `str(named)`."""
         if self.built:
             raise BuildError(f"{self} is complete: nothing can be added to it")
-        self._places.append(Place(scope, named))
-        return len(self._places) - 1
-
-    def add_edge(self, source: int, target: int, summary: PathSummary) -> None:
-        """Let what is at `source` result in something at `target`."""
-        self._edges.append(Edge(source, target, summary))
+        return self.wiring.add_place(scope, named)
 
     def add_tee(self) -> Tee:
         tee = Tee()
@@ -143,13 +126,13 @@ class Dataflow:
         for operator in self.operators:
             if operator in self._unfinished:
                 raise BuildError(f"{operator} is not finished: its loop was left open, or build() was not called")
-        order = positions(len(self._places), self._edges, lambda place: str(self._places[place].named))
-        self._keep_loops_finite()
-        kept, edges = self._merge_ports()
+        ranks = self.wiring.ranks()
+        self.wiring.keep_loops_finite()
+        kept, edges = self.wiring.merge_ports(self._observed)
         number = {place: location for location, place in enumerate(kept)}
-        self._kept = [self._places[place] for place in kept]
+        self._kept = [self.wiring.places[place] for place in kept]
         self.tracker = Tracker(
-            [self._places[place].scope.width for place in kept],
+            [place.scope.width for place in self._kept],
             [Edge(number[source], number[target], summary) for source, target, summary in edges],
             self.describe,
         )
@@ -158,7 +141,7 @@ class Dataflow:
         self.protocol = Protocol(self.tracker, config.progress, route)
         self.update = self.protocol.update
         self._number = number
-        self._place_ports(number, [place.rank for place in order])
+        self._place_ports(number, ranks)
         self.built = True
         self.resolve_tees()
         self.worker.log.dataflow_built(self)
@@ -168,31 +151,6 @@ class Dataflow:
         """Let each stream's tee look up what its consumers want to be called."""
         for tee in self._tees:
             tee.resolve()
-
-    def sources_of_channels(self) -> list[tuple[int, ...]]:
-        """Return, for each channel, the scheduled operators that what arrives there comes from."""
-        scheduled = {
-            output.place: operator.index
-            for operator in self.operators
-            if operator.inline is None
-            for output in operator.outputs
-        }
-        incoming: dict[int, list[int]] = {}
-        for edge in self._edges:
-            incoming.setdefault(edge.target, []).append(edge.source)
-        found = []
-        for port in self.channels:
-            sources: set[int] = set()
-            waiting, seen = [port.place], {port.place}
-            while waiting:
-                for source in incoming.get(waiting.pop(), ()):
-                    if source in scheduled:
-                        sources.add(scheduled[source])
-                    elif source not in seen:
-                        seen.add(source)
-                        waiting.append(source)
-            found.append(tuple(sorted(sources)))
-        return found
 
     def listen(self, location: int, operator: Operator) -> None:
         """Schedule `operator`, once this is built, whenever the frontier at a tracked location moves."""
@@ -220,87 +178,12 @@ class Dataflow:
 
         After a tab, a line says where the operator was built, which need not be the same.
         """
-        feeds: dict[int, list[str]] = {}
-        for edge in self._edges:
-            feeds.setdefault(edge.target, []).append(f"{edge.source}{tuple(edge.summary)}")
         lines = [f"dataflow {self.name!r}"]
         for operator in self.operators:
             pacts = ", ".join(port.pact.name for port in operator.inputs)
             described = f"operator {operator.name!r} ({pacts}) in {operator.scope.path}"
             lines.append(f"{described}\t{operator.origin}")
-        wiring = "; ".join(f"{target}: {' '.join(sources)}" for target, sources in sorted(feeds.items()))
-        return (*lines, f"wiring {hashlib.blake2b(wiring.encode(), digest_size=8).hexdigest()}")
-
-    def _keep_loops_finite(self) -> None:
-        """Queue at a feedback that would otherwise be a call of itself: a loop of in-line operators only."""
-        candidates = [operator for operator in self.operators if operator.inline is not None]
-        while candidates:
-            onward = self._in_line_edges()
-            ends = {place for edge in onward for place in edge[:2]}
-            parts = [set(part) for part in strong_components(ends, onward) if len(part) > 1]
-            part_of = {place: number for number, part in enumerate(parts) for place in part}
-            in_loops: dict[int, list[Operator]] = {}
-            for operator in candidates:
-                number = part_of.get(operator.inputs[0].location)
-                if number is not None:
-                    in_loops.setdefault(number, []).append(operator)
-            candidates = []
-            for first, *others in in_loops.values():
-                first.inline = None
-                candidates += others
-
-    def flows_in_line(self, source: int, target: int) -> bool:
-        """Return whether what is at one place gets to another without passing a scheduled operator."""
-        onward: dict[int, list[int]] = {}
-        for edge in self._in_line_edges():
-            onward.setdefault(edge.source, []).append(edge.target)
-        reached: set[int] = set()
-        waiting = list(onward.get(source, ()))
-        while waiting:
-            place = waiting.pop()
-            if place not in reached:
-                reached.add(place)
-                waiting.extend(onward.get(place, ()))
-        return target in reached
-
-    def _in_line_edges(self) -> list[Edge]:
-        """Return the edges between places of which neither is a scheduled operator's."""
-        scheduled = {port.location for operator in self.operators if operator.inline is None for port in operator.ports}
-        return [edge for edge in self._edges if edge.source not in scheduled and edge.target not in scheduled]
-
-    def _merge_ports(self) -> tuple[list[int], list[Edge]]:
-        """Return the places to track and the edges between them; count inputs that need no place at their output's."""
-        kept = set(self._observed)
-        followers: dict[int, InputPort] = {}
-        for operator in self.operators:
-            if operator.inline is not None:
-                continue
-            kept.update(port.location for port in operator.outputs)
-            only = operator.outputs[0] if len(operator.outputs) == 1 else None
-            for port in operator.inputs:
-                if only is None or only.summaries.get(port, _NO_PATH) is not None:
-                    kept.add(port.location)
-                elif not port.interest:
-                    port.location = only.location
-                else:
-                    kept.add(port.location)
-                    if port.drains and not port.spreads:
-                        followers[port.location] = port
-        edges = contract(self._edges, kept, most=MOST_EDGES)
-        kept.update(place for edge in edges for place in edge[:2])
-        incoming: dict[int, list[Edge]] = {}
-        for edge in edges:
-            incoming.setdefault(edge.target, []).append(edge)
-        for place, port in followers.items():
-            if place not in self._observed and place in incoming:
-                port.follow([(edge.source, self._summary(edge)) for edge in incoming[place]])
-                port.location = port.operator.outputs[0].location
-                kept.discard(place)
-        return sorted(kept), contract(edges, kept)
-
-    def _summary(self, edge: Edge) -> PathSummary | None:
-        """Return an edge's summary, or None if times stay as they are along it."""
-        return None if edge.summary == PathSummary.identity(self._places[edge.source].scope.width) else edge.summary
+        return (*lines, f"wiring {self.wiring.digest()}")
 
     def _place_ports(self, number: dict[int, int], ranks: list[int]) -> None:
         def rank(operator: Operator) -> int:
@@ -376,7 +259,7 @@ class Dataflow:
 
     def may_activate(self, operator: Operator) -> None:
         """Expect that something outside this dataflow activates an operator."""
-        self._activated.append(operator)
+        self._activated.add(operator)
 
     @property
     def may_be_woken(self) -> bool:
@@ -483,6 +366,3 @@ class Dataflow:
             for location in changed:
                 for callback in tuple(self._followers.get(location, ())):
                     callback()
-
-
-_NO_PATH = PathSummary(0, (), ())

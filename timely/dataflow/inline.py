@@ -100,7 +100,7 @@ def derived(stream: Stream, *, name: str, scope: Scope | None = None, summary: P
     scope = source if scope is None else scope
     location = dataflow.add_place(scope, f"stream {name!r}")
     summary = PathSummary.identity(source.width) if summary is None else summary
-    dataflow.add_edge(stream.location, location, summary)
+    dataflow.wiring.add_edge(stream.location, location, summary)
     return streams.Stream(scope, location, dataflow.add_tee())
 
 
@@ -113,7 +113,7 @@ def merged(streams: Sequence[Stream], *, name: str) -> Stream:
     for stream in streams[1:]:
         if stream.scope is not first.scope:
             raise BuildError(f"{name}: one stream is in {first.scope}, another in {stream.scope}")
-        dataflow.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
+        dataflow.wiring.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
         stream.tee.consumers.append(Forward(target.tee))
     return target
 

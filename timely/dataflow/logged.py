@@ -226,7 +226,7 @@ def descriptions(dataflow: Dataflow, now: int) -> Iterator[Any]:
             yield OperatorBuilt(now, *where, operator.index, operator.name, path, origin)
     for inline in dataflow.inlines:
         yield InlineBuilt(now, *where, inline.index, inline.name, inline.scope.path, str(inline.origin))
-    sources = dataflow.sources_of_channels()
+    sources = dataflow.wiring.sources_of(dataflow.channels)
     for port in dataflow.channels:
         operator = port.operator
         if operator.inline is None:
