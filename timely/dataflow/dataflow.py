@@ -2,8 +2,8 @@
 
 While it is built it gathers what is described (`wiring`). When it is complete, the locations at which nobody can hold a
 capability, queue a message or ask for a frontier are composed away, and what remains is tracked. A step applies what is
-known of progress, runs the operators that have messages or a frontier that moved, in topological order, and hands on the
-net changes of counts as one atomic batch.
+known of progress, runs the operators that have messages or a frontier that moved, in topological order, and hands on
+the net changes of counts as one atomic batch.
 """
 
 from __future__ import annotations
