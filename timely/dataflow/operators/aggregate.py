@@ -19,6 +19,7 @@ import numpy as np
 from timely.container import Array, Columns, as_columns
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from timely.errors import BuildError, DataError
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -65,8 +66,12 @@ def combine_everywhere(
 
 def grouped(stream: Stream, pact: Pact, reduction: Reduction, keys: int, name: str) -> Stream:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
+    if keys < 1:
+        raise BuildError(f"{name}: with keys={keys} there is nothing to group by; it is at least 1")
 
     def reduced(batch: Columns) -> Columns:
+        if len(batch.columns) < keys:
+            raise DataError(f"{name}: keys={keys}, where records have {len(batch.columns)} column(s)")
         columns, starts = in_groups(batch, keys)
         results = as_columns(reduction(starts, *columns[keys:]), len(starts))
         return Columns((*(column[starts] for column in columns[:keys]), *results))
