@@ -204,9 +204,12 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:
-    """Return one batch with the records of all of them, in order."""
+    """Return one batch with the records of all of them, in order; raise `DataError` if they differ in width."""
     if len(batches) == 1:
         return batches[0]
+    widths = {len(batch.columns) for batch in batches}
+    if len(widths) > 1:
+        raise DataError(f"batches of {' and of '.join(map(str, sorted(widths)))} columns cannot be put together")
     return Columns(tuple(np.concatenate(parts) for parts in zip(*(batch.columns for batch in batches))))
 
 

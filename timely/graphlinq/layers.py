@@ -9,10 +9,8 @@ the edges have binary digits, and an edge is indexed anew about as often.
 
 from __future__ import annotations
 
-import numpy as np
-
-from timely import Probe, Stream, Time, less_equal
-from timely.container import Array
+from timely import Columns, Probe, Stream, Time, less_equal
+from timely.container import Array, concatenate
 from timely.graphlinq.adjacency import Adjacency
 
 
@@ -46,8 +44,8 @@ class Layers:
             (earlier, before), (_, last) = layers[-2:]
             if len(before) > 2 * len(last) or not less_equal(earlier, time) or not self._are_over(time):
                 return
-            parts = zip(before.columns(), last.columns())
-            layers[-2:] = [(time, Adjacency([np.concatenate(part) for part in parts]))]
+            both = concatenate([Columns(before.columns()), Columns(last.columns())])
+            layers[-2:] = [(time, Adjacency(both.columns))]
 
     def at(self, time: Time) -> list[Adjacency]:
         """Return the edges of all times at or before `time`, which may have counters of loops besides."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Scope, Stream, Time, Worker, example, execute_directly
 from timely.container import Array
-from timely.errors import OperatorError
+from timely.errors import BuildError, OperatorError
 
 Sent = list[tuple[int, int, int]]
 sent = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(-9, 9)), max_size=20).map(sorted)
@@ -115,6 +115,21 @@ def test_a_fold_that_writes_to_its_state_begins_anew_at_each_time(rows: Sent) ->
     assert found == [
         ((epoch,), [value for at, _, value in rows if at == epoch]) for epoch in sorted({epoch for epoch, _, _ in rows})
     ]
+
+
+def test_records_of_different_widths_are_refused() -> None:
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream((np.arange(3), np.arange(3))).concat(scope.to_stream(np.arange(2))).aggregate(total)
+
+    with pytest.raises(OperatorError, match="batches of 1 and of 2 columns"):
+        example(program)
+
+
+def test_keys_are_columns_that_there_are() -> None:
+    with pytest.raises(BuildError, match="keys=0"):
+        example(lambda scope: scope.to_stream(range(3)).aggregate(total, keys=0))
+    with pytest.raises(OperatorError, match="keys=2, where records have 1 column"):
+        example(lambda scope: scope.to_stream(range(3)).combine(total, keys=2))
 
 
 @on_workers
