@@ -30,7 +30,8 @@ def iterator_source(
     """Return the stream of the items of `epochs`, each at an epoch of its own, at most `ahead` epochs before `probe`.
 
     An item is whatever `to_stream` takes; an empty list stands for an epoch without data. Each worker draws on an
-    iterator of its own; the probe knows of all of them.
+    iterator of its own; the probe knows of all of them. It is drawn on until it ends, also after the program has
+    returned: a program with an iterator that has no end drops the dataflow (`Worker.drop_dataflow`).
 
     >>> def readings():
     ...     for epoch in range(3):
