@@ -16,11 +16,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
 from timely.container import Array, Columns, concatenate, of_columns
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
+from timely.graphlinq.index import as_nodes
 from timely.graphlinq.layers import Layers
 from timely.graphlinq.pregel import pregel as _pregel
 from timely.graphlinq.transmit import graph_join as _graph_join
@@ -40,7 +43,7 @@ class Graph:
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
             raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
-        self.edges = edges
+        self.edges = edges.flat_map(_checked, name="edges")
         self.scope: Scope = edges.scope
         self.partition: Partition = partition
         self._outer: Graph | None = None
@@ -141,6 +144,13 @@ def load(graph: Graph) -> Stream:
 
     by = 1 if graph.partition == "source" else 2
     return graph.edges.unary_notify(Exchange(lambda *columns: columns[:by]), logic, name="load edges")
+
+
+def _checked(*columns: Array) -> tuple[Array, ...]:
+    """Return the columns of edges; refuse what are none."""
+    if len(columns) < 2 or not isinstance(columns[0], np.ndarray):
+        raise DataError("edges are columns (source, target, values ...): neither one column nor records in a list")
+    return (as_nodes(columns[0]), as_nodes(columns[1]), *columns[2:])
 
 
 def _turned(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:

@@ -25,8 +25,11 @@ Combination = np.ufunc | tuple[np.ufunc, ...]
 
 
 def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc, ...]:
-    """Return a ufunc for each column; refuse another number of them."""
+    """Return a ufunc for each column; refuse another number of them, and other functions."""
     ufuncs = combine if isinstance(combine, tuple) else (combine,)
+    for ufunc in ufuncs:
+        if not isinstance(ufunc, np.ufunc):
+            raise DataError(f"values of a node are combined by ufuncs, such as np.add, not by {ufunc!r}")
     if len(ufuncs) != len(columns):
         raise DataError(f"{len(ufuncs)} ufunc(s) cannot combine values of {len(columns)} column(s): give one for each")
     return ufuncs
@@ -91,6 +94,8 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
     >>> identity(np.minimum, np.dtype(np.int64)), identity(np.maximum, np.dtype(np.float64))
     (9223372036854775807, -inf)
     """
+    if dtype.kind not in "biuf":
+        raise DataError(f"np.{ufunc.__name__} cannot combine values of {dtype}: only numbers and booleans are combined")
     if ufunc is np.minimum or ufunc is np.maximum:
         if dtype.kind == "b":
             return ufunc is np.minimum

@@ -33,6 +33,7 @@ from timely import (
     Time,
 )
 from timely.container import of_columns
+from timely.errors import BuildError
 from timely.graphlinq.grouping import Combination
 from timely.graphlinq.run import Aggregator, Run, Superstep, VertexProgram, combined
 
@@ -81,6 +82,8 @@ def pregel(
     >>> example(hops)
     [(0, 0), (1, 1), (2, 2), (3, 3), (4, 99)]
     """
+    if supersteps is not None and supersteps < 0:
+        raise BuildError(f"{name}: there cannot be {supersteps} supersteps")
     program = VertexProgram(init, message, combine, update, sends, everyone, dict(aggregators or {}), until, supersteps)
     placed = (graph.nodes() if nodes is None else nodes).exchange(lambda node, *_: node, name=f"{name} nodes")
     runs: dict[Time, Run] = {}

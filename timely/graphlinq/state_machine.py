@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from timely import Stream
-from timely.container import as_columns, as_mask
+from timely import Columns, Stream
+from timely.container import as_columns, as_mask, concatenate
 from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
@@ -66,8 +66,8 @@ def binary_state_machine(
 
     def compute(first: Given, second: Given) -> Given:
         parts = [_moved(table, first, on_left), _moved(table, second, on_right)]
-        found = [part for part in parts if part is not None]
-        return tuple(np.concatenate(columns) for columns in zip(*found, strict=True)) if found else None
+        found = [Columns(part) for part in parts if part is not None]
+        return concatenate(found).columns if found else None
 
     return in_order([(left, by_node()), (right, by_node())], compute, name)
 

@@ -194,6 +194,17 @@ def test_a_transition_that_says_no_output_is_refused() -> None:
         results(lambda stream: state_machine(stream, lambda node: 0, lambda state, value: state), [(0, 1, 2)])
 
 
+def test_transitions_that_give_different_columns_are_refused() -> None:
+    def machine(left: Stream, right: Stream) -> Stream:
+        def twice(state: Array, value: Array) -> tuple[Array, tuple[Array, Array]]:
+            return state, (value, value)
+
+        return binary_state_machine(left, right, lambda node: 0, running_total, twice)
+
+    with pytest.raises(OperatorError, match="of 2 and of 3 columns"):
+        results(machine, [(0, 1, 2)], [(0, 1, 2)])
+
+
 def test_nodes_that_are_no_whole_numbers_are_refused() -> None:
     with pytest.raises(OperatorError, match="nodes are whole numbers"):
         collected(lambda scope: distinct_nodes(scope.to_stream(np.array(["a"]))))

@@ -15,7 +15,7 @@ from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
 from timely import Config, Scope, Stream, Worker, execute
 from timely.container import Array
-from timely.errors import OperatorError
+from timely.errors import BuildError, OperatorError
 from timely.graphlinq import Aggregator, Graph, Superstep
 
 FAR = 1000
@@ -160,6 +160,11 @@ def test_an_error_names_the_time_of_the_superstep() -> None:
 
     with pytest.raises(OperatorError, match=r"'pregel' failed at time \(0, 2\)"):
         collected(program)
+
+
+def test_fewer_than_no_supersteps_are_refused() -> None:
+    with pytest.raises(BuildError, match="there cannot be -1 supersteps"):
+        answered(lambda graph: hops(graph, supersteps=-1), [(0, 1)])
 
 
 def test_nodes_in_a_list_are_refused() -> None:

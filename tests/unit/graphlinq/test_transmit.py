@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from tests.unit.dataflow.running import collect, collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
 from timely import Config, Scope, Stream, Worker, execute, execute_directly
-from timely.errors import BuildError
+from timely.container import Array
+from timely.errors import BuildError, OperatorError
 from timely.graphlinq import Graph, aggregate
 
 values = st.dictionaries(st.integers(0, 12), st.integers(-9, 9), min_size=1)
@@ -183,6 +185,25 @@ def test_edges_of_a_time_are_not_seen_at_one_that_is_not_after_it_though_nobody_
         return found
 
     assert sorted(execute_directly(program)) == [((1, 0), 3), ((1, 5), 2), ((1, 5), 3)]
+
+
+@pytest.mark.parametrize("data", [[(0, 1)], np.arange(3)])
+def test_edges_that_are_no_columns_of_both_ends_are_refused(data: Any) -> None:
+    with pytest.raises(OperatorError, match=r"'edges' failed .* edges are columns"):
+        collected(lambda scope: Graph(scope.to_stream(data)).degrees())
+
+
+@pytest.mark.parametrize(
+    ("values", "combine", "message"),
+    [
+        (np.array(["a", "b"]), np.minimum, r"np\.minimum cannot combine values of StringDType"),
+        (np.arange(2), sum, "combined by ufuncs, such as np.add, not by <built-in function sum>"),
+        (np.arange(2), (np.add, np.add), r"2 ufunc\(s\) cannot combine values of 1 column"),
+    ],
+)
+def test_what_cannot_be_combined_is_refused(values: Array, combine: Any, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        collected(lambda scope: aggregate(scope.to_stream((np.zeros(2, np.int64), values)), combine))
 
 
 def test_an_unknown_partition_is_refused() -> None:
