@@ -15,7 +15,7 @@ import time as clock
 import numpy as np
 from numpy.typing import NDArray
 
-from differential import Collection, new_input
+from differential import Collection, InputSession, Output, new_input
 from differential.graphs import bfs
 from timely import Worker, execute
 
@@ -41,31 +41,42 @@ def program(worker: Worker, nodes: int, edges: int, changes: int) -> None:
         distances = bfs(graph, Collection.of(scope, 0))
         numbers = distances.map(lambda node, distance: distance).count().output()
 
+    latencies = follow(worker, session, numbers, nodes, edges, changes)
+    if worker.index == 0:
+        for distance, number in sorted(numbers.contents()):
+            print(f"distance {distance}: {number:,} nodes")
+        print(described(latencies))
+
+
+def follow(worker: Worker, session: InputSession, answer: Output, nodes: int, edges: int, changes: int) -> list[float]:
+    """Put in the graph, then change after change, each an epoch; return the milliseconds that each epoch took."""
+
     def finish() -> float:
         begun = clock.perf_counter()
         epoch = session.epoch + 1
         session.advance_to(epoch)
-        worker.step_while(lambda: numbers.less_than(epoch))
-        return clock.perf_counter() - begun
+        worker.step_while(lambda: answer.less_than(epoch))
+        return 1000 * (clock.perf_counter() - begun)
 
     source, target = random_edges(0, edges, nodes)
     session.insert(source[worker.index :: worker.peers], target[worker.index :: worker.peers])
-    initial = finish()
-    latencies = []
+    latencies = [finish()]
     for change in range(changes):
         if change % worker.peers == worker.index:
             session.remove(*random_edges(change, 1, nodes))
             session.insert(*random_edges(edges + change, 1, nodes))
-        latencies.append(1000 * finish())
+        latencies.append(finish())
+    return latencies
 
-    if worker.index == 0:
-        for distance, number in sorted(numbers.contents()):
-            print(f"distance {distance}: {number:,} nodes")
-        print(f"initially {initial:.2f} s", end="")
-        if latencies:
-            median, p99 = np.percentile(latencies, (50, 99))
-            print(f"; a change: median {median:.2f} ms, p99 {p99:.2f} ms", end="")
-        print()
+
+def described(latencies: list[float]) -> str:
+    """Return in a few words how long the first answer took, and the changes."""
+    initial, *rest = latencies
+    text = f"initially {initial:,.0f} ms"
+    if rest:
+        median, p99 = np.percentile(rest, (50, 99))
+        text += f"; a change: median {median:.2f} ms, p99 {p99:.2f} ms"
+    return text
 
 
 def main() -> None:

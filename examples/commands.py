@@ -12,6 +12,8 @@ output each time, a worker gives a command when it has seen all commands before 
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from typing import NamedTuple
 
 import numpy as np
@@ -67,21 +69,32 @@ def program(worker: Worker, script: list[str]) -> list[str]:
         for command in commands:
             seen.append(command)
             match command.split():
-                case ["install", name, factor]:
+                case ["install", name, factor] if name not in queries:
                     queries[name] = install(worker, name, int(factor))
                 case ["feed", size]:
                     feed(worker, queries, int(size))
-                case ["drop", name]:
+                case ["drop", name] if name in queries:
                     worker.drop_dataflow(queries.pop(name).dataflow)
                 case _:
-                    raise ValueError(f"no such command: {command!r}")
+                    raise ValueError(f"{command!r} cannot be done where {sorted(queries) or 'nothing'} is installed")
     return seen
+
+
+def checked(line: str) -> str:
+    """Return a worker and its command as they are, or raise what a command line reports."""
+    if re.fullmatch(r"\d+ (install \S+ 0*[1-9]\d*|feed \d+|drop \S+)", line):
+        return line
+    raise argparse.ArgumentTypeError(
+        f"{line!r} is none of 'WORKER install NAME K', 'WORKER feed N', 'WORKER drop NAME'"
+    )
 
 
 def main() -> None:
     """Run the commands that are given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("script", nargs="*", default=SCRIPT, metavar="WORKER COMMAND", help=f"default: {SCRIPT}")
+    parser.add_argument(
+        "script", nargs="*", type=checked, default=SCRIPT, metavar="COMMAND", help=f"default: {shlex.join(SCRIPT)}"
+    )
     options = parser.parse_args()
     execute(lambda worker: program(worker, options.script))
 

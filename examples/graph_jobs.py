@@ -12,11 +12,10 @@ removes the oldest edge and adds a new one; the graph and its changes are those 
 from __future__ import annotations
 
 import argparse
-import time as clock
 from collections.abc import Callable
 
 import numpy as np
-from bfs import random_edges
+from bfs import described, follow
 
 from differential import Collection, new_input
 from differential.graphs import (
@@ -67,31 +66,11 @@ def program(worker: Worker, options: argparse.Namespace) -> Answer:
     with worker.dataflow(options.job) as scope:
         session, graph = new_input(scope, name="edges")
         answer = question(options)(graph).output()
-
-    def finish() -> float:
-        begun = clock.perf_counter()
-        epoch = session.epoch + 1
-        session.advance_to(epoch)
-        worker.step_while(lambda: answer.less_than(epoch))
-        return 1000 * (clock.perf_counter() - begun)
-
-    source, target = random_edges(0, options.edges, options.nodes)
-    session.insert(source[worker.index :: worker.peers], target[worker.index :: worker.peers])
-    initial = finish()
-    latencies = []
-    for change in range(options.changes):
-        if change % worker.peers == worker.index:
-            session.remove(*random_edges(change, 1, options.nodes))
-            session.insert(*random_edges(options.edges + change, 1, options.nodes))
-        latencies.append(finish())
+    latencies = follow(worker, session, answer, options.nodes, options.edges, options.changes)
     if worker.index == 0:
         for record in sorted(answer.contents(), key=lambda record: (-record[-1], record)):
             print(*record, sep="\t")
-        print(f"initially {initial:.0f} ms", end="")
-        if latencies:
-            median, p99 = np.percentile(latencies, (50, 99))
-            print(f"; a change: median {median:.2f} ms, p99 {p99:.2f} ms", end="")
-        print()
+        print(described(latencies))
     return dict(answer.contents())
 
 

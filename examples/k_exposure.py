@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 
 from pace import Pace
-from tweets import Tweets
+from tweets import Tweets, add_arguments
 
 from differential import Collection, new_input
 from differential.delta import AltNeu, Changes
@@ -78,14 +78,14 @@ def described(numbers: dict[int, int]) -> str:
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tweets", type=int, default=500_000, help="how many there are (default 500,000)")
-    parser.add_argument("--users", type=int, default=20_000, help="default 20,000")
-    parser.add_argument("--tags", type=int, default=10_000, help="how many hashtags there are (default 10,000)")
+    parser.add_argument("--tweets", type=int, default=500_000, help="how many, in whole epochs (default 500,000)")
+    add_arguments(parser, users=20_000, tags=10_000)
     parser.add_argument("--follows", type=int, default=20, help="the most users each user follows (default 20)")
     parser.add_argument("--epoch", type=int, default=50_000, help="tweets in an epoch (default 50,000)")
     options = parser.parse_args()
-    tweets, epochs = Tweets(options.users, options.tags), max(options.tweets // options.epoch, 1)
-    results = execute(lambda worker: program(worker, tweets, options.follows, epochs, options.epoch, progress=True))
+    tweets, size = Tweets(options.users, options.tags), min(options.epoch, options.tweets)
+    epochs = options.tweets // max(size, 1)
+    results = execute(lambda worker: program(worker, tweets, options.follows, epochs, size, progress=True))
     numbers, pace = results[0]
     if numbers:
         print("first uses by exposures:", ", ".join(f"{k}: {number:,}" for k, number in sorted(numbers.items())))

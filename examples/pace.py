@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -49,8 +49,7 @@ class Pace:
 
     def percentiles(self) -> tuple[float, float, float]:
         """Return the median, 95th and 99th percentile of the latencies in milliseconds."""
-        median, p95, p99 = np.percentile(1e3 * np.array(self.latencies or [0.0]), (50, 95, 99))
-        return float(median), float(p95), float(p99)
+        return percentiles(self.latencies)
 
     def summary(self) -> str:
         """Return rate and latencies as text."""
@@ -59,3 +58,9 @@ class Pace:
             f"{self.items:,} {self._unit} in {self.seconds:.2f} s, {self.rate:,.0f} a second; "
             f"an epoch: median {median:.2f} ms, p95 {p95:.2f}, p99 {p99:.2f}"
         )
+
+
+def percentiles(seconds: Collection[float]) -> tuple[float, float, float]:
+    """Return the median, 95th and 99th percentile of some seconds in milliseconds; zeros if there are none."""
+    median, p95, p99 = np.percentile(1e3 * np.array([*seconds] or [0.0]), (50, 95, 99))
+    return float(median), float(p95), float(p99)

@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=60, help="seconds that a mention counts (default 60)")
     parser.add_argument("--slides", type=int, default=200, help="slides after the window is full (default 200)")
     options = parser.parse_args()
-    tweets, algorithm = Tweets(options.users, options.rate), "strong" if options.strong else "weak"
+    tweets, algorithm = Tweets(options.users, tags=1), "strong" if options.strong else "weak"
     results = execute(
         lambda worker: program(worker, tweets, algorithm, options.rate, options.window, options.slides, progress=True)
     )

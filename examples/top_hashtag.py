@@ -25,7 +25,8 @@ from pathlib import Path
 
 import numpy as np
 from bfs import splitmix
-from tweets import Tweets
+from pace import percentiles
+from tweets import Tweets, add_arguments
 
 from differential import Arrangement, Collection, InputSession, Output, new_input
 from differential.delta import Changes
@@ -35,6 +36,7 @@ from timely import Worker, execute
 PARTS = 64
 """In how many parts hashtags are divided: a change is compared with its part's others, then the parts' best are."""
 MOST_TAGS = 1 << 20
+"""Hashtags are below it."""
 
 
 def connected(tweets: Collection) -> Collection:
@@ -76,8 +78,7 @@ class Series:
 
     def percentiles(self) -> tuple[float, float, float]:
         """Return the median, 95th and 99th percentile in milliseconds."""
-        median, p95, p99 = np.percentile(1e3 * np.array(list(self.seconds.values()) or [0.0]), (50, 95, 99))
-        return float(median), float(p95), float(p99)
+        return percentiles(self.seconds.values())
 
 
 @dataclass(frozen=True)
@@ -202,8 +203,7 @@ class Program:
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--users", type=int, default=10_000, help="default 10,000")
-    parser.add_argument("--tags", type=int, default=1_000, help="how many hashtags there are (default 1,000)")
+    add_arguments(parser, users=10_000, tags=1_000)
     parser.add_argument("--rate", type=int, default=2_000, help="tweets in a second (default 2,000)")
     parser.add_argument("--seconds", type=float, default=8.0, help="how long tweets come (default 8)")
     parser.add_argument("--epoch", type=int, default=50, help="milliseconds in an epoch (default 50)")
@@ -213,6 +213,9 @@ def main() -> None:
     length, tweets = options.epoch / 1000, Tweets(options.users, options.tags)
     size, epochs, stale = max(int(options.rate * length), 1), int(options.seconds / length), int(options.stale / length)
     plan = Plan(tweets, size, length, epochs, stale)
+    if options.tags > MOST_TAGS or not plan.queries():
+        parser.error(f"tweets must come for longer than --stale, and of at most {MOST_TAGS:,} hashtags")
+    # What the workers do first is compiled, or loaded, before the clock counts.
     execute(lambda worker: Program(worker, Plan(tweets, 10, 0.01, 10, 3)).run())
     first, *_ = execute(lambda worker: Program(worker, plan).run(print if worker.index == 0 else None))
     if first.stale.tags:

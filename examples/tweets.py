@@ -7,6 +7,7 @@ themselves. Whoever is often mentioned writes often, and is followed by many.
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,12 @@ class Tweets:
         pairs = np.sort(follower * self.users + followed)
         pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
         return pairs // self.users, pairs % self.users
+
+
+def add_arguments(parser: ArgumentParser, users: int, tags: int) -> None:
+    """Let a command line say how many users and hashtags there are, if not so many."""
+    parser.add_argument("--users", type=int, default=users, help=f"default {users:,}")
+    parser.add_argument("--tags", type=int, default=tags, help=f"how many hashtags there are (default {tags:,})")
 
 
 def zipf(numbers: Ints, size: int) -> Ints:

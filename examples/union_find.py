@@ -40,6 +40,8 @@ class Forest:
 
     def join(self, source: Ints, target: Ints) -> Ints:
         """Join the ends of edges; return the positions of those whose ends were in different components."""
+        if not len(source):
+            return source
         self._grow(int(max(source.max(), target.max())) + 1)
         first, second = self.roots(source), self.roots(target)
         rows = np.flatnonzero(first != second)
@@ -112,7 +114,8 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
         session.advance_to(number + 1)
         worker.step()
         if progress and worker.index == 0 and number % 16 == 15:
-            print(f"{start + batch:,} of {len(source):,} edges after {clock.perf_counter() - begun:.2f} s", flush=True)
+            handed, seconds = min(start + batch, len(source)), clock.perf_counter() - begun
+            print(f"{handed:,} of {len(source):,} edges after {seconds:.2f} s", flush=True)
     session.close()
     worker.step_while(lambda: not probe.done())
     seconds = clock.perf_counter() - begun

@@ -12,6 +12,7 @@ import pytest
 from tests.examples_loading import example_module
 from timely import Config, execute
 
+bfs = example_module("bfs")
 jobs = example_module("graph_jobs")
 
 NODES, EDGES, CHANGES = 60, 100, 10
@@ -54,7 +55,7 @@ def test_a_job_answers_as_networkx_does(job: str, workers: int, capsys: pytest.C
     answer, *_ = execute(lambda worker: jobs.program(worker, options), Config(workers=workers))
     graph = networkx.DiGraph()
     graph.add_nodes_from(range(NODES))
-    graph.add_edges_from(zip(*(column.tolist() for column in jobs.random_edges(CHANGES, EDGES, NODES))))
+    graph.add_edges_from(zip(*(column.tolist() for column in bfs.random_edges(CHANGES, EDGES, NODES))))
     assert answer == ANSWERS[job](graph)
     assert answer
     printed = capsys.readouterr().out.splitlines()
@@ -66,7 +67,7 @@ def test_ranks_are_those_of_real_numbers_but_for_the_tolerance() -> None:
     options = jobs.arguments().parse_args(["pagerank", *ARGUMENTS, "--tolerance", "100"])
     (answer,) = execute(lambda worker: jobs.program(worker, options), Config(workers=1))
     assert len(answer) == jobs.SHOWN
-    source, target = jobs.random_edges(CHANGES, EDGES, NODES)
+    source, target = bfs.random_edges(CHANGES, EDGES, NODES)
     ranks = present = np.isin(np.arange(NODES), [source, target]).astype(float)
     degrees = np.maximum(np.bincount(source, minlength=NODES), 1)
     for _ in range(20):

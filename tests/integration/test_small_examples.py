@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 
 import numpy as np
@@ -71,6 +72,18 @@ def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
         assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
     finally:
         run.close()
+
+
+@pytest.mark.parametrize("line", ["install a 2", "0 install a", "0 install a 0", "0 feed ten", "0 dorp a"])
+def test_a_command_that_is_none_is_said_to_be(line: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"'{line}' is none of"):
+        commands.checked(line)
+
+
+def test_a_command_that_cannot_be_done_is_refused() -> None:
+    for script in (["0 drop a"], ["0 install a 2", "0 install a 3"]):
+        with pytest.raises(ValueError, match=f"'{script[-1][2:]}' cannot be done"):
+            execute(lambda worker, script=script: commands.program(worker, script), Config(workers=2))
 
 
 @pytest.mark.parametrize("private", [False, True])
