@@ -53,8 +53,7 @@ def feed(worker: Worker, queries: dict[str, Query], size: int) -> None:
     for query in queries.values():
         query.numbers.send(np.arange(worker.index, size, worker.peers))
         query.numbers.advance_to(query.numbers.epoch + 1)
-    for query in queries.values():
-        worker.step_while(lambda query=query: query.probe.less_than(query.numbers.time))
+    worker.step_while(lambda: any(query.probe.less_than(query.numbers.time) for query in queries.values()))
 
 
 def program(worker: Worker, script: list[str]) -> list[str]:

@@ -27,12 +27,12 @@ from timely.dataflow.dataflow import Dataflow
 
 
 class Query(NamedTuple):
-    """A question that is installed, where its answer is read, and the index it looks edges up in."""
+    """A question that is installed, where its answer is read, and the index of edges it looks up."""
 
     node: int
     dataflow: Dataflow
     answer: Output
-    index: Trace
+    edges: Trace
 
 
 class Report(NamedTuple):
@@ -62,9 +62,9 @@ class Shared:
         epoch = self.session.epoch
         self.session.advance_to(epoch + 1)
         self.worker.step_while(lambda: self.trace.upper.less_equal((epoch,)))
+        self.worker.step_while(lambda: any(query.answer.less_than(epoch + 1) for query in self.queries))
         for query in self.queries:
-            self.worker.step_while(lambda query=query: query.answer.less_than(epoch + 1))
-            query.index.allow_compaction_to(epoch)
+            query.edges.allow_compaction_to(epoch)
         self.trace.allow_compaction_to(epoch)
 
     def install(self, node: int) -> None:
@@ -82,12 +82,12 @@ class Shared:
         """Ask the oldest question no more."""
         query = self.queries.popleft()
         self.worker.drop_dataflow(query.dataflow)
-        query.index.drop()
+        query.edges.drop()
 
     @property
     def nbytes(self) -> int:
         """The bytes of all indices of edges on this worker, each counted once."""
-        own = sum(query.index.statistics().nbytes for query in self.queries) if self.private else 0
+        own = sum(query.edges.statistics().nbytes for query in self.queries) if self.private else 0
         return own + self.trace.statistics().nbytes
 
 
@@ -123,7 +123,7 @@ def program(
     answers = [(query.node, count) for query in shared.queries for _, count in query.answer.contents()]
     nbytes = shared.nbytes
     for query in shared.queries:
-        query.index.drop()
+        query.edges.drop()
     return Report(installs, epochs, nbytes, answers)
 
 

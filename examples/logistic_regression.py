@@ -63,7 +63,7 @@ def program(worker: Worker, rows: int, features: int, tolerance: float, rounds: 
         current = current - 2 * mean
         return np.append(current, np.linalg.norm(mean))
 
-    def note(time: tuple[int, int], state: Any) -> None:
+    def note(time: tuple[int, ...], state: Any) -> None:
         result[:] = [(time[1] + 1, state[:-1])]
 
     with worker.dataflow("descent") as scope:

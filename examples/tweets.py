@@ -49,7 +49,8 @@ def add_arguments(parser: ArgumentParser, users: int, tags: int) -> None:
 def zipf(numbers: Ints, size: int) -> Ints:
     """Return for each number a random one below `size`, the same for the same, small ones more often."""
     uniform = splitmix(numbers) / 2.0**64
-    return np.minimum(np.expm1(uniform * np.log1p(size)).astype(np.int64), size - 1)
+    ranks: Ints = np.expm1(uniform * np.log1p(size)).astype(np.int64)
+    return np.minimum(ranks, size - 1)
 
 
 def shuffled(ranks: Ints, size: int) -> Ints:
