@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import PEAK, WARM_UP, Case, Figures, Reference, check
-from benchmarks.incremental import forget_peak, peak
+from benchmarks.residence import forget_peak, peak
 from differential import new_input
 from timely import Worker, execute_directly
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 import gc
 import time as clock
 from functools import partial
-from pathlib import Path
-from resource import getpagesize
 
 from benchmarks.harness import Case, Figures, check
+from benchmarks.residence import resident
 from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, concatenate, execute
 
 BUILD, PER_OPERATOR, ADVANCE = "build CPU s", "build CPU us/operator", "one epoch, CPU us/operator"
@@ -51,17 +50,17 @@ def _program(worker: Worker, dataflows: int, operators: int, streams: int) -> Fi
     _drop(worker)  # what is loaded or made once is there now
     count = dataflows * operators
     gc.collect()
-    before, begun = _resident(), clock.thread_time()
+    before, begun = resident(), clock.thread_time()
     built = [_built(worker, operators, streams) for _ in range(dataflows)]
     figures = {BUILD: clock.thread_time() - begun}
     figures[PER_OPERATOR] = 1e6 * figures[BUILD] / count
-    figures[MEMORY] = (_resident() - before) / count
+    figures[MEMORY] = (resident() - before) / count
     begun = clock.thread_time()
     _advance(worker, built)
     figures[ADVANCE] = 1e6 * (clock.thread_time() - begun) / count
     built.clear()
     _drop(worker)
-    figures[LEFT] = (_resident() - before) / count
+    figures[LEFT] = (resident() - before) / count
     return figures
 
 
@@ -94,8 +93,3 @@ def _drop(worker: Worker) -> None:
         worker.drop_dataflow(index)
     check(not worker.dataflows, "not all dataflows were dropped")
     gc.collect()
-
-
-def _resident() -> int:
-    """Return the resident bytes of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()

@@ -9,10 +9,8 @@ changes; the times are the first worker's.
 
 from __future__ import annotations
 
-import resource
 import time as clock
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
 from benchmarks.harness import PEAK, WARM_UP, Figures, check
+from benchmarks.residence import forget_peak, peak
 from differential import Collection, Updates, new_input
 from timely import Worker, execute
 
@@ -201,27 +200,3 @@ def compare(found: Fingerprint, from_scratch: FromScratch, graph: ChangingGraph,
     check(str(found) == str(expected), f"wrong after {changes} changes: {found}, from scratch {expected}")
     check(expected.records > 0, "the answer is empty: nothing was checked")
     return seconds
-
-
-def forget_peak() -> int:
-    """Start to measure the peak of resident memory anew where the system lets us; return what is resident now."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return _status("VmRSS")
-
-
-def peak() -> int:
-    """Return the most bytes that were resident."""
-    try:
-        return _status("VmHWM")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"no {name}")

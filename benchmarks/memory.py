@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Case, Figures, check
-from benchmarks.incremental import forget_peak, peak
+from benchmarks.residence import forget_peak, peak
 from differential import InputSession, new_input
 from timely import Worker, execute_directly
 
