@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.graphs import RandomGraph
-from benchmarks.harness import PEAK, WARM_UP, Case, Figures, Reference, check
+from benchmarks.harness import WARM_UP, Case, Figures, Reference, check
 from benchmarks.residence import forget_peak, peak
 from differential import new_input
 from timely import Worker, execute_directly
 
 ARRANGE, JOIN, COUNT = "arrange s", "join beyond arranging s", "count by key s"
-RESULTS = "results of the join/s"
+RESULTS, PEAK = "results of the join/s", "peak bytes/row"
 
 CASES = [
     Case("bulk 1M rows, 100k keys", "bulk", {"rows": 1_000_000, "keys": 100_000}),
