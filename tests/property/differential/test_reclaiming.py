@@ -20,6 +20,7 @@ def test_taking_numbers_back_at_once_changes_no_answer(scenario: Scenario, step:
     scenario = scenario._replace(tiny=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes, "PACKED_HIGH", most_packed)
+        patch.setattr(codes, "MOST_PACKED", min(codes.MOST_PACKED, most_packed))
         patch.setattr(interning, "LEAST_STEP", step)
         patch.setattr(interning, "_LEAST_WATCHED", 4)
         patch.setattr(interning.Interner, "is_due", True)
