@@ -17,7 +17,8 @@ from tests.oracle.scenario import Scenario, check, script
 SEEDS = 3
 """With so many orders of what happens a smaller scenario is tried."""
 
-MOST_SECONDS = 300.0
+MOST_SECONDS = 100.0
+"""So long a scenario is made smaller: twice that, for Hypothesis runs what fails again, is within a test's time."""
 
 _LOOPS = ("iterate", "settle", "later", "mutual")
 
