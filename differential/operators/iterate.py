@@ -28,7 +28,8 @@ class Variable:
     """A collection defined by recursion in an iterative scope.
 
     With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says
-    what it is in the next round; mutually recursive variables are made first and set later.
+    what it is in the next round; mutually recursive variables are made first and set later. A round adds `step` to the
+    loop's counter. Where there is a `limit`, it is an error that the variable changes when the counter is beyond it.
 
     >>> def powers(scope):
     ...     ones = Collection.of(scope, 1)
@@ -53,8 +54,8 @@ class Variable:
     ) -> None:
         from differential.collection import Collection
 
-        if limit is not None and limit < 1:
-            raise BuildError(f"a loop takes at least one round: its limit cannot be {limit}")
+        if limit is not None and limit < step:
+            raise BuildError(f"a loop takes at least one round, of {step}: its limit cannot be {limit}")
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
         self._step = step
@@ -72,12 +73,11 @@ class Variable:
                 f"{described(result.keys)}: give map() the right `keys`"
             )
         dataflow = self.collection.scope.dataflow
-        if dataflow.wiring.flows_in_line(self.collection.stream.location, result.stream.location):
-            # Nothing on the way round lets updates cancel, so a change and its opposite would chase each other for
-            # ever.
-            result = result.consolidate()
-        if self._limit is not None and not self._starts_late:
-            # Beyond the first round nothing comes from the source: updates of the result need not cancel with it.
+        # Where nothing on the way round lets updates cancel, a change and its opposite would chase each other for ever.
+        # And what is beyond a limit must have cancelled: among the result's updates alone where the source, from
+        # outside, has none there.
+        is_in_line = dataflow.wiring.flows_in_line(self.collection.stream.location, result.stream.location)
+        if is_in_line or (self._limit is not None and not self._starts_late):
             result = result.consolidate()
         changes = result if self._source is None else result.concat(self._source.negate())
         if self._limit is not None and self._starts_late:
@@ -114,8 +114,8 @@ def iterate(
     >>> example(halving)
     [((3,), 1), ((5,), 1)]
 
-    With a `limit`, a value that still changes in a round after as many is an error. Without, a loop that goes
-    on for very long is reported by a warning (`Config.report_rounds`).
+    With a `limit`, it is an error that the value still changes after so many rounds. Without, a loop that goes on for
+    very long is reported by a warning (`Config.report_rounds`).
 
     >>> def growing(scope):
     ...     return Collection.of(scope, 7).iterate(lambda inner: inner.map(lambda x: x + 1), limit=100)

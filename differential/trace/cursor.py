@@ -8,9 +8,10 @@ are found by binary search in each batch, and nothing else is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
@@ -27,10 +28,7 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
     upper of the last; before, they are what is known so far. The columns are the caller's own.
     """
     parts: list[Rows] = []
-    for batch in batches:
-        past = _is_past(batch, time)
-        if not past.any():
-            continue
+    for batch, past in _seen(batches, time):
         rows = slice(None) if len(past) == 1 else np.flatnonzero(past[batch.time_index])
         parts.append((batch.keys[rows], *_values_and_diffs(batch, rows)))
     return _summed(parts)
@@ -46,10 +44,7 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints
     ([0, 0], [8, 9], [1, 1])
     """
     parts: list[Rows] = []
-    for batch in batches:
-        past = _is_past(batch, time)
-        if not past.any():
-            continue
+    for batch, past in _seen(batches, time):
         first = np.searchsorted(batch.keys, keys)
         lengths = np.searchsorted(batch.keys, keys, "right") - first
         place = np.repeat(np.arange(len(keys)), lengths)
@@ -62,16 +57,16 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints
     return _summed(parts)
 
 
-def _is_past(batch: Batch, time: Time) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which of the batch's times are at or before `time`."""
-    assert batch.since.less_equal(time), (
-        f"the contents as of {time} cannot be told any more: the trace is compacted up to {batch.since}; "
-        "a reader holds compaction back by its logical frontier"
-    )
-    past: np.ndarray[tuple[int], np.dtype[np.bool_]] = np.logical_and.reduce(
-        batch.times <= np.array(time, np.int64), axis=1
-    )
-    return past
+def _seen(batches: Sequence[Batch], time: Time) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:
+    """Yield each batch with updates at or before `time`, and which of its times are."""
+    for batch in batches:
+        assert batch.since.less_equal(time), (
+            f"the contents as of {time} cannot be told any more: the trace is compacted up to {batch.since}; "
+            "a reader holds compaction back by its logical frontier"
+        )
+        past: NDArray[np.bool_] = np.logical_and.reduce(batch.times <= np.array(time, np.int64), axis=1)
+        if past.any():
+            yield batch, past
 
 
 def _values_and_diffs(batch: Batch, rows: slice | Ints) -> tuple[Ints, Ints, Ints, Ints]:

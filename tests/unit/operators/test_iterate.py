@@ -97,9 +97,19 @@ def test_rounds_are_counted_anew_in_each_epoch_and_each_round_of_the_loop_around
         run(lambda edges: distances(edges, limit=4), later)
 
 
-def test_a_limit_of_no_rounds_is_refused() -> None:
+def test_a_limit_of_less_than_a_round_is_refused() -> None:
     with pytest.raises(BuildError, match="limit cannot be 0"):
         example(lambda scope: Collection.of(scope, 1).iterate(lambda inner: inner, limit=0))
+
+    def program(scope: Scope, limit: int) -> Collection:
+        with scope.iterative() as inner:
+            value = Variable(inner, Collection.of(scope, 1), step=2, limit=limit)
+            value.set(value.collection.distinct())
+            return value.collection.leave()
+
+    assert example(lambda scope: program(scope, limit=2)) == [((1,), 1)]
+    with pytest.raises(BuildError, match="limit cannot be 1"):
+        example(lambda scope: program(scope, limit=1))
 
 
 def growing(limit: int | None) -> Callable[[Worker], None]:
