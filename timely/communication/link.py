@@ -2,7 +2,8 @@
 
 Bytes are counted in all, by both ends: `sent` and `acknowledged` here, `received` and `said` (what the peer was told
 about it) for the other direction. Messages are numbered, so that one that comes again, or that nobody sent, is told
-from the next one. A link belongs to the worker's thread; only what the `Watch` writes is written by another.
+from the next one. At most `window` bytes are on their way; what there is no room for waits in `queue`. A link is of the
+worker's thread; only what the `Watch` writes is written by another.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections import deque
 import zmq
 
 from timely.communication.codec import Ack, Frames
+from timely.communication.wire import transmit
+from timely.config import Config
 
 
 class Link:
@@ -21,13 +24,16 @@ class Link:
         "acknowledged",
         "answered",
         "connected",
+        "endpoint",
         "hello_at",
         "last_number",
         "lost_at",
         "monitor",
         "next_number",
+        "own_quantum",
         "peer",
         "pid",
+        "process",
         "quantum",
         "queue",
         "received",
@@ -36,10 +42,17 @@ class Link:
         "socket",
         "stranger",
         "trouble",
+        "window",
     )
 
-    def __init__(self, peer: int, push: zmq.Socket[bytes]) -> None:
+    def __init__(self, config: Config, peer: int, push: zmq.Socket[bytes]) -> None:
+        """Lead to worker `peer`, with whom `push` is connected next."""
         self.peer = peer
+        self.process = config.process_of(peer)
+        self.endpoint = config.endpoint(peer)
+        self.window = max(1, config.queue_bytes // (config.peers - config.workers))
+        self.own_quantum = max(1, self.window // 4)
+        """The peer says what it has taken when it has taken so much more."""
         self.pid: int | None = None
         self.socket = push
         self.monitor = push.get_monitor_socket(
@@ -55,6 +68,7 @@ class Link:
         self.next_number = 1
         self.last_number = 0
         self.quantum = 1
+        """The same, the other way round."""
         self.answered = False
         self.hello_at = 0.0
         self.stranger: tuple[str, float] | None = None
@@ -62,6 +76,10 @@ class Link:
         self.connected = False
         self.lost_at: float | None = None
         self.trouble = ""
+
+    def __str__(self) -> str:
+        pid = "" if self.pid is None else f", pid {self.pid}"
+        return f"process {self.process} (worker {self.peer} at {self.endpoint}{pid})"
 
     @property
     def met(self) -> bool:
@@ -85,6 +103,30 @@ class Link:
         new = max(0, min(ack.taken, self.sent) - self.acknowledged)
         self.acknowledged += new
         return new
+
+    def send(self, frames: Frames, size: int) -> None:
+        """Send the frames of a message of so many bytes, or queue them until there is room."""
+        if self.queue or not self._has_room(size) or not self.send_at_once(frames, size):
+            self.queue.append((frames, size))
+
+    def send_at_once(self, frames: Frames, size: int) -> bool:
+        """Send the frames of a message before all that is queued; return whether ZeroMQ took them."""
+        taken = transmit(self.socket, frames)
+        if taken:
+            self.sent += size
+        return taken
+
+    def flush(self) -> None:
+        """Send what is queued, as far as there is room."""
+        while self.queue:
+            frames, size = self.queue[0]
+            if not self._has_room(size) or not self.send_at_once(frames, size):
+                return
+            self.queue.popleft()
+
+    def _has_room(self, size: int) -> bool:
+        # The peer may have taken less than a quantum without saying so; then nothing else would ever make room.
+        return self.flying < self.own_quantum or self.flying + size <= self.window
 
     def observe(self, event: int, now: float) -> None:
         """Take in something that happened to the connection."""

@@ -3,13 +3,11 @@
 Every worker binds one PULL socket, and connects one PUSH socket to every worker of another process. The worker's own
 thread sends, receives and polls, so a message crosses no thread but ZeroMQ's; there are no locks.
 
-**Meeting.** Each worker says `Hello` to each peer until that has answered, and its own connection stands. Hence no
-message is sent into a socket that a former run has not closed yet. Whoever has met a peer need not listen for that peer
-to be done with meeting too.
+**Meeting.** Nothing else is said to a peer before it has answered (`meeting`).
 
-**Room.** A worker keeps at most `queue_bytes` in flight, evenly divided over its peers, and holds the rest in local
-queues; peers acknowledge what they take. So nothing blocks, the order is kept, and memory is bounded at both ends as
-far as the worker heeds `congested`.
+**Room.** A worker keeps at most `queue_bytes` in flight, evenly divided over its peers (`link`), and holds the rest in
+local queues; peers acknowledge what they take. So nothing blocks, the order is kept, and memory is bounded at both ends
+as far as the worker heeds `congested`.
 
 **Loss.** When a connection breaks and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is
 lost. The system closes the connections of a process that has ended; `watch` finds those that are stopped or cut off.
@@ -28,58 +26,32 @@ import os
 import time as clock
 from contextlib import suppress
 from math import ceil, inf
-from threading import Lock
 from typing import Any, cast
 
-import numpy as np
 import zmq
 
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
-from timely.communication.curve import load_keys
 from timely.communication.descriptors import reserve
 from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
-from timely.communication.endpoint import advice, bindable
+from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
+from timely.communication.meeting import Meeting
 from timely.communication.message import Data, Failure, Goodbye, Message, Progress
 from timely.communication.thread import Mailbox
-from timely.communication.watch import GRACE_SECONDS, Watch, heartbeat
-from timely.config import Config, split_tcp
+from timely.communication.watch import GRACE_SECONDS, Watch
+from timely.communication.wire import read, readable, size_of
+from timely.config import Config
 from timely.errors import DataError, FrameError, PeerLost, TransportError
 
 WATCH_SECONDS = 0.25
-HELLO_SECONDS = 0.25
-STRANGER_SECONDS = 2.0
 LINGER_MILLISECONDS = 2000
 SPIN_SECONDS = 100e-6
 FRUITLESS_SPINS = 4
-COPY_BYTES = 1 << 16
 MESSAGES_AT_ONCE = 256
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
-_SNDMORE = int(zmq.SNDMORE)
-
-
-class SharedContext:
-    """The ZeroMQ context of a process, ended with the last of its allocators."""
-
-    def __init__(self, sockets: int) -> None:
-        self.zmq: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self.zmq.max_sockets = sockets
-        self._users = 0
-        self._lock = Lock()
-
-    def acquire(self) -> None:
-        with self._lock:
-            self._users += 1
-
-    def release(self) -> None:
-        with self._lock:
-            self._users -= 1
-            last = self._users == 0
-        if last:
-            self.zmq.term()
 
 
 class SocketAllocator:
@@ -104,9 +76,6 @@ class SocketAllocator:
         self._early: list[tuple[int, Message]] = []
         self._links: dict[int, Link] = {}
         self._watcher: Watch | None = None
-        remote = config.peers - config.workers
-        self._window = max(1, config.queue_bytes // remote)
-        self._quantum = max(1, self._window // 4)
         self._outstanding = 0
         self._watch_at = 0.0
         self._fruitless = 0
@@ -118,56 +87,20 @@ class SocketAllocator:
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
         self._door = Door(self._pull)
         try:
-            self._bind()
-            self._link()
+            bind_pull(self._pull, config, index)
+            for peer in range(self.peers):
+                if peer not in mailboxes:
+                    push: zmq.Socket[bytes] = context.zmq.socket(zmq.PUSH)
+                    self._links[peer] = Link(config, peer, push)
+                    connect_push(push, config, peer)
+            self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._unheard)
         except BaseException:
             self.close()
             raise
-        self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._unheard)
+        self._meeting = Meeting(config, self._links.values(), self._emit)
         self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
 
-    # Setting up
-
-    def _bind(self) -> None:
-        endpoint = self._config.endpoint(self.index)
-        self._protect(self._pull, endpoint)
-        self._pull.maxmsgsize = self._config.frame_bytes
-        self._pull.rcvhwm = 0
-        try:
-            self._pull.bind(bindable(endpoint))
-        except (OSError, zmq.ZMQError) as error:
-            reason = error.strerror if isinstance(error, OSError) else zmq.strerror(error.errno or 0)
-            raise TransportError(
-                f"process {self.process} cannot listen at {endpoint}: {reason}; {advice(error.errno)}"
-            ) from None
-
-    def _link(self) -> None:
-        for peer in range(self.peers):
-            if peer in self._mailboxes:
-                continue
-            endpoint = self._config.endpoint(peer)
-            push: zmq.Socket[bytes] = self._context.zmq.socket(zmq.PUSH)
-            push.sndhwm = 0
-            push.reconnect_ivl = 20
-            push.reconnect_ivl_max = 500
-            self._links[peer] = Link(peer, push)
-            heartbeat(push, self._config.peer_timeout)
-            self._protect(push, endpoint)
-            push.connect(endpoint)
-
-    def _protect(self, end: zmq.Socket[bytes], endpoint: str) -> None:
-        """Set what depends on the kind of network: addresses, keys."""
-        if not endpoint.startswith("tcp://"):
-            return
-        host, _ = split_tcp(endpoint)
-        end.ipv6 = host.startswith("[")
-        if self._config.curve_dir is not None:
-            public, secret = load_keys(self._config.curve_dir)
-            end.curve_publickey, end.curve_secretkey = public, secret
-            if end is self._pull:
-                end.curve_server = True
-            else:
-                end.curve_serverkey = public
+    # Meeting
 
     def connect(self) -> None:
         deadline = clock.monotonic() + self._config.rendezvous_seconds
@@ -175,52 +108,20 @@ class SocketAllocator:
             self._early += self._gather()
             now = clock.monotonic()
             self._watch(now)
-            missing = [link for link in self._links.values() if not link.met]
-            if not missing:
+            if self._meeting.go_on(now):
                 return
-            self._give_up(missing, now, deadline)
-            for link in missing:
-                if link.connected and now >= link.hello_at:
-                    link.hello_at = now + HELLO_SECONDS
-                    self._say_hello(link, answer=False)
+            if now > deadline:
+                raise TransportError(self._alone())
             self._poll(0.01)
 
-    def _say_hello(self, link: Link, answer: bool) -> None:
-        config = self._config
-        processes, workers = config.processes, config.workers
-        self._emit(link, Hello(processes, workers, self._quantum, answer, os.getpid(), config.accumulation))
-
-    def _greet(self, link: Link, hello: Hello) -> None:
-        link.quantum, link.pid = hello.quantum, hello.pid
-        if link.answered and hello.answer:
-            return
-        # An answer is answered once: the way to the peer is proven now, so this one arrives, and the peer need not find
-        # this worker listening any more.
-        link.answered = link.answered or hello.answer
-        self._say_hello(link, answer=True)
-
-    def _give_up(self, missing: list[Link], now: float, deadline: float) -> None:
-        for link in missing:
-            if link.stranger is not None and now > link.stranger[1] + STRANGER_SECONDS:
-                raise TransportError(
-                    f"{self._describe(link.peer)} belongs to another run: its generation is {link.stranger[0]!r}, "
-                    f"here it is {self._config.generation!r}; end what is left of earlier runs, and start all "
-                    "processes with the same TIMELY_GENERATION"
-                )
-        if now > deadline:
-            reasons = "; ".join(f"{self._describe(link.peer)}: {link.state}" for link in missing)
-            refused = f"; frames were refused, the last one because: {self._last_refusal}" if self._refused else ""
-            count = self._door.refused
-            turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""
-            raise TransportError(
-                f"process {self.process} waited {self._config.rendezvous_seconds:g} s for its peers; "
-                f"{reasons}{refused}{turned}"
-            )
-
-    def _describe(self, peer: int) -> str:
-        link = self._links.get(peer)
-        pid = "" if link is None or link.pid is None else f", pid {link.pid}"
-        return f"process {self._config.process_of(peer)} (worker {peer} at {self._config.endpoint(peer)}{pid})"
+    def _alone(self) -> str:
+        """Return who has not been met, and what may be the reason."""
+        reasons = "; ".join(f"{link}: {link.state}" for link in self._meeting.missing())
+        refused = f"; frames were refused, the last one because: {self._last_refusal}" if self._refused else ""
+        count = self._door.refused
+        turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""
+        seconds = self._config.rendezvous_seconds
+        return f"process {self.process} waited {seconds:g} s for its peers; {reasons}{refused}{turned}"
 
     # Sending
 
@@ -232,7 +133,7 @@ class SocketAllocator:
             return
         overtakes = type(message) is Failure  # nothing before it matters any more
         frames = self._encoder.encode(message, peer, 0 if overtakes else link.next_number)
-        size = sum(map(_size, frames))
+        size = sum(map(size_of, frames))
         if len(frames) > 1 or size > self._config.frame_bytes:
             self._check_frames(frames)
         if not overtakes:
@@ -241,10 +142,9 @@ class SocketAllocator:
         self._outstanding += size
         if overtakes:
             self._ends = True
-            self._transmit(link, frames, size)
-            return
-        if link.queue or not self._has_room(link, size) or not self._transmit(link, frames, size):
-            link.queue.append((frames, size))
+            link.send_at_once(frames, size)
+        else:
+            link.send(frames, size)
 
     def _count(self, message: Message, size: int) -> None:
         if type(message) is Data:
@@ -258,41 +158,17 @@ class SocketAllocator:
                 f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text "
                 f"or bytes two, and at most {MAX_FRAMES - 1} go together; send fewer columns"
             )
-        largest = max(map(_size, frames))
+        largest = max(map(size_of, frames))
         if largest > self._config.frame_bytes:
             raise DataError(
                 f"a column of {largest} bytes cannot go to another process: frames are bounded to "
                 f"{self._config.frame_bytes} bytes; send smaller batches, or set TIMELY_FRAME_BYTES for all processes"
             )
 
-    def _has_room(self, link: Link, size: int) -> bool:
-        # A peer may have taken less than a quantum without saying so; then nothing else would ever make room.
-        return link.flying < self._quantum or link.flying + size <= self._window
-
-    def _transmit(self, link: Link, frames: Frames, size: int) -> bool:
-        """Hand the frames over to ZeroMQ; return whether it took them."""
-        push, last = link.socket, len(frames) - 1
-        try:
-            for position, frame in enumerate(frames):
-                flags = _NOBLOCK if position == last else _NOBLOCK | _SNDMORE
-                push.send(frame, flags, copy=_size(frame) < COPY_BYTES)
-        except zmq.Again:
-            return False
-        link.sent += size
-        return True
-
     def _emit(self, link: Link, message: Hello | Ack) -> None:
         """Send what is between allocators only: at once, or not at all when that is impossible; it takes no room."""
         with suppress(zmq.Again):
             link.socket.send(self._encoder.encode(message, link.peer)[0], _NOBLOCK)
-
-    def _flush(self, link: Link) -> None:
-        """Send what is queued for a peer, as far as there is room."""
-        while link.queue:
-            frames, size = link.queue[0]
-            if not self._has_room(link, size) or not self._transmit(link, frames, size):
-                return
-            link.queue.popleft()
 
     # Receiving
 
@@ -311,21 +187,8 @@ class SocketAllocator:
         for _ in range(MESSAGES_AT_ONCE):
             if not readable(self._pull):
                 break
-            self._accept(self._read(), arrived)
+            self._accept(read(self._pull), arrived)
         return admit(self.index, arrived, self.farewells) if arrived else arrived
-
-    def _read(self) -> Frames:
-        first = self._pull.recv(_NOBLOCK)
-        if not self._pull.get(zmq.RCVMORE):
-            return [first]
-        frames: Frames = [first]
-        more = True
-        while more:
-            frame = self._pull.recv(_NOBLOCK, copy=False)
-            more = frame.more
-            if len(frames) <= MAX_FRAMES:
-                frames.append(aligned(frame.buffer))
-        return frames
 
     def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
         """Take in one message, or refuse and count it."""
@@ -339,13 +202,13 @@ class SocketAllocator:
             return
         if isinstance(message, Ack):
             self._outstanding -= link.heed(message)
-            self._flush(link)
+            link.flush()
         elif isinstance(message, Hello):
-            self._greet(link, message)
+            self._meeting.greet(link, message)
         else:
             if type(message) is not Failure:
                 link.last_number = envelope.number
-            link.received += sum(map(_size, frames))
+            link.received += sum(map(size_of, frames))
             if link.received - link.said >= link.quantum:
                 self._emit(link, Ack(link.received))
                 link.said = link.received
@@ -360,7 +223,7 @@ class SocketAllocator:
                 link.stranger = generation, clock.monotonic()
             raise FrameError(f"generation {generation!r}, this is {self._config.generation!r}")
         if isinstance(message, Hello):
-            self._check_shape(sender, message)
+            self._meeting.check(sender, message)
         if link is None or receiver != self.index:
             raise FrameError(f"from worker {sender} to worker {receiver}, this is worker {self.index}")
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
@@ -368,21 +231,6 @@ class SocketAllocator:
         if not isinstance(message, (Hello, Ack, Failure)) and number != link.last_number + 1:
             raise FrameError(f"message {number} of worker {sender} after message {link.last_number}")
         return link
-
-    def _check_shape(self, sender: int, hello: Hello) -> None:
-        config = self._config
-        if (hello.processes, hello.workers) != (config.processes, config.workers):
-            raise TransportError(
-                f"process {sender // max(hello.workers, 1)} was started for {hello.processes} processes of "
-                f"{hello.workers} workers, process {self.process} for {config.processes} of {config.workers}; "
-                "start all of them with the same numbers"
-            )
-        if hello.accumulation != config.accumulation:
-            raise TransportError(
-                f"process {config.process_of(sender)} adds up progress by {hello.accumulation!r}, "
-                f"process {self.process} by {config.accumulation!r}; "
-                "start all of them with the same TIMELY_ACCUMULATION"
-            )
 
     # Waiting
 
@@ -448,14 +296,14 @@ class SocketAllocator:
                 self._ends = True
                 raise PeerLost(self._lost(link))
             if link.queue:
-                self._flush(link)
+                link.flush()
 
     def _is_lost(self, link: Link) -> bool:
         return link.lost_at is not None and link.peer not in self.farewells
 
     def _lost(self, link: Link) -> str:
         return (
-            f"{self._describe(link.peer)} is gone without a farewell: it was killed or stopped, it crashed, or the "
+            f"{link} is gone without a farewell: it was killed or stopped, it crashed, or the "
             "network between is down"
         )
 
@@ -504,24 +352,6 @@ class SocketAllocator:
         self._door.close()
         self._doorbell.close()
         self._context.release()
-
-
-def readable(end: zmq.Socket[bytes]) -> bool:
-    """Return whether a message waits at a socket."""
-    return bool(cast(int, end.get(zmq.EVENTS)) & _POLLIN)
-
-
-def _size(frame: bytes | memoryview) -> int:
-    return frame.nbytes if type(frame) is memoryview else len(frame)
-
-
-def aligned(view: memoryview) -> memoryview:
-    """Return the bytes at an address divisible by eight: the view itself, or a copy.
-
-    ZeroMQ cuts small frames out of one buffer wherever they happen to lie; kernels take aligned columns only.
-    """
-    address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if len(view) else 0
-    return view if address % 8 == 0 else memoryview(bytearray(view))
 
 
 def socket_allocators(config: Config) -> list[SocketAllocator]:

@@ -26,7 +26,8 @@ from timely.communication.allocator import Allocator, broadcast
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
 from timely.communication.message import Data, Failure, Goodbye, Progress
-from timely.communication.sockets import aligned, socket_allocators
+from timely.communication.sockets import socket_allocators
+from timely.communication.wire import aligned
 from timely.config import Config
 from timely.container import Columns
 from timely.errors import ConfigError, DataError, PeerLost, TransportError

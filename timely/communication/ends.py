@@ -1,0 +1,75 @@
+"""The sockets of a worker, set up: where they listen or connect to, with which keys, and what they bound."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import zmq
+
+from timely.communication.curve import load_keys
+from timely.communication.endpoint import advice, bindable
+from timely.communication.watch import heartbeat
+from timely.config import Config, split_tcp
+from timely.errors import TransportError
+
+
+class SharedContext:
+    """The ZeroMQ context of a process, ended with the last of its allocators."""
+
+    def __init__(self, sockets: int) -> None:
+        self.zmq: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.zmq.max_sockets = sockets
+        self._users = 0
+        self._lock = Lock()
+
+    def acquire(self) -> None:
+        with self._lock:
+            self._users += 1
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            last = self._users == 0
+        if last:
+            self.zmq.term()
+
+
+def bind_pull(pull: zmq.Socket[bytes], config: Config, worker: int) -> None:
+    """Have a socket receive what is sent to a worker of this process; raise `TransportError` where it cannot."""
+    endpoint = config.endpoint(worker)
+    _protect(pull, config, endpoint, is_server=True)
+    pull.maxmsgsize = config.frame_bytes
+    pull.rcvhwm = 0
+    try:
+        pull.bind(bindable(endpoint))
+    except (OSError, zmq.ZMQError) as error:
+        reason = error.strerror if isinstance(error, OSError) else zmq.strerror(error.errno or 0)
+        raise TransportError(
+            f"process {config.process} cannot listen at {endpoint}: {reason}; {advice(error.errno)}"
+        ) from None
+
+
+def connect_push(push: zmq.Socket[bytes], config: Config, worker: int) -> None:
+    """Have a socket send to a worker of another process, as soon and as long as that listens."""
+    endpoint = config.endpoint(worker)
+    push.sndhwm = 0
+    push.reconnect_ivl = 20
+    push.reconnect_ivl_max = 500
+    heartbeat(push, config.peer_timeout)
+    _protect(push, config, endpoint, is_server=False)
+    push.connect(endpoint)
+
+
+def _protect(end: zmq.Socket[bytes], config: Config, endpoint: str, *, is_server: bool) -> None:
+    """Set what depends on the kind of network: addresses, keys."""
+    if not endpoint.startswith("tcp://"):
+        return
+    host, _ = split_tcp(endpoint)
+    end.ipv6 = host.startswith("[")
+    if config.curve_dir is not None:
+        public, secret = load_keys(config.curve_dir)
+        end.curve_publickey, end.curve_secretkey = public, secret
+        if is_server:
+            end.curve_server = True
+        else:
+            end.curve_serverkey = public

@@ -1,0 +1,85 @@
+"""How workers meet before they say anything else: each says `Hello` to each peer until that has answered.
+
+A worker has met a peer when it has been answered and its own connection stands. Hence no message is sent into a socket
+that a former run has not closed yet. Whoever has met a peer need not listen for that peer to be done with meeting too:
+an answer is answered once.
+
+What would keep workers apart for ever is told: those of another run, those started with other numbers, those that do
+not come.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+
+from timely.communication.codec import Hello
+from timely.communication.link import Link
+from timely.config import Config
+from timely.errors import TransportError
+
+HELLO_SECONDS = 0.25
+"""How often to say it again."""
+
+STRANGER_SECONDS = 2.0
+"""How long a peer may be of another run: what is left of that one ends by then."""
+
+
+class Meeting:
+    """A worker's way to meet the peers at the other ends of its links."""
+
+    def __init__(self, config: Config, links: Collection[Link], say: Callable[[Link, Hello], None]) -> None:
+        self._config = config
+        self._links = links
+        self._say = say
+
+    def go_on(self, now: float) -> bool:
+        """Say hello where it is due; return whether all have met. Raise `TransportError` for peers of another run."""
+        missing = self.missing()
+        for link in missing:
+            if link.stranger is not None and now > link.stranger[1] + STRANGER_SECONDS:
+                raise TransportError(
+                    f"{link} belongs to another run: its generation is {link.stranger[0]!r}, here it is "
+                    f"{self._config.generation!r}; end what is left of earlier runs, and start all processes with the "
+                    "same TIMELY_GENERATION"
+                )
+        for link in missing:
+            if link.connected and now >= link.hello_at:
+                link.hello_at = now + HELLO_SECONDS
+                self._hello(link, answer=False)
+        return not missing
+
+    def missing(self) -> list[Link]:
+        """Return the links to those who have not been met."""
+        return [link for link in self._links if not link.met]
+
+    def greet(self, link: Link, hello: Hello) -> None:
+        """Take in a peer's hello, and answer it unless it answers one that was answered."""
+        link.quantum, link.pid = hello.quantum, hello.pid
+        if link.answered and hello.answer:
+            return
+        # The way to the peer is proven now, so this one arrives.
+        link.answered = link.answered or hello.answer
+        self._hello(link, answer=True)
+
+    def _hello(self, link: Link, *, answer: bool) -> None:
+        config = self._config
+        self._say(
+            link, Hello(config.processes, config.workers, link.own_quantum, answer, os.getpid(), config.accumulation)
+        )
+
+    def check(self, sender: int, hello: Hello) -> None:
+        """Raise `TransportError` unless the sender was started like this process."""
+        config = self._config
+        if (hello.processes, hello.workers) != (config.processes, config.workers):
+            raise TransportError(
+                f"process {sender // max(hello.workers, 1)} was started for {hello.processes} processes of "
+                f"{hello.workers} workers, process {config.process} for {config.processes} of {config.workers}; "
+                "start all of them with the same numbers"
+            )
+        if hello.accumulation != config.accumulation:
+            raise TransportError(
+                f"process {config.process_of(sender)} adds up progress by {hello.accumulation!r}, "
+                f"process {config.process} by {config.accumulation!r}; "
+                "start all of them with the same TIMELY_ACCUMULATION"
+            )
