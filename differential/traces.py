@@ -146,9 +146,10 @@ class Trace:
         self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
 
     def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
-        """Move both frontiers on. Until this is called the whole history is kept, in all its batches."""
+        """Move both frontiers on, or neither. Until this is called the whole history is kept, in all its batches."""
+        physical = self._later(frontier, self.physical, "batches")
         self.set_logical_compaction(frontier)
-        self.set_physical_compaction(frontier)
+        self._handle.set_physical_compaction(physical)
 
     def contents(self, time: Moment) -> Contents:
         """Return this worker's share of the collection as of `time`, as columns that are the caller's own."""

@@ -53,6 +53,8 @@ def window(
     if size < 1 or slide < 1:
         raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be at least 1")
 
+    latest = np.iinfo(np.int64).max - size - slide
+
     def bounds(happened: Ints, now: Ints) -> tuple[Ints, Ints]:
         first, last = (-(-each // slide) * slide for each in (happened, happened + size))
         return np.maximum(first, now), np.maximum(last, now)
@@ -65,7 +67,12 @@ def window(
     def by_event(updates: Updates) -> Updates:
         happened = np.asarray(at(*updates.columns) if at is not None else 0)
         if happened.dtype.kind not in "iu" or happened.shape not in ((), (len(updates),)):
-            raise DataError(f"the event times of {name} must be one integer for each record, not {happened.dtype}")
+            raise DataError(
+                f"the event times of {name} must be one integer for each of {len(updates)} record(s), not "
+                f"{happened.dtype} of shape {happened.shape}"
+            )
+        if happened.size and int(happened.max()) > latest:
+            raise DataError(f"an event time of {name}, {happened.max()}, is too large: its window would never end")
         table = updates.times[updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)]
         begin, end = bounds(np.broadcast_to(happened.astype(np.int64), len(updates)), table[:, 0])
         lasts = np.flatnonzero(begin < end)

@@ -72,6 +72,10 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
         with pytest.raises(TraceError, match="cannot have those from"):
             trace.set_physical_compaction(1)
         assert trace.logical == trace.physical == Antichain([(2,)])
+        trace.set_physical_compaction(8)
+        with pytest.raises(TraceError, match="let go of its batches before"):
+            trace.allow_compaction_to(7)
+        assert trace.logical == Antichain([(2,)])
         trace.allow_compaction_to(8)
         session.advance_to(10)
         session.insert(5, 9)

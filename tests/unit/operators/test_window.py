@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,9 +67,18 @@ def test_a_window_of_no_size_is_refused() -> None:
         example(lambda scope: Collection.of(scope, 1).window(0))
 
 
-def test_event_times_that_are_no_integers_are_refused() -> None:
-    with pytest.raises(TimelyError, match="one integer for each record"):
-        example(lambda scope: Collection.of(scope, np.array([1, 2])).window(1, at=lambda x: x / 2))
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [
+        (lambda x: x / 2, r"one integer for each of 2 record\(s\), not float64 of shape \(2,\)"),
+        (lambda x: x[:1], r"not int64 of shape \(1,\)"),
+        (lambda x: x + (2**63 - 3), "9223372036854775806, is too large"),
+        (lambda x: np.uint64(2**63), "9223372036854775808, is too large"),
+    ],
+)
+def test_event_times_that_cannot_be_are_refused(at: Callable[[Any], Any], words: str) -> None:
+    with pytest.raises(TimelyError, match=words):
+        example(lambda scope: Collection.of(scope, np.array([0, 1])).window(1, at=at))
 
 
 def test_what_leaves_later_is_told_when_it_leaves() -> None:
