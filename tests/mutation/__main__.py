@@ -71,7 +71,7 @@ def main() -> int:
     """Run what the command line asks for."""
     options = _parser().parse_args()
     fates: Counter[tuple[str, str]] = Counter()
-    known = _known(options.json)
+    known = _known(options.json, options.again)
     deadline = clock.monotonic() + 60 * options.minutes
     found = 0
     for name in PRELOADED:
@@ -144,10 +144,12 @@ def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, tim
         os._exit(0)
 
 
-def _known(file: Path | None) -> dict[str, str]:
+def _known(file: Path | None, again: bool) -> dict[str, str]:
+    """Return the fates in a file of results; `again`, only of those killed."""
     if file is None or not file.exists():
         return {}
-    return {key: fate for key, fate, _ in map(json.loads, file.read_text().splitlines())}
+    fates = {key: fate for key, fate, _ in map(json.loads, file.read_text().splitlines())}
+    return {key: fate for key, fate in fates.items() if fate == "killed" or not again}
 
 
 def _print(fates: Counter[tuple[str, str]], found: int) -> None:
@@ -167,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=300, help="seconds a mutant may take in all (default 300)")
     parser.add_argument("--seed", type=int, default=0, help="of the order in which mutants are tried")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep results here, and go on from those there")
+    parser.add_argument("--again", action="store_true", help="try again those of FILE that were not killed")
     return parser
 
 

@@ -145,7 +145,7 @@ class _lines_into:
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
 
 def _functions(file: str) -> Functions:

@@ -74,9 +74,7 @@ class Frontiers:
     def of(self, live: Iterable[tuple[int, Time]]) -> list[set[Time]]:
         """The frontier at each location, given the live pointstamps."""
         images = [self.results(location, time) for location, time in live]
-        return [
-            least(time for image in images for time in image[place]) for place in range(len(self.graph.lengths))
-        ]
+        return [least(time for image in images for time in image[place]) for place in range(len(self.graph.lengths))]
 
 
 def simple_cycles(edges: list[Edge]) -> Iterator[list[Edge]]:

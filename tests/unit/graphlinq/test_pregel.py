@@ -72,9 +72,7 @@ def test_aggregates_are_seen_by_all_in_the_next_superstep(workers: int) -> None:
         )
 
     assert collected(program, workers) == [(node, 3) for node in range(21)]
-    assert dict(seen) == {
-        number: {"sum": 21 * (number - 1), "most": number - 1} for number in (1, 2, 3)
-    }
+    assert dict(seen) == {number: {"sum": 21 * (number - 1), "most": number - 1} for number in (1, 2, 3)}
     assert len(seen) == 3 * workers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any
@@ -154,6 +155,15 @@ def test_a_join_at_which_nothing_would_have_to_be_said_is_not_put_off() -> None:
     assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 3]])
 
 
+def test_joins_of_incomparable_times_at_which_nothing_would_have_to_be_said_are_not_put_off() -> None:
+    past: list[Update] = [(1, 5, (0, 0), 1), (1, 6, (0, 3), 1)]
+    said: list[Update] = [(1, 5, (0, 0), 1)]
+    new: list[Update] = [(1, 8, (0, 5), 1), (1, 9, (1, 0), 1)]
+    for upper in ([(0, 6), (1, 1)], [(1, 1), (0, 6)]):
+        rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=upper, depth=2)
+        assert (rows, pending[0].tolist()) == ([], [])
+
+
 def test_a_count_that_is_negative_only_as_far_as_is_known_is_no_fault() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
     said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
@@ -186,6 +196,29 @@ def test_a_long_group_is_reduced_as_the_definition_says(kind: str, times: list[T
     new: list[Update] = [(1, dice.randrange(200), dice.choice(times), dice.randrange(1, 3)) for _ in range(500)]
     rows = call(getattr(kinds, kind), new, parameter=30, depth=2)[0]
     assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS[kind](30)))
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 20, 1, 1, 20), (20, 20, 1, 3), (1,) * 40])
+def test_a_long_group_may_come_in_many_layers(sizes: tuple[int, ...]) -> None:
+    dice = random.Random(len(sizes))
+    batches: list[list[Update]] = [
+        [(1, dice.randrange(200), (time,), 1) for _ in range(size)] for time, size in enumerate(sizes)
+    ]
+    batches[:2] = [[(1, -1, (0,), 1)], [(1, -2, (1,), 1)]]
+    layers = Layers(batches, 1)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
+    result = reduce(kinds.SMALLEST, 1, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    new = [update for batch in batches for update in batch]
+    assert sorted(rows_of(*result[:5])) == sorted(reduce_by_replay(new, REDUCTIONS["SMALLEST"](1)))
+
+
+@pytest.mark.parametrize("before", range(1, 20))
+def test_a_group_may_be_at_as_many_times_as_there_is_room_for(before: int) -> None:
+    past: list[Update] = [(1, val, (0, 2 + time), 1) for time in range(before) for val in (7 - time, 9)]
+    new: list[Update] = [(1, val, time, 1) for time in ((0, 40), (1, 0)) for val in (20, 30)]
+    said = reduce_by_replay(past, REDUCTIONS["MIN"](0))
+    rows = call(kinds.MIN, new, past=past, said=said, depth=2)[0]
+    assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["MIN"](0)))
 
 
 def test_many_groups_and_times_come_back_with_one_entry_for_each_time() -> None:
@@ -265,6 +298,28 @@ def test_a_plan_of_nothing_has_no_rounds() -> None:
     assert rounds.rounds(state) == 0
     assert len(rounds.keys(state)) == 0
     assert [len(column) for column in rounds.pending(state)] == [0, 0, 0]
+
+
+def plan(new: list[Update], past: list[Update], upper: list[Time]) -> rounds.State:
+    """Return the plan for new rows at times of two coordinates, each row of the past in a layer of its own."""
+    fresh, older, output = Layers([new], 2), Layers([[row] for row in past], 2), Layers([], 2)
+    table = np.concatenate([older.table, fresh.table])
+    frontier = np.array(upper, np.int64).reshape(-1, 2)
+    return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, 2), np.int64), table, output.table, frontier)
+
+
+def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
+    past: list[Update] = [(1, 5, (0, 2), 1), (1, 6, (0, 3), 1)]
+    state = plan([(1, 7, (1, 5), 1), (1, 8, (5, 1), 1)], past, [])
+    assert state.visits.tolist() == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
+
+
+@pytest.mark.parametrize("val", [5, 9])
+def test_a_history_that_cancels_puts_nothing_off(val: int) -> None:
+    past: list[Update] = [(1, val, (0, 3), 1), (1, 5, (0, 4), 1), (1, val, (0, 3), -1)]
+    for order in itertools.permutations(past):
+        _, _, times = rounds.pending(plan([(1, 7, (1, 0), 1)], list(order), [(1, 1), (2, 0)]))
+        assert times.tolist() == [[1, 4]]
 
 
 def test_a_round_has_groups_that_are_empty_and_values_that_are_absent() -> None:
