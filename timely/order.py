@@ -16,7 +16,25 @@ greatest lower bound. Times of different lengths belong to different scopes and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from operator import index
+from typing import SupportsIndex
+
 Time = tuple[int, ...]
+
+Moment = SupportsIndex | Sequence[SupportsIndex]
+"""A time as users give it; where times have one coordinate, an integer will do."""
+
+
+def as_time(moment: Moment) -> Time:
+    """Return a time that a user gave, as a tuple of Python's integers; raise `TypeError` if it is none.
+
+    >>> as_time(3), as_time([2, 5])
+    ((3,), (2, 5))
+    """
+    if isinstance(moment, int):
+        return (moment,)
+    return tuple(map(index, moment)) if isinstance(moment, Iterable) else (index(moment),)
 
 
 def less_equal(a: Time, b: Time) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from differential.collection import Collection
 from differential.updates import NOTHING, Updates
 from timely.container import as_columns
 from timely.errors import CapabilityError, DataError
-from timely.order import Time, less_equal
+from timely.order import Moment, Time, as_time, less_equal
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -67,7 +66,7 @@ class InputSession:
             raise DataError("a record needs at least one field")
         self._changes.append((record, diff))
 
-    def update_at(self, *record: Any, time: int | Sequence[int], diff: int | np.ndarray[Any, Any] = 1) -> None:
+    def update_at(self, *record: Any, time: Moment, diff: int | np.ndarray[Any, Any] = 1) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more from `time` on.
 
         `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
@@ -87,7 +86,7 @@ class InputSession:
         """
         if not record:
             raise DataError("a record needs at least one field")
-        now, then = self._input.time, (time,) if isinstance(time, int) else tuple(map(int, time))
+        now, then = self._input.time, as_time(time)
         if len(then) != len(now):
             raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
         if not less_equal(now, then):
@@ -108,7 +107,7 @@ class InputSession:
             later, self._later = self._later, []
             self._input.send_batch(_gathered_at(later))
 
-    def advance_to(self, time: int | Sequence[int]) -> None:
+    def advance_to(self, time: Moment) -> None:
         """Move on to a later time; what the collection is before it is final."""
         self.flush()
         self._input.advance_to(time)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
-from timely.order import Time
+from timely.order import Moment, Time, as_time
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -59,9 +59,9 @@ class Output:
         """Return whether the collection can change no more."""
         return self._dataflow.built and not self._input.frontier
 
-    def less_than(self, time: int | Time) -> bool:
+    def less_than(self, time: Moment) -> bool:
         """Return whether the collection may still change before `time`."""
-        return self._input.frontier.less_than((time,) if isinstance(time, int) else time)
+        return self._input.frontier.less_than(as_time(time))
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():

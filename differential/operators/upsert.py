@@ -10,7 +10,6 @@ totally ordered, or there would be no telling what was said last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -32,7 +31,7 @@ from differential.updates import NOTHING, Array, Ints, Updates
 from timely.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.errors import BuildError, DataError
-from timely.order import Time
+from timely.order import Moment, Time
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class UpsertSession:
                 self._input.send_batch(gathered(statements, time))
                 statements.clear()
 
-    def advance_to(self, time: int | Sequence[int]) -> None:
+    def advance_to(self, time: Moment) -> None:
         """Move on to a later time; what the collection is before it is final."""
         self.flush()
         self._input.advance_to(time)

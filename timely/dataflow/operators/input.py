@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_columns, weight_of
@@ -10,7 +9,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.errors import CapabilityError, DataError
-from timely.order import Time
+from timely.order import Moment, Time, as_time
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -107,11 +106,11 @@ class Input:
             rows, self._rows = self._rows, []
             self.send_batch(Columns(as_columns(tuple(list(column) for column in zip(*rows)))))
 
-    def advance_to(self, time: int | Sequence[int]) -> None:
+    def advance_to(self, time: Moment) -> None:
         """Move on to a later time: nothing will be sent any more at times not at or after it."""
         capability = self._open()
         self.flush()
-        capability.downgrade((time,) if isinstance(time, int) else tuple(time))
+        capability.downgrade(as_time(time))
 
     def close(self) -> None:
         """Send nothing any more."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from timely.dataflow.inline import Forward, derived
 from timely.errors import BuildError
-from timely.order import Time
+from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain
 from timely.progress.summary import LIMIT
 
@@ -59,11 +58,11 @@ class Probe:
         fronts = [dataflow.tracker.frontier(location) for dataflow, location in located]
         return Antichain(time for front in fronts for time in front.elements)
 
-    def less_than(self, time: int | Sequence[int]) -> bool:
+    def less_than(self, time: Moment) -> bool:
         """Return whether times before `time` may still appear."""
         return self.frontier.less_than(self._time(time))
 
-    def less_equal(self, time: int | Sequence[int]) -> bool:
+    def less_equal(self, time: Moment) -> bool:
         """Return whether `time` or times before it may still appear."""
         return self.frontier.less_equal(self._time(time))
 
@@ -71,7 +70,7 @@ class Probe:
         """Return whether nothing at all may still appear."""
         return not self.frontier
 
-    def explain(self, time: int | Sequence[int] | None = None, *, patience: float = 1.0) -> str:
+    def explain(self, time: Moment | None = None, *, patience: float = 1.0) -> str:
         """Return, for people, who holds this frontier back at `time` (at any time when not given).
 
         Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
@@ -90,8 +89,8 @@ class Probe:
         held back at (3,) by:
           a capability for (3,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
-        at = (LIMIT,) * self._width if time is None else self._time(time)
         located = self._locations()
+        at = (LIMIT,) * self._width if time is None else self._time(time)
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
         return "\n".join(dataflow.worker.explainer.explain(dataflow, place, at, patience) for dataflow, place in held)
 
@@ -104,8 +103,8 @@ class Probe:
         self._located = [(dataflow, dataflow.location(place)) for dataflow, place in self._watched]
         return self._located
 
-    def _time(self, time: int | Sequence[int]) -> Time:
-        given = (time,) if isinstance(time, int) else tuple(time)
+    def _time(self, time: Moment) -> Time:
+        given = as_time(time)
         if len(given) != self._width:
             raise BuildError(f"{given} is not a time of the probed scope, whose times have {self._width} coordinate(s)")
         return given

@@ -54,6 +54,17 @@ def test_an_empty_batch_is_not_sent() -> None:
     assert sent(lambda handle: handle.send_batch(Columns((np.empty(0, np.int64),)))) == []
 
 
+def test_times_may_be_numbers_of_numpy() -> None:
+    def use(numbers: Input) -> None:
+        numbers.advance_to(np.int64(2))
+        assert type(numbers.epoch) is int
+        numbers.send(1)
+        with pytest.raises(TypeError, match="integer"):
+            numbers.advance_to(2.5)  # type: ignore[arg-type]
+
+    assert sent(use) == [((2,), [1])]
+
+
 def test_times_may_have_several_coordinates_and_advance_in_one() -> None:
     def use(numbers: Input) -> None:
         numbers.advance_to((0, 3))

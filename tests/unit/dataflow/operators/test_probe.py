@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from timely import Antichain, Config, Probe, Worker, execute, execute_directly
@@ -21,6 +22,8 @@ def test_a_probe_follows_its_stream() -> None:
         worker.step_while(lambda: probe.less_than(3))
         assert probe.frontier == Antichain([(3,)])
         assert probe.less_than((4,))
+        assert probe.less_than(np.int64(4))
+        assert not probe.less_than(np.array([3]))
         assert not probe.done()
         numbers.close()
         worker.step_while(lambda: not probe.done())
@@ -62,6 +65,8 @@ def test_a_probe_of_several_streams_waits_for_all_of_them(workers: int) -> None:
         probe = Probe()
         with pytest.raises(BuildError, match="looks at no stream"):
             probe.done()
+        with pytest.raises(BuildError, match="looks at no stream"):
+            probe.explain(0)
         with worker.dataflow() as scope:
             first, one = scope.new_input("first")
             second, two = scope.new_input("second")
