@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import index
 from typing import Any, NamedTuple, TypeVar
 
 import msgpack
@@ -94,7 +95,7 @@ class Encoder:
 
     def __init__(self, sender: int, generation: str) -> None:
         self._origin = (generation, sender)
-        self._pack = msgpack.Packer(autoreset=True, unicode_errors="replace").pack
+        self._pack = msgpack.Packer(autoreset=True, unicode_errors="replace", default=index).pack
         self._plain = PlainPacker().pack
 
     def encode(self, message: WireMessage, receiver: int, number: int = 0) -> Frames:

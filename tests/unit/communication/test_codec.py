@@ -77,6 +77,17 @@ class Colour(enum.IntEnum):
     RED = 1
 
 
+def test_times_may_be_numbers_of_numpy() -> None:
+    time = (np.int64(2), np.int64(3))
+    for message, plain in [
+        (Data(0, 1, time, [5]), Data(0, 1, (2, 3), [5])),
+        (Progress(0, ((4, time, np.int64(-1)),)), Progress(0, ((4, (2, 3), -1),))),
+    ]:
+        assert decode(ENCODER.encode(message, 1)).message == plain
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        ENCODER.encode(Data(0, 1, (object(),), [5]), 1)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("record", [object(), {1, 2}, 1j, Colour.RED, np.complex128(1j), range(3)])
 def test_a_record_that_is_not_plain_data_is_refused_by_name(record: object) -> None:
     with pytest.raises(DataError, match=type(record).__name__):
