@@ -7,6 +7,7 @@ ends the run, with the smallest scenario that fails in that way printed as a pro
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 import time
@@ -52,8 +53,10 @@ def main() -> None:
     parser.add_argument("--programs", type=int, help="stop after so many programs")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it")
     options = parser.parse_args()
-    minutes = options.minutes or (float("inf") if options.programs else 60.0)
-    end, most = time.monotonic() + 60 * minutes, options.programs or float("inf")
+    if options.minutes is None and options.programs is None:
+        options.minutes = 60.0
+    end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
+    most = math.inf if options.programs is None else options.programs
     number, programs = options.seed, 0
     while programs < most and time.monotonic() < end:
         print(f"seed {number}", file=sys.stderr, flush=True)

@@ -102,7 +102,7 @@ class Run:
             progress=self.random.choice(PROGRESS_MODES),
             accumulation=self.random.choice(ACCUMULATIONS),
             queue_bytes=QUEUE_BYTES,
-            spill_above=SPILL_ABOVE if scenario.tiny and scenario.seed % 4 == 0 else None,
+            spill_above=self.random.choice((None, SPILL_ABOVE)) if scenario.tiny else None,
         )
         self.workers = [Worker(allocator, config) for allocator in self.network.allocators]
         self.hosts = [Part(worker, scenario.programs, scenario.outer) for worker in self.workers]
