@@ -6,7 +6,6 @@ import argparse
 import importlib
 import importlib.metadata
 import json
-import math
 import os
 import platform
 import subprocess
@@ -17,10 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparisons import COMPARISONS
-from benchmarks.harness import ROOT, WARM_UP, Case, Figures, Reference, at_least, medians, run_all
-from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN
+from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
+from benchmarks.table import table
 
 WORKLOADS = (
     "degrees",
@@ -69,7 +67,6 @@ BRIEFLY = (
 )
 """The cases that run when none is asked for: under two minutes."""
 RUNS = 3
-HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
 NOTE = """\
 Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
@@ -90,8 +87,7 @@ def main() -> int:
     results, failures = run_all(cases, options.runs, _progress)
     cases = [case for case in cases if case.name in results]
     figures = {name: medians(runs) for name, runs in results.items()}
-    rows = [row for case in cases for row in _rows(case, figures[case.name], options.peers)]
-    print(_table([HEADINGS, *rows, *_comparisons(figures)]))
+    print(table(cases, figures, options.peers))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
     print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
@@ -163,70 +159,6 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 def _progress(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for name, figure in figures.items():
-        if name in (SCIPY, SINGLE_MEAN) and not peers:
-            continue
-        reference = case.references.get(name)
-        ratio = "" if reference is None else f"{figure / _better(name, reference):.2f}"
-        shown = "" if reference is None else str(reference)
-        rows.append(("", name, _shown(figure), shown, ratio, *_target(case, name, figure)))
-    if peers and SCIPY in figures:
-        rows.append(("", "SciPy is slower after", _break_even(figures), "", "", "", ""))
-    return [(case.name, *rows[0][1:]), *rows[1:]]
-
-
-def _comparisons(results: Mapping[str, Figures]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for each in COMPARISONS:
-        found = each.of(results)
-        if found is not None:
-            target = "" if each.target is None else f"{'<=' if each.growth else '>='} {each.target:g}"
-            rows.append((each.name, "", f"{found:.2f}", "", "", target, "" if each.is_met(found) else "missed"))
-    return rows
-
-
-def _better(name: str, reference: Reference) -> float:
-    return reference.high if at_least(name) else reference.low
-
-
-def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
-    """Return what the figure should be, and whether it is."""
-    limit = case.limits.get(name)
-    reference = case.references.get(name)
-    if limit is None and reference is not None and reference.target is not None:
-        limit = reference.target * _better(name, reference)
-    if limit is None or name == WARM_UP:
-        return "", ""
-    met = figure >= limit if at_least(name) else figure <= limit
-    return f"{'>=' if at_least(name) else '<='} {_shown(limit)}", "" if met else "missed"
-
-
-def _break_even(figures: Figures) -> str:
-    """Return after how many one-edge changes SciPy, run anew after each, would have taken longer."""
-    if SINGLE_MEAN not in figures:
-        return ""
-    saved = figures[SCIPY] - 1e-6 * figures[SINGLE_MEAN]
-    if saved <= 0:
-        return "never"
-    return f"{math.ceil(max(0.0, figures[INITIAL] - figures[SCIPY]) / saved):,} changes"
-
-
-def _shown(figure: float) -> str:
-    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
-        cells += [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:-1])]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return "\n".join(lines)
 
 
 def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from benchmarks import (
 from benchmarks.__main__ import BRIEFLY, WORKLOADS, main
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
-from benchmarks.harness import Case, CaseFailed, WrongAnswer, medians, run_case
-from benchmarks.incremental import Definition, FromScratch, Session, measure
+from benchmarks.harness import Case, CaseFailed, Reference, WrongAnswer, medians, run_case
+from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN, Definition, FromScratch, Session, measure
+from benchmarks.table import break_even, table
 from differential.graphs import bfs as all_distances
 from differential.graphs import connected_components, cyclic_edges, transitive_closure
 from differential.graphs import pagerank as ranks
@@ -225,6 +226,26 @@ def test_what_measured_nothing_is_not_compared(nothing: float) -> None:
     results = {"one": {"peak": 5.0}, "two": {"peak": nothing}}
     assert Comparison("", "peak", "one", "two", growth=10.0).of(results) is None
     assert Comparison("", "peak", "two", "one").of(results) is None
+
+
+def test_the_table_says_what_was_missed() -> None:
+    references = {"a s": Reference(2.0, 4.0, 0.5), "b/s": Reference(10.0, 20.0, 2.0), "c s": Reference.of(1.0)}
+    case = Case("case", "bfs", {}, references=references, limits={"d s": 3.0})
+    lines = table([case], {"case": {"a s": 1.5, "b/s": 50.0, "c s": 7.0, "d s": 3.0, "e s": 1.0}}, peers=False)
+    assert [line.split() for line in lines.splitlines()[1:]] == [
+        ["case", "a", "s", "1.5", "2-4", "0.75", "<=", "1", "missed"],
+        ["b/s", "50", "10-20", "2.50", ">=", "40"],
+        ["c", "s", "7", "1", "7.00"],
+        ["d", "s", "3", "<=", "3"],
+        ["e", "s", "1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean_us", "said"), [(500_000.0, "4 changes"), (1_000_000.0, "never"), (999_999.5, "4,000,000 changes")]
+)
+def test_running_scipy_anew_is_slower_after_so_many_changes(mean_us: float, said: str) -> None:
+    assert break_even({INITIAL: 3.0, SCIPY: 1.0, SINGLE_MEAN: mean_us}) == said
 
 
 def test_medians_are_taken_figure_by_figure() -> None:
