@@ -180,15 +180,16 @@ class SocketAllocator:
         return arrived
 
     def _gather(self) -> list[tuple[int, Message]]:
-        now = clock.monotonic()
-        if now >= self._watch_at:
-            self._watch(now)
         arrived = self._own.drain() if self._own.items else []
         for _ in range(MESSAGES_AT_ONCE):
             if not readable(self._pull):
                 break
             self._accept(read(self._pull), arrived)
-        return admit(self.index, arrived, self.farewells) if arrived else arrived
+        messages = admit(self.index, arrived, self.farewells) if arrived else arrived
+        now = clock.monotonic()
+        if now >= self._watch_at:
+            self._watch(now)
+        return messages
 
     def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
         """Take in one message, or refuse and count it."""
@@ -289,29 +290,29 @@ class SocketAllocator:
         return bool(ready)
 
     def _watch(self, now: float) -> None:
-        """Look after the connections; raise `PeerLost` when one broke without a farewell and none came since."""
+        """Look after the connections; raise `PeerLost` when one broke without a farewell and none came since.
+
+        What has arrived and is not read yet may be that farewell, or a failure that tells more.
+        """
         self._watch_at = now + WATCH_SECONDS
         for link in self._links.values():
-            if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS:
+            if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS and not readable(self._pull):
                 self._ends = True
-                raise PeerLost(self._lost(link))
+                raise PeerLost(
+                    f"{link} is gone without a farewell: it was killed or stopped, it crashed, or the network between "
+                    "is down"
+                )
             if link.queue:
                 link.flush()
 
     def _is_lost(self, link: Link) -> bool:
         return link.lost_at is not None and link.peer not in self.farewells
 
-    def _lost(self, link: Link) -> str:
-        return (
-            f"{link} is gone without a farewell: it was killed or stopped, it crashed, or the "
-            "network between is down"
-        )
-
     def _unheard(self, link: Link) -> str | None:
         """Return what the watch is to say when this worker has not yet raised what it has to."""
         if self._ends or not self._is_lost(link):
             return None
-        return f"timely: {self._lost(link)}; worker {self.index} ends when it comes back from the operator it is in"
+        return f"timely: {link} is gone; worker {self.index} ends when it comes back from the operator it is in"
 
     def wake(self) -> None:
         self._doorbell.ring()

@@ -27,10 +27,11 @@ from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
 from timely.communication.message import Data, Failure, Goodbye, Progress
 from timely.communication.sockets import socket_allocators
+from timely.communication.watch import GRACE_SECONDS
 from timely.communication.wire import aligned
 from timely.config import Config
 from timely.container import Columns
-from timely.errors import ConfigError, DataError, PeerLost, TransportError
+from timely.errors import ConfigError, DataError, PeerFailed, PeerLost, TransportError
 
 CHANGE = Progress(0, ((1, (0,), 1),))
 
@@ -473,3 +474,17 @@ def test_closing_does_not_wait_for_a_peer_that_is_gone(tmp_path: Path) -> None:
         start = clock.perf_counter()
         first.close()
         assert clock.perf_counter() - start < 1
+
+
+def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_path: Path) -> None:
+    # As after a long operator: the peer failed meanwhile, and has been gone for longer than the grace.
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        broadcast(second, Failure(1, "out of luck"))
+        second.close()
+        link = first._links[1]  # type: ignore[attr-defined]
+        end = clock.monotonic() + 10
+        while link.lost_at is None or clock.monotonic() < link.lost_at + GRACE_SECONDS + 0.1:
+            clock.sleep(0.01)
+            assert clock.monotonic() < end
+        with pytest.raises(PeerFailed, match="worker 1 failed: out of luck"):
+            first.receive()
