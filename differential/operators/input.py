@@ -114,7 +114,7 @@ class InputSession:
 
     def close(self) -> None:
         """Change nothing any more."""
-        if self._changes or self._later:
+        if (self._changes or self._later) and not self._input.is_closed:
             self.flush()
         self._input.close()
 

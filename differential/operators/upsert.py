@@ -95,7 +95,7 @@ class UpsertSession:
 
     def close(self) -> None:
         """Say nothing any more: what holds now holds for ever."""
-        if self._sets or self._unsets:
+        if (self._sets or self._unsets) and not self._input.is_closed:
             self.flush()
         self._input.close()
 

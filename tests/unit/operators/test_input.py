@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from differential import new_input
+from differential import new_input, new_upsert_input
 from tests.oracle.grid import on_workers, run
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import CapabilityError, DataError
@@ -81,3 +81,20 @@ def test_a_session_says_when_more_waits_than_may() -> None:
         return said
 
     assert execute(program, Config(queue_bytes=1 << 16)) == [[True, False] * 2]
+
+
+def test_changes_of_a_dataflow_that_was_dropped_are_refused_and_what_was_not_sent_may_be_closed() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, _ = new_input(scope)
+            upserts, _ = new_upsert_input(scope)
+        session.insert(0)
+        upserts.set(0, 1)
+        worker.drop_dataflow(scope.dataflow)
+        session.close()
+        upserts.close()
+        session.insert(0)
+        with pytest.raises(CapabilityError, match="takes no more data"):
+            session.flush()
+
+    execute_directly(program)

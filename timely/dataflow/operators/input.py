@@ -54,6 +54,7 @@ class Input:
         self._meter = Meter(builder.scope.dataflow.worker)
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
+        builder.scope.dataflow.when_complete(self._end)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
         self._capability = capabilities[0]
@@ -77,6 +78,11 @@ class Input:
         `worker.step_while(lambda: session.is_congested)`.
         """
         return self._meter.is_congested
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more: after `close`, and once the dataflow is complete or dropped."""
+        return self._capability is not None and self._capability.output is None
 
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns.
@@ -114,8 +120,14 @@ class Input:
 
     def close(self) -> None:
         """Send nothing any more."""
-        if self._capability is not None and self._capability.output is not None:
+        if self._capability is not None and not self.is_closed:
             self.flush()
+            self._capability.drop()
+
+    def _end(self) -> None:
+        """Take nothing any more: the dataflow was dropped, or is complete."""
+        self._rows.clear()
+        if self._capability is not None:
             self._capability.drop()
 
     def __enter__(self) -> Input:
@@ -131,7 +143,9 @@ class Input:
                 f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its with block first"
             )
         if capability.output is None:
-            raise CapabilityError(f"{self._builder.operator} was closed and takes no more data")
+            raise CapabilityError(
+                f"{self._builder.operator} was closed and takes no more data (dropping a dataflow closes its inputs)"
+            )
         return capability
 
 

@@ -31,6 +31,7 @@ class UnorderedInput:
         self._first: Capability | None = None
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
+        builder.scope.dataflow.when_complete(self.close)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
         self._first = capabilities[0]

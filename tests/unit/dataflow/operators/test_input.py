@@ -54,6 +54,26 @@ def test_an_empty_batch_is_not_sent() -> None:
     assert sent(lambda handle: handle.send_batch(Columns((np.empty(0, np.int64),)))) == []
 
 
+def test_nothing_is_sent_into_a_dataflow_that_was_dropped() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = scope.new_input()
+            others, _ = scope.new_unordered_input()
+        numbers.send(1)
+        worker.drop_dataflow(scope.dataflow)
+        with pytest.raises(CapabilityError, match="takes no more data"):
+            numbers.send(2)
+        with pytest.raises(CapabilityError, match="takes no more data"):
+            numbers.advance_to(2)
+        with pytest.raises(CapabilityError, match="was dropped"):
+            others.send(others.capability, 3)
+        assert numbers.is_closed
+        numbers.close()
+        others.close()
+
+    execute_directly(program)
+
+
 def test_times_may_be_numbers_of_numpy() -> None:
     def use(numbers: Input) -> None:
         numbers.advance_to(np.int64(2))
