@@ -316,7 +316,7 @@ def reduce(
     latest = latest_times(layers, depth)
     last = len(layers) - 1
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
-    group, bounds, counts = no_group(), np.empty(4, np.int64), np.zeros(COUNTS, np.int64)
+    group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
     rows, said, output, postponed = (
         no_rows(),

@@ -143,9 +143,9 @@ def _gather_rows(
     counts: Ints,
     depth: int,
 ) -> None:
-    """Append the group's rows in some layers, at entries; `counts` are the entry of the meet, the entries, the members
-    of the sparse set, and the rows."""
-    meet, entries, members, count = counts[0], counts[1], counts[2], counts[3]
+    """Append the group's rows in some layers, at entries; `counts` are the entry of the meet, the entries, the rows."""
+    meet, entries, count = counts[0], counts[1], counts[2]
+    members = 0
     for layer in range(first, last):
         for row in range(layers[layer, LOW], layers[layer, HIGH]):
             index = time_index_at(layers, layer, row)
@@ -166,7 +166,7 @@ def _gather_rows(
                 members += 1
             put_row(rows, count, value_at(layers, layer, row), marks[SEEN_AS, member], diff_at(layers, layer, row))
             count += 1
-    counts[1], counts[2], counts[3] = entries, members, count
+    counts[1], counts[2] = entries, count
 
 
 @inner
@@ -206,11 +206,11 @@ def gather(
     There must be room for all of the group's rows, and for its times and one more.
     """
     depth = upper.shape[1]
-    bounds[0], bounds[1], bounds[2], bounds[3] = news, news + 1, 0, 0
+    bounds[0], bounds[1], bounds[2] = news, news + 1, 0
     _gather_rows(layers, deltas, inputs, vectors, marks, sparse, rows, bounds, depth)
-    middle = bounds[3]
+    middle = bounds[2]
     _gather_rows(layers, inputs, len(layers), vectors, marks, sparse, rows, bounds, depth)
-    last = bounds[3]
+    last = bounds[2]
     n = _rank(vectors, marks, bounds[1], news, depth)
     for row in range(last):
         rows[ROW_TIME, row] = marks[RANK, rows[ROW_TIME, row]]

@@ -202,7 +202,7 @@ def plan_rounds(
     layers = stack(delta_table, input_table, output_table)
     last = len(layers) - 1
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
-    group, bounds, counts = no_group(), np.empty(4, np.int64), np.zeros(COUNTS, np.int64)
+    group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
     rows, nothing = no_rows(), np.empty(0, np.int64)
     groups, postponed = np.empty((1 + _SPAN_WIDTH, 1), np.int64), np.empty((2 + depth, 0), np.int64)

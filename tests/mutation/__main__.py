@@ -88,7 +88,7 @@ def main() -> int:
                 else:
                     untried.append(mutant)
             random.Random(options.seed).shuffle(untried)
-            for key, fate, test in _tried(tree, path, untried, deadline, options.timeout) if untried else ():
+            for key, fate, test in _tried(tree, path, untried, deadline, options.budget) if untried else ():
                 if key.startswith(path):
                     fates[path, fate] += 1
                     if options.json:
@@ -101,14 +101,14 @@ def main() -> int:
 
 
 def _tried(
-    tree: Path, path: str, untried: Sequence[Mutant], deadline: float, timeout: float
+    tree: Path, path: str, untried: Sequence[Mutant], deadline: float, budget: float
 ) -> Iterator[tuple[str, str, str]]:
     """Try mutants of a file in a process of their own, and yield the key, the fate and the deciding test of each."""
     ear, mouth = os.pipe()
     child = os.fork()
     if not child:
         os.close(ear)
-        _test(tree, path, untried, deadline, timeout, mouth)
+        _test(tree, path, untried, deadline, budget, mouth)
     os.close(mouth)
     with open(ear) as lines:
         for line in lines:
@@ -116,7 +116,7 @@ def _tried(
     os.waitpid(child, 0)
 
 
-def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, timeout: float, mouth: int) -> None:
+def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, budget: float, mouth: int) -> None:
     """Try mutants in this process, and end it."""
     try:
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
@@ -138,7 +138,7 @@ def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, tim
         hypothesis.settings.load_profile("mutation")
         quickly = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-o", "timeout=30"]
         with open(mouth, "w") as results:
-            trials = Trials(tree / path, untried, deadline, timeout, results)
+            trials = Trials(tree / path, untried, deadline, budget, results)
             pytest.main([*quickly, "-W", "ignore::pytest.PytestAssertRewriteWarning", *TESTS[path]], plugins=[trials])
     finally:
         os._exit(0)
@@ -166,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[""], metavar="PATH", help="only files whose path contains PATH")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default 60)")
-    parser.add_argument("--timeout", type=float, default=300, help="seconds a mutant may take in all (default 300)")
+    parser.add_argument("--budget", type=float, default=60, help="seconds of tests a mutant is worth (default 60)")
     parser.add_argument("--seed", type=int, default=0, help="of the order in which mutants are tried")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep results here, and go on from those there")
     parser.add_argument("--again", action="store_true", help="try again those of FILE that were not killed")

@@ -9,6 +9,7 @@ until one fails. What the tests draw at random is the same each time, so a test 
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import os
 import select
@@ -36,13 +37,11 @@ BROKEN = 71
 class Trials:
     """A plugin for pytest that tries mutants, in place of running the tests."""
 
-    def __init__(
-        self, file: Path, mutants: Iterable[Mutant], deadline: float, timeout: float, results: IO[str]
-    ) -> None:
+    def __init__(self, file: Path, mutants: Iterable[Mutant], deadline: float, budget: float, results: IO[str]) -> None:
         self.file = file
         self.mutants = mutants
         self.deadline = deadline
-        self.timeout = timeout
+        self.budget = budget
         self.results = results
         self.lines: dict[str, set[int]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
@@ -78,9 +77,11 @@ class Trials:
         return True
 
     def _order(self, mutant: Mutant) -> list[str]:
-        """Return the tests that come by a mutant's place, the most promising first."""
+        """Return the tests that come by a mutant's place, the most promising first, as many as the budget allows."""
         passing = [name for name, lines in self.lines.items() if not lines.isdisjoint(mutant.lines)]
-        return sorted(passing, key=lambda name: (0.1 + self.kills[name]) / (0.01 + self.seconds[name]), reverse=True)
+        passing.sort(key=lambda name: (0.1 + self.kills[name]) / (0.01 + self.seconds[name]), reverse=True)
+        spent = itertools.accumulate(self.seconds[name] for name in passing)
+        return [name for name, seconds in zip(passing, spent) if seconds <= self.budget]
 
     def _try(self, functions: Functions, mutant: Mutant, items: list[pytest.Item]) -> list[Any]:
         """Return a mutant's key, its fate, and the test that decided it."""
@@ -98,7 +99,7 @@ class Trials:
                     os._exit(2 if self.failure == "timed out" else 1)
             os._exit(0)
         os.close(mouth)
-        status = _status(child, self.timeout)
+        status = _status(child, 60 + 20 * self.budget)
         with open(ear) as said:
             tests = said.read().splitlines()
         if status == 0:

@@ -227,20 +227,30 @@ def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
     return rows
 
 
+def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
+    reduction = REDUCTIONS["LARGEST"](2)
+    replay = Replay(depth, random, compact)
+    pending: Any = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+    for upper in frontiers:
+        new, inputs, outputs, fresh = replay.tables(updates, upper)
+        state = rounds.plan(new.table, *pending, inputs.table, outputs.table, table_of(upper, depth))
+        pending = rounds.pending(state)
+        assert all(upper.less_equal(tuple(time)) for time in pending[2].tolist())
+        replay.said(reduce_in_rounds(state, reduction), fresh, upper, reduction)
+    assert len(pending[0]) == 0
+
+
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(depth: int) -> None:
     @settings(max_examples=100, deadline=None)
     @given(histories(depth, False), uppers(depth), st.randoms(use_true_random=False), st.booleans())
     def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
-        reduction = REDUCTIONS["LARGEST"](2)
-        replay = Replay(depth, random, compact)
-        pending: Any = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
-        for upper in frontiers:
-            new, inputs, outputs, fresh = replay.tables(updates, upper)
-            state = rounds.plan(new.table, *pending, inputs.table, outputs.table, table_of(upper, depth))
-            pending = rounds.pending(state)
-            assert all(upper.less_equal(tuple(time)) for time in pending[2].tolist())
-            replay.said(reduce_in_rounds(state, reduction), fresh, upper, reduction)
-        assert len(pending[0]) == 0
+        run_in_rounds(depth, updates, frontiers, random, compact)
 
     check()
+
+
+def test_times_put_off_at_which_there_are_no_rows_are_visited_when_they_are_due() -> None:
+    updates: list[Update] = [(1, 1, (1, 0, 0), 1), (1, 2, (0, 1, 0), 1), (1, 3, (0, 0, 1), 1)]
+    joins = Antichain([(1, 1, 0), (1, 0, 1), (0, 1, 1)])
+    run_in_rounds(3, updates, [joins, Antichain()], Random(0), False)

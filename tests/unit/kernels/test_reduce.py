@@ -164,6 +164,13 @@ def test_joins_of_incomparable_times_at_which_nothing_would_have_to_be_said_are_
         assert (rows, pending[0].tolist()) == ([], [])
 
 
+def test_joins_of_very_many_incomparable_times_are_put_off_unseen() -> None:
+    past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(3, 20))]
+    new: list[Update] = [(1, 8, (0, 25), 1), (1, 9, (1, 0), 1)]
+    _, pending, _ = call(kinds.MIN, new, past=past, said=[(1, 5, (0, 0), 1)], upper=[(0, 26), (1, 1)], depth=2)
+    assert pending[2].tolist() == [[1, 3]]
+
+
 def test_a_count_that_is_negative_only_as_far_as_is_known_is_no_fault() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
     said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
@@ -300,9 +307,9 @@ def test_a_plan_of_nothing_has_no_rounds() -> None:
     assert [len(column) for column in rounds.pending(state)] == [0, 0, 0]
 
 
-def plan(new: list[Update], past: list[Update], upper: list[Time]) -> rounds.State:
-    """Return the plan for new rows at times of two coordinates, each row of the past in a layer of its own."""
-    fresh, older, output = Layers([new], 2), Layers([[row] for row in past], 2), Layers([], 2)
+def plan(new: list[Update], past: list[Update], said: list[Update], upper: list[Time]) -> rounds.State:
+    """Return the plan for new rows at times of two coordinates, each other row in a layer of its own."""
+    fresh, older, output = Layers([new], 2), Layers([[row] for row in past], 2), Layers([[row] for row in said], 2)
     table = np.concatenate([older.table, fresh.table])
     frontier = np.array(upper, np.int64).reshape(-1, 2)
     return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, 2), np.int64), table, output.table, frontier)
@@ -310,16 +317,17 @@ def plan(new: list[Update], past: list[Update], upper: list[Time]) -> rounds.Sta
 
 def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
     past: list[Update] = [(1, 5, (0, 2), 1), (1, 6, (0, 3), 1)]
-    state = plan([(1, 7, (1, 5), 1), (1, 8, (5, 1), 1)], past, [])
+    state = plan([(1, 7, (1, 5), 1), (1, 8, (5, 1), 1)], past, [], [])
     assert state.visits.tolist() == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
 
 
 @pytest.mark.parametrize("val", [5, 9])
 def test_a_history_that_cancels_puts_nothing_off(val: int) -> None:
     past: list[Update] = [(1, val, (0, 3), 1), (1, 5, (0, 4), 1), (1, val, (0, 3), -1)]
-    for order in itertools.permutations(past):
-        _, _, times = rounds.pending(plan([(1, 7, (1, 0), 1)], list(order), [(1, 1), (2, 0)]))
-        assert times.tolist() == [[1, 4]]
+    for rows in itertools.permutations(past):
+        for input, output in ((rows, ()), ((), rows)):
+            state = plan([(1, 7, (1, 0), 1)], list(input), list(output), [(1, 1), (2, 0)])
+            assert rounds.pending(state)[2].tolist() == [[1, 4]]
 
 
 def test_a_round_has_groups_that_are_empty_and_values_that_are_absent() -> None:
