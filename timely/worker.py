@@ -153,7 +153,10 @@ class Worker:
         self.call(lambda: heappush(self._timers, timer))
 
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
-        """Forget a dataflow, complete or not. All workers must drop it."""
+        """Forget a dataflow, complete or not. All workers must drop it.
+
+        What is sent into it afterwards goes nowhere. An operator that drops its own dataflow is the last to run there.
+        """
         index = dataflow if isinstance(dataflow, int) else dataflow.index
         dropped = self._dataflows.pop(index, None)
         if dropped is not None:

@@ -61,6 +61,8 @@ class Dataflow:
         self._followers: dict[int, list[Callable[[], None]]] = {}
         self.is_running = False
         """Whether a step of this dataflow is under way."""
+        self._is_dropped = False
+        self._ready: list[int] = []
         self._put_off: list[int] = []
         self._counted: list[tuple[int, Ledger]] = []
         self._held_back: set[int] = set()
@@ -194,7 +196,6 @@ class Dataflow:
             (operator for operator in self.operators if operator.inline is None),
             key=rank,
         )
-        self._ready: list[int] = []
         self._listeners: list[list[Operator]] = [[] for _ in number]
         for order, operator in enumerate(self._scheduled):
             operator.rank = order
@@ -299,12 +300,16 @@ class Dataflow:
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
         self.is_running = True
-        while ready and budget:
-            scheduled[heappop(ready)].run()
-            budget -= 1
-            if not ready:
-                self._resume(ready)
-        self.is_running = False
+        try:
+            while ready and budget and not self._is_dropped:
+                scheduled[heappop(ready)].run()
+                budget -= 1
+                if not ready:
+                    self._resume(ready)
+        finally:
+            self.is_running = False
+            if self._is_dropped:
+                self.close()
         self._flush()
         return True
 
@@ -329,7 +334,19 @@ class Dataflow:
         return self.tracker.is_idle and not (self._ready or self._put_off) and not self.protocol.holding
 
     def close(self) -> None:
-        """Let go of what operators hold outside this dataflow (traces, files)."""
+        """Let go of what operators hold outside this dataflow (traces, files). What is sent here then goes nowhere.
+
+        Called by one of its operators, it waits for that one to return, whose changes are told to all as one.
+        """
+        self._is_dropped = True
+        if self.is_running:
+            return
+        self._ready.clear()
+        self._put_off.clear()
+        self._held_back.clear()
+        for tee in self._tees:
+            tee.push = _nowhere
+        self.update = _untold
         for _, ledger in self._counted:
             ledger.close()
         for callback in self._on_complete:
@@ -366,3 +383,11 @@ class Dataflow:
             for location in changed:
                 for callback in tuple(self._followers.get(location, ())):
                     callback()
+
+
+def _nowhere(time: Time, batch: Batch) -> None:
+    """Drop what is sent into a dataflow that was dropped."""
+
+
+def _untold(location: int, time: Time, diff: int) -> None:
+    """Tell nobody of a change in a dataflow that was dropped."""

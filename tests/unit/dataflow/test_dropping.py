@@ -1,0 +1,97 @@
+"""A dataflow that is dropped: from within, and while somebody still sends to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.dataflow.running import on_workers
+from timely import (
+    Barrier,
+    Columns,
+    Config,
+    Exchange,
+    InputPort,
+    OutputPort,
+    Pipeline,
+    Worker,
+    execute,
+    execute_directly,
+)
+from timely.dataflow.pact import Pact
+from timely.errors import OperatorError
+
+
+def same(input: InputPort, output: OutputPort) -> None:
+    for right, batch in input:
+        output.give(right, batch)
+
+
+@on_workers
+@pytest.mark.parametrize("pact", [Pipeline(), Exchange(lambda x: x)])
+def test_an_operator_may_drop_its_own_dataflow_which_ends_when_it_returns(pact: Pact, workers: int) -> None:
+    def program(worker: Worker) -> tuple[int, int, list[str]]:
+        before, after, closed = [], [], []
+
+        def dropping(input: InputPort, output: OutputPort) -> None:
+            for right, batch in input:
+                before.append(len(batch))
+                worker.drop_dataflow(scope.dataflow)
+                output.give(right, batch)
+                assert closed == []
+
+        barrier = Barrier(worker)
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.unary(pact, dropping).unary(pact, same).inspect_batch(lambda _, batch: after.append(len(batch)))
+            scope.dataflow.when_complete(lambda: closed.append("closed"))
+        for _ in range(5):
+            numbers.send_batch(Columns((np.arange(100),)))
+        worker.step_while(lambda: scope.dataflow in worker.dataflows)
+        barrier.wait()
+        return sum(before), sum(after), closed
+
+    for taken, passed, closed in execute(program, Config(workers=workers)):
+        assert taken >= 1
+        assert passed == 0
+        assert closed == ["closed"]
+
+
+def test_a_dataflow_whose_operator_drops_it_and_fails_is_closed() -> None:
+    closed: list[str] = []
+
+    def program(worker: Worker) -> None:
+        def failing(input: InputPort, output: OutputPort) -> None:
+            worker.drop_dataflow(scope.dataflow)
+            raise ZeroDivisionError
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).unary(Pipeline(), failing)
+            scope.dataflow.when_complete(lambda: closed.append("closed"))
+        worker.step_while(lambda: True)
+
+    with pytest.raises(OperatorError, match="ZeroDivisionError"):
+        execute_directly(program)
+    assert closed == ["closed"]
+
+
+@on_workers
+def test_what_is_sent_to_a_dropped_dataflow_goes_nowhere_and_holds_nobody_up(workers: int) -> None:
+    def program(worker: Worker) -> tuple[bool, int, int]:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.unary(Exchange(lambda x: x), same)
+        worker.drop_dataflow(scope.dataflow)
+        for epoch in range(20):
+            numbers.send_batch(Columns((np.arange(1 << 13),)))
+            numbers.advance_to(epoch + 1)
+        queued = sum(len(port.queue) for port in scope.dataflow.channels)
+        told = scope.dataflow.protocol.statistics().updates_held
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            probe = scope.to_stream(range(10)).inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+        numbers.close()
+        return worker.is_congested, queued, told
+
+    assert execute(program, Config(workers=workers, queue_bytes=1 << 16)) == [(False, 0, 0)] * workers
