@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from tests.examples_loading import module_at
-from tests.integration.launcher.launching import Run
-from timely import Config, Stream, execute
+from tests.integration.agreement import said_by_processes, said_by_threads
+from timely import Stream
 
 SCRIPT = Path(__file__).parent / "scripts" / "operators.py"
 
@@ -23,12 +23,7 @@ def programs() -> ModuleType:
 @pytest.fixture(scope="module")
 def expected(programs: ModuleType) -> Counter[str]:
     """What one worker says."""
-    return said(programs, 1)
-
-
-def said(programs: ModuleType, workers: int) -> Counter[str]:
-    results = execute(programs.everything, Config(workers=workers))
-    return Counter(f"{name}: {line}" for told in results for name, line in told)
+    return said_by_threads(programs, 1)
 
 
 def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: ModuleType, expected: Counter[str]) -> None:
@@ -53,7 +48,7 @@ def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: Modul
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str], workers: int) -> None:
-    assert said(programs, workers) == expected
+    assert said_by_threads(programs, workers) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,12 +56,7 @@ def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected
     [(2, 1), pytest.param(2, 2, marks=pytest.mark.slow), pytest.param(3, 1, marks=pytest.mark.slow)],
 )
 def test_several_processes_say_what_one_worker_does(expected: Counter[str], processes: int, workers: int) -> None:
-    run = Run("run", "-n", str(processes), "-w", str(workers), SCRIPT)
-    try:
-        assert run.end(60) == 0, run.error
-        assert Counter(line.partition("] ")[2] for line in run.output.splitlines()) == expected
-    finally:
-        run.close()
+    assert said_by_processes(SCRIPT, processes, workers) == expected
 
 
 def test_no_operator_of_streams_is_forgotten(programs: ModuleType) -> None:

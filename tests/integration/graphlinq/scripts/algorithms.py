@@ -23,7 +23,7 @@ from timely.graphlinq import (
     weakly_connected_components,
 )
 
-NODES, EDGES = 300, 450
+NODES, EDGES, LAST = 300, 450, 4
 LANDMARKS = [0, 1, 2, 1000]
 
 
@@ -64,15 +64,27 @@ PROGRAMS = {
 
 
 def everything(worker):
-    """Return lines of name and record, of the records that this worker has."""
+    """Return lines of name, epoch and record, of the records that this worker has.
+
+    All workers have edges at first. Then one of them has a few more, so that at that time most nodes have none.
+    """
     lines = []
-    source, target = (column[worker.index :: worker.peers] for column in graph())
+    edges = graph()
+    first = [column[:-LAST][worker.index :: worker.peers] for column in edges]
+    last = [column[-LAST:] for column in edges]
     for name, program in PROGRAMS.items():
         with worker.dataflow(name) as scope:
-            result = program(scope.to_stream((source, target)))
-            result.inspect_batch(
-                lambda _, batch, name=name: lines.extend(f"{name}: {record!r}" for record in records(batch))
+            session, stream = scope.new_input()
+            program(stream).inspect_batch(
+                lambda time, batch, name=name: lines.extend(
+                    f"{name}, epoch {time[0]}: {record!r}" for record in records(batch)
+                )
             )
+        session.send(*first)
+        session.advance_to(1)
+        if worker.index == 0:
+            session.send(*last)
+        session.close()
         while worker.step_or_park():
             pass
     return lines

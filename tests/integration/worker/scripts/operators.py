@@ -283,11 +283,11 @@ APART = {"unordered_input": unordered, "sink": sunk, "log_stream": logged, "barr
 
 
 def everything(worker):
-    """Return (name, time and record) of all programs."""
-    found = [(name, line) for name, program in PROGRAMS.items() for line in run(worker, program)]
-    return found + [(name, line) for name, program in APART.items() for line in program(worker)]
+    """Return lines of name, time and record, of the records that this worker has."""
+    found = [f"{name}: {line}" for name, program in PROGRAMS.items() for line in run(worker, program)]
+    return found + [f"{name}: {line}" for name, program in APART.items() for line in program(worker)]
 
 
 if __name__ == "__main__":
-    for told in execute(everything):
-        sys.stdout.write("".join(f"{name}: {line}\n" for name, line in told))
+    for lines in execute(everything):
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
