@@ -18,6 +18,7 @@ from differential import Collection, InputSession, Output, Trace, new_input
 from differential.operators.half_join import half_join
 from timely import Antichain, Config, Worker
 from timely.communication.simulated import SimulatedNetwork
+from timely.dataflow.dataflow import Dataflow
 
 NODES = 4
 Record = tuple[int, ...]
@@ -162,12 +163,14 @@ class Run:
         self.imports: list[Import] = []
         self.sessions: list[InputSession] = []
         self.traces: list[Trace] = []
+        self.dataflows: list[Dataflow] = []
         for worker in self.workers:
             with worker.dataflow("graph") as scope:
                 session, edges = new_input(scope)
                 self.traces.append(edges.arrange_by_key().trace())
                 edges.count()
             self.sessions.append(session)
+            self.dataflows.append(scope.dataflow)
         self.to_build: list[list[Import]] = [[] for _ in self.workers]
 
     def act(self, action: Action) -> None:
@@ -191,12 +194,13 @@ class Run:
         session.advance_to(min(session.epoch + 1 + steps % 2, 10))
 
     def install(self, worker: Worker, query: int, since: int, _: int) -> None:
-        """Let all workers build a query over the graph; each when its turn comes."""
+        """Let all workers build a query over the graph: this one now, unless others come first, the others later."""
         if len(self.imports) < 4:
             new = Import(QUERIES[query % len(QUERIES)])
             self.imports.append(new)
             for waiting in self.to_build:
                 waiting.append(new)
+            self.build(worker, since)
 
     def build(self, worker: Worker, since: int, *_: int) -> None:
         if self.to_build[worker.index]:
@@ -230,6 +234,21 @@ class Run:
         for _ in range(messages):
             self.network.deliver_one()
         worker.step()
+
+    def step_alone(self, worker: Worker, messages: int, *_: int) -> None:
+        """Let the graph run ahead of what imports it."""
+        for _ in range(messages):
+            self.network.deliver_one()
+        self.dataflows[worker.index].step()
+
+    def outrun(self, worker: Worker, source: int, target: int, number: int) -> None:
+        """Have marks met with the graph when more of that is sealed than the query has received."""
+        self.mark(worker, number, source, 1)
+        self.change(worker, source, target, 1)
+        self.advance(worker, 0)
+        self.step_alone(worker, 2)
+        self.mark(worker, number, target, 1)
+        self.step(worker, 2)
 
     def check(self) -> None:
         for each in self.imports:
@@ -268,9 +287,10 @@ class Run:
             worker.close()
 
 
-KINDS = ["change"] * 4 + ["advance"] * 2 + ["step"] * 4 + ["install", "build", "build", "mark", "compact", "drop"]
+KINDS = ["change"] * 4 + ["advance"] * 3 + ["step"] * 3 + ["step_alone"] * 3
+KINDS += ["outrun"] * 2 + ["install", "build", "mark", "compact", "drop"]
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, 3), *[st.integers(0, 6)] * 3), min_size=10, max_size=60
+    st.tuples(st.sampled_from(KINDS), st.integers(0, 3), *[st.integers(0, len(QUERIES) - 1)] * 3), min_size=20, max_size=60
 )
 
 
