@@ -155,7 +155,7 @@ class Worker:
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it.
 
-        What is sent into it afterwards goes nowhere. An operator that drops its own dataflow is the last to run there.
+        Its inputs are closed. An operator that drops its own dataflow is the last to run there.
         """
         index = dataflow if isinstance(dataflow, int) else dataflow.index
         dropped = self._dataflows.pop(index, None)

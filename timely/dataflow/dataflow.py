@@ -334,7 +334,7 @@ class Dataflow:
         return self.tracker.is_idle and not (self._ready or self._put_off) and not self.protocol.holding
 
     def close(self) -> None:
-        """Let go of what operators hold outside this dataflow (traces, files). What is sent here then goes nowhere.
+        """Let go of what operators hold outside this dataflow (traces, files).
 
         Called by one of its operators, it waits for that one to return, whose changes are told to all as one.
         """
@@ -344,9 +344,6 @@ class Dataflow:
         self._ready.clear()
         self._put_off.clear()
         self._held_back.clear()
-        for tee in self._tees:
-            tee.push = _nowhere
-        self.update = _untold
         for _, ledger in self._counted:
             ledger.close()
         for callback in self._on_complete:
@@ -383,11 +380,3 @@ class Dataflow:
             for location in changed:
                 for callback in tuple(self._followers.get(location, ())):
                     callback()
-
-
-def _nowhere(time: Time, batch: Batch) -> None:
-    """Drop what is sent into a dataflow that was dropped."""
-
-
-def _untold(location: int, time: Time, diff: int) -> None:
-    """Tell nobody of a change in a dataflow that was dropped."""
