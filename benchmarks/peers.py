@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 import threading
 import time as clock
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +167,7 @@ def _words(peer: str, words: int, distinct: int) -> Figures:
         path = Path(directory) / "text"
         occurrences = wordcount.write(path, words, distinct)
         expected = {f"w{rank}": int(occurrences[rank]) for rank in np.flatnonzero(occurrences)}
-        count: Callable[[Path], tuple[float, dict[str, int]]] = {"pathway": _pathway_words, "bytewax": _bytewax_words}[
-            peer
-        ]
-        seconds, found = count(path)
+        seconds, found = _pathway_words(path) if peer == "pathway" else _bytewax_words(path)
     check(found == expected, f"{peer}: the counts are wrong")
     here = wordcount.measure(words, distinct, 10)[wordcount.RATE]
     theirs = 1e-6 * words / seconds
