@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.examples_loading import example_module
+from tests.oracle.ranks import UNIT, ranks_in_floats
 from timely import Config, execute
 
 bfs = example_module("bfs")
@@ -68,10 +69,7 @@ def test_ranks_are_those_of_real_numbers_but_for_the_tolerance() -> None:
     (answer,) = execute(lambda worker: jobs.program(worker, options), Config(workers=1))
     assert len(answer) == jobs.SHOWN
     source, target = bfs.random_edges(CHANGES, EDGES, NODES)
-    ranks = present = np.isin(np.arange(NODES), [source, target]).astype(float)
-    degrees = np.maximum(np.bincount(source, minlength=NODES), 1)
-    for _ in range(20):
-        ranks = present / 6 + np.bincount(target, (5 / 6 * ranks / degrees)[source], NODES)
+    ranks = ranks_in_floats(source, target, NODES, 20)
     assert {node for node, _ in answer} == set(np.argsort(ranks)[-jobs.SHOWN :].tolist())
     for node, rank in answer:
-        assert rank / 1e6 == pytest.approx(ranks[node], abs=0.001)
+        assert rank == pytest.approx(ranks[node], abs=UNIT / 1000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -66,12 +67,9 @@ def test_commands_of_any_worker_install_and_drop_dataflows(workers: int, capsys:
 
 
 def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
-    run = Run("run", "-n", "2", commands.__file__)
-    try:
+    with closing(Run("run", "-n", "2", commands.__file__)) as run:
         assert run.end(30) == 0, run.error
         assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
-    finally:
-        run.close()
 
 
 @pytest.mark.parametrize("line", ["install a 2", "0 install a", "0 install a 0", "0 feed ten", "0 dorp a"])
@@ -124,9 +122,8 @@ def test_logistic_regression_ends_where_the_gradient_is_small_with_the_same_weig
 def test_logistic_regression_on_two_processes_has_the_weights_of_one() -> None:
     rows, features, rounds = 4000, 4, 20
     _, weights = execute_directly(lambda worker: regression.program(worker, rows, features, 0, rounds, False))
-    run = Run("run", "-n", "2", regression.__file__, "--rows", "4000", "--features", "4", "--rounds", "20")
-    try:
+    with closing(
+        Run("run", "-n", "2", regression.__file__, "--rows", "4000", "--features", "4", "--rounds", "20")
+    ) as run:
         assert run.end(30) == 0, run.error
         assert f"20 rounds, weights {regression.digest(weights)}" in run.output
-    finally:
-        run.close()

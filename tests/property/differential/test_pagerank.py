@@ -7,26 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from benchmarks.graphs import Ints, RandomGraph
 from differential import Collection, example, new_input
 from differential.graphs import pagerank
+from tests.oracle.ranks import UNIT, ranks_in_floats
 from timely import Worker, execute_directly
 from timely.errors import BuildError
-
-UNIT = 1_000_000
-
-
-def ranks_in_floats(source: Ints, target: Ints, nodes: int, rounds: int) -> NDArray[np.float64]:
-    """Return each node's rank in units; 0 if it has no edge."""
-    present = np.zeros(nodes)
-    present[source] = present[target] = 1
-    degrees = np.maximum(np.bincount(source, minlength=nodes), 1)
-    ranks = present
-    for _ in range(rounds):
-        ranks = present / 6 + np.bincount(target, (5 / 6 * ranks / degrees)[source], nodes)
-    return UNIT * ranks
 
 
 def changes(graph: RandomGraph, tolerance: int) -> tuple[Ints, int]:
