@@ -290,7 +290,9 @@ class Run:
 KINDS = ["change"] * 4 + ["advance"] * 3 + ["step"] * 3 + ["step_alone"] * 3
 KINDS += ["outrun"] * 2 + ["install", "build", "mark", "compact", "drop"]
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(KINDS), st.integers(0, 3), *[st.integers(0, len(QUERIES) - 1)] * 3), min_size=20, max_size=60
+    st.tuples(st.sampled_from(KINDS), st.integers(0, 3), *[st.integers(0, len(QUERIES) - 1)] * 3),
+    min_size=20,
+    max_size=60,
 )
 
 
