@@ -64,6 +64,15 @@ def test_a_state_machine_moves_each_key_in_the_order_of_times(rows: Sent) -> Non
     assert last == states
 
 
+def test_a_key_whose_state_becomes_none_is_forgotten() -> None:
+    def until_zero(key: int, state: int | None, values: Array) -> tuple[int | None, list[Any]]:
+        return int(values[-1]) or None, [(key, state)]
+
+    rows = [(epoch, 7, value) for epoch, value in enumerate([5, 0, 4])]
+    found = results(rows, lambda stream: stream.state_machine(until_zero))
+    assert [record for _, record in found] == [(7, None), (7, 5), (7, None)]
+
+
 @given(sent)
 def test_delayed_records_come_once_at_their_times(rows: Sent) -> None:
     found = results(rows, lambda stream: stream.delay(lambda time, key, value: time[0] + key))
