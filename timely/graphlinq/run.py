@@ -182,8 +182,8 @@ def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -
 def _differ(old: Array, new: Array) -> NDArray[np.bool_]:
     """Return which values are other ones; a float that was no number and is none is the same."""
     different: NDArray[np.bool_] = new != old
-    if old.dtype.kind == "f" and new.dtype.kind == "f":
-        different &= ~(np.isnan(new) & np.isnan(old))
+    if old.dtype.kind == "f" and new.dtype.kind == "f" and (is_none := np.isnan(new)).any():
+        different &= ~(is_none & np.isnan(old))
     return different
 
 
