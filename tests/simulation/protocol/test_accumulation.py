@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.protocol.model import run
+from tests.simulation.protocol.test_broken_protocols import failures
 from tests.simulation.protocol.test_random_programs import NESTED, random_graph
 from timely.config import ACCUMULATIONS
 from timely.progress.accumulation import Route
@@ -51,18 +52,6 @@ def test_frontiers_are_never_ahead_and_every_run_drains(
     assert notifications > RUNS
 
 
-def failures(processes: int, workers: int, accumulation: str) -> list[str]:
-    """What the simulation finds wrong, in the runs that fail."""
-    found = []
-    places = routes(processes, workers, accumulation)
-    for seed in range(RUNS):
-        try:
-            run(NESTED if seed % 3 == 0 else random_graph(seed), len(places), "demand", seed, places)
-        except AssertionError as failure:
-            found.append(str(failure))
-    return found
-
-
 def test_adding_up_what_came_later_before_what_came_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     receive = Protocol.receive
     first: dict[tuple[Protocol, int], Changes] = {}
@@ -78,7 +67,7 @@ def test_adding_up_what_came_later_before_what_came_first_is_noticed(monkeypatch
         return receive(self, sender, first.pop((self, sender)))
 
     monkeypatch.setattr(Protocol, "receive", swapped)
-    assert any("is ahead" in failure for failure in failures(2, 2, "process"))
+    assert any("is ahead" in failure for failure in failures(4, routes(2, 2, "process"), RUNS))
 
 
 def test_a_view_with_own_ends_before_the_root_has_told_them_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,4 +81,4 @@ def test_a_view_with_own_ends_before_the_root_has_told_them_is_noticed(monkeypat
         return batch
 
     monkeypatch.setattr(Protocol, "flush", own_ends_at_once)
-    assert any("is ahead" in failure for failure in failures(2, 2, "process"))
+    assert any("is ahead" in failure for failure in failures(4, routes(2, 2, "process"), RUNS))

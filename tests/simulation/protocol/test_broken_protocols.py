@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from tests.simulation.protocol.model import run
 from tests.simulation.protocol.test_random_programs import NESTED, random_graph
 from timely.order import Time
+from timely.progress.accumulation import Route
 from timely.progress.protocol import Changes, Protocol
 from timely.progress.reachability import Tracker
 
 RUNS = 150
 
 
-def failures() -> list[str]:
-    """What the simulation finds wrong, in the runs that fail."""
+def failures(peers: int = 3, routes: Sequence[Route] | None = None, runs: int = RUNS) -> list[str]:
+    """Return what the simulation finds wrong, in the runs that fail."""
     found = []
-    for seed in range(RUNS):
+    for seed in range(runs):
         graph = NESTED if seed % 3 == 0 else random_graph(seed)
         try:
-            run(graph, 3, "demand", seed)
+            run(graph, peers, "demand", seed, routes)
         except AssertionError as failure:
             found.append(str(failure))
     return found
