@@ -185,7 +185,11 @@ class SocketAllocator:
             if not readable(self._pull):
                 break
             self._accept(read(self._pull), arrived)
-        messages = admit(self.index, arrived, self.farewells) if arrived else arrived
+        try:
+            messages = admit(self.index, arrived, self.farewells) if arrived else arrived
+        except BaseException:
+            self._ends = True
+            raise
         now = clock.monotonic()
         if now >= self._watch_at:
             self._watch(now)

@@ -486,5 +486,7 @@ def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_pat
         while link.lost_at is None or clock.monotonic() < link.lost_at + GRACE_SECONDS + 0.1:
             clock.sleep(0.01)
             assert clock.monotonic() < end
+        assert "is gone" in first._unheard(link)  # type: ignore[attr-defined]
         with pytest.raises(PeerFailed, match="worker 1 failed: out of luck"):
             first.receive()
+        assert first._unheard(link) is None  # type: ignore[attr-defined]
