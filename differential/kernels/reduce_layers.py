@@ -2,8 +2,8 @@
 
 A group is what a reduction reduces: all rows of a key, or, for `distinct`, all rows of a (key, value). Groups are
 visited in ascending order, and every layer is sorted the same way, so each layer has a position that only moves
-forward, by galloping: a call that touches few groups of a large layer costs a logarithm of its rows, a call that
-touches all of them a scan.
+forward, by galloping, over far distances from a guess: a call that touches few groups of a large layer costs a few
+steps a group, at most the logarithm of the rows; a call that touches all of them a scan.
 
 `stack` copies the tables of batches (new, input, output) into one array of layers, a row each: the eight columns of the
 batch's address and, after them, what the walk remembers of the layer.
@@ -24,6 +24,8 @@ KEY, VAL, FROM, TO, GROUP_WIDTH = range(5)
 
 NO_BOUND = 2**63 - 1
 _SMALL_TABLE = 64
+_NEAR = 8
+"""A group at most so many rows on is galloped to; one that is farther, from where it is if keys are spread evenly."""
 
 
 @inner
@@ -100,17 +102,35 @@ def _is_before(keys: int, vals: int, row: int, key: int, val: int, by_value: boo
 
 
 @inner
+def _guess(keys: int, row: int, rows: int, key: int) -> int:
+    """Return the one of the rows from `row` on where a key is if these are spread evenly."""
+    first, last = float(load(keys, row)), float(load(keys, rows - 1))
+    share = (float(key) - first) / (last - first) if last > first else 0.0
+    return row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
+
+
+@inner
 def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> int:
     """Return the first row, from `row` on, of the group; with `beyond`, of what follows the group."""
     rows, keys, vals = layers[layer, ROWS], layers[layer, KEYS], layers[layer, VALS]
-    low = row
-    probe = row
-    step = 1
-    while probe < rows and _is_before(keys, vals, probe, key, val, by_value, beyond):
+    low, high, probe, step = row, rows, row, 1
+    near = row + _NEAR
+    if not beyond and near < rows and _is_before(keys, vals, near, key, val, by_value, False):
+        low, probe, step = near + 1, _guess(keys, near, rows, key), _NEAR
+        while probe > low:
+            if _is_before(keys, vals, probe - 1, key, val, by_value, False):
+                low = probe
+                break
+            high = probe - 1
+            probe = max(low, probe - step)
+            step *= 2
+    while probe < high:
+        if not _is_before(keys, vals, probe, key, val, by_value, beyond):
+            high = probe
+            break
         low = probe + 1
         probe += step
         step *= 2
-    high = min(probe, rows)
     while low < high:
         middle = (low + high) >> 1
         if _is_before(keys, vals, middle, key, val, by_value, beyond):

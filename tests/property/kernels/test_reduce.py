@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -260,3 +261,32 @@ def test_times_put_off_at_which_there_are_no_rows_are_visited_when_they_are_due(
     updates: list[Update] = [(1, 1, (1, 0, 0), 1), (1, 2, (0, 1, 0), 1), (1, 3, (0, 0, 1), 1)]
     joins = Antichain([(1, 1, 0), (1, 0, 1), (0, 1, 1)])
     run_in_rounds(3, updates, [joins, Antichain()], Random(0), False)
+
+
+EVEN = st.builds(lambda first, step, count: [first + step * each for each in range(count)],
+                 st.integers(-1000, 1000), st.integers(1, 2**40), st.integers(1, 60))  # fmt: skip
+UNEVEN = st.lists(st.one_of(st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1)), max_size=30)
+
+
+@settings(max_examples=200)
+@given(st.lists(EVEN | UNEVEN, min_size=1, max_size=4), st.data())
+def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], data: st.DataObject) -> None:
+    """Keys spread evenly, unevenly or to the ends of the integers; few groups are touched, the others passed by."""
+    keys = sorted({key for some in spread for key in some} or {0})
+    past: list[Update] = [(key, val, (0,), 1) for key in keys for val in range(1 + key % 3 * 7)]
+    touched = sorted(data.draw(st.sets(st.sampled_from(keys) | st.integers(-(2**63), 2**63 - 1), max_size=8)))
+    new: list[Update] = [(key, 7, (1,), 1) for key in touched]
+    counts: Counter[int] = Counter(key for key, *_ in past)
+    said: list[Update] = [(key, count, (0,), 1) for key, count in sorted(counts.items())]
+    pending = (EMPTY, EMPTY, np.empty((0, 1), np.int64))
+    fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([said], 1)
+    tables = inputs.table, outputs.table, np.empty((0, 1), np.int64)
+    result = reduce(reduce_module.COUNT, 0, fresh.table, *pending, *tables)
+    expected = {
+        row
+        for key in touched
+        for row in [(key, counts[key] + 1, (1,), 1), *([(key, counts[key], (1,), -1)] if counts[key] else [])]
+    }
+    rows = rows_of(*result[:5])
+    assert set(rows) == expected
+    assert len(rows) == len(expected)
