@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from timely import Columns, Exchange, InputPort, Notificator, OutputPort, Stream, Time
+from timely import Columns, InputPort, Notificator, OutputPort, Stream, Time
 from timely.container import Array, concatenate, of_columns
 from timely.graphlinq.grouping import Combination, group_nodes
+from timely.graphlinq.in_order import by_node
 from timely.graphlinq.index import as_nodes
 
 
@@ -33,4 +34,4 @@ def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -
             output.give(due, Columns(local(*concatenate(waiting.pop(time)).columns)))
 
     first = nodes.flat_map(local, name=f"{name} locally")
-    return first.unary_notify(Exchange(lambda node, *_: node), logic, name=name)
+    return first.unary_notify(by_node(), logic, name=name)

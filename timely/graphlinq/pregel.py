@@ -22,7 +22,6 @@ from timely import (
     Broadcast,
     Capability,
     Columns,
-    Exchange,
     InputPort,
     Notificator,
     OperatorBuilder,
@@ -35,6 +34,7 @@ from timely import (
 from timely.container import of_columns
 from timely.errors import BuildError
 from timely.graphlinq.grouping import Combination
+from timely.graphlinq.in_order import by_node
 from timely.graphlinq.run import Aggregator, Run, Superstep, VertexProgram, combined
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Vertices:
     def build(self, nodes: Stream, messages: Stream) -> None:
         """Finish the operator, which receives the nodes of a run and then the messages to them."""
         add = self._builder.add_input
-        pacts = ((nodes, Pipeline()), (messages, Exchange(lambda node, *_: node)))
+        pacts = ((nodes, Pipeline()), (messages, by_node()))
         self._inputs = [add(stream, pact, frontier=True, drains=True) for stream, pact in pacts]
         if self._tells:
             handle, told = self._loop.feedback(name="aggregates")

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely import Broadcast, Capability, Exchange, OperatorBuilder, Pipeline, Stream
+from timely import Broadcast, Capability, OperatorBuilder, Pipeline, Stream
 from timely.container import Array, Batch, Columns, as_columns, concatenate, of_columns
 from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.grouping import Combination, group_nodes
+from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ def graph_join(
 
 def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
     """Return what `send` makes of each batch, once the edges of its time are there."""
-    pact: Broadcast | Pipeline | Exchange = Broadcast()
+    pact: Pacts = Broadcast()
     if graph.partition == "source":
-        pact = Pipeline() if is_placed else Exchange(lambda node, *_: node)
+        pact = Pipeline() if is_placed else by_node()
     builder = OperatorBuilder(graph.scope, name)
     batches = builder.add_input(nodes, pact)
     loaded = builder.add_input(graph.loaded, Pipeline(), frontier=True, drains=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
-from timely import Scope, Stream, Time, Worker, execute_directly
+from timely import Config, Scope, Stream, Time, Worker, execute, execute_directly
 from timely.container import Array
 from timely.errors import OperatorError
 from timely.graphlinq import (
@@ -151,6 +151,29 @@ def test_numbers_of_names_do_not_depend_on_the_number_of_workers(workers: int) -
         return dense_renaming(scope.to_stream(share(scope, names)))
 
     assert collected(program, workers) == collected(program)
+
+
+def test_nor_do_those_of_names_that_come_epoch_by_epoch() -> None:
+    names = np.random.default_rng(3).integers(0, 40, (3, 25))
+
+    def numbered(workers: int) -> list[tuple[Time, Any]]:
+        def program(worker: Worker) -> list[tuple[Time, Any]]:
+            found: list[tuple[Time, Any]] = []
+            with worker.dataflow() as scope:
+                session, stream = scope.new_input()
+                dense_renaming(stream).inspect_time(lambda time, record: found.append((time, record)))
+            for epoch, column in enumerate(names):
+                session.send(column[worker.index :: worker.peers])
+                session.advance_to(epoch + 1)
+            session.close()
+            while worker.step_or_park():
+                pass
+            return found
+
+        return sorted(each for found in execute(program, Config(workers=workers)) for each in found)
+
+    assert {time for time, _ in numbered(1)} == {(0,), (1,), (2,)}
+    assert numbered(3) == numbered(1)
 
 
 @on_workers
