@@ -1,4 +1,4 @@
-"""Every Python block in the documents runs and prints what the text block after it says; links lead to files."""
+"""What the documents say holds: Python blocks print the text block after them, links lead to files, names exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import re
 
 import pytest
 
+import differential
+import timely
+import timely.graphlinq
 from tests.api.modules import ROOT
+
+PACKAGES = (timely, timely.graphlinq, differential)
 
 BLOCK = re.compile(r"```python\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,3 +37,13 @@ def test_a_link_leads_to_a_file() -> None:
     links = [(path, link) for path in DOCUMENTS for link in LINK.findall(path.read_text())]
     assert len(links) > 30
     assert [f"{path}: {link}" for path, link in links if not (path.parent / link).exists()] == []
+
+
+def test_the_names_said_to_be_here_are() -> None:
+    public = {name for package in PACKAGES for name in package.__all__}
+    public |= {name for package in PACKAGES for each in package.__all__ for name in dir(getattr(package, each))}
+    rows = (ROOT / "docs" / "names.md").read_text().splitlines()
+    ours = [name for row in rows if row.startswith("|") for name in re.findall(r"`([\w.]+)[`(]", row.split("|")[1])]
+    assert len(ours) > 50
+    assert [name for name in ours if name.rpartition(".")[2] not in public] == []
+
