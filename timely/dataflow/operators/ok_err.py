@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_columns, as_mask, of_columns
 from timely.dataflow.inline import split
+from timely.errors import DataError
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
             yield 0, [value for went_well, value in told if went_well]
             yield 1, [value for went_well, value in told if not went_well]
             return
-        went_well, results, errors = function(*of_columns(batch))
+        given = function(*of_columns(batch))
+        if not isinstance(given, tuple) or len(given) != 3:
+            raise DataError(f"{name}: the function must return (whether it went well, results, errors), in columns")
+        went_well, results, errors = given
         mask = as_mask(went_well, len(batch))
         yield 0, Columns(as_columns(results, len(batch))).compress(mask)
         yield 1, Columns(as_columns(errors, len(batch))).compress(~mask)

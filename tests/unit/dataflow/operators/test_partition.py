@@ -81,6 +81,12 @@ def test_times_are_told_apart_by_branch_when() -> None:
     assert found == {False: [0, 1], True: [2, 3]}
 
 
+@pytest.mark.parametrize("function", [lambda x: x > 1, lambda x: (x > 1, x)])
+def test_results_without_errors_are_refused(function: Any) -> None:
+    with pytest.raises(TimelyError, match="ok_err: the function must return"):
+        example(lambda scope: scope.to_stream(range(3)).ok_err(function)[0])
+
+
 def test_records_of_lists_are_results_or_errors() -> None:
     def parse(text: str) -> tuple[bool, Any]:
         return (True, int(text)) if text.isdigit() else (False, f"not a number: {text}")
