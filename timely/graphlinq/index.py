@@ -4,7 +4,8 @@ Invariant: `nodes[slot]` is the node of a slot, slots are 0, 1, ... without gaps
 in the order in which nodes are included, those of one call in the nodes' order.
 
 Where nodes are whole numbers not much larger than there are nodes, a table from node to slot is looked up, some
-nanoseconds a row; otherwise a binary search among the sorted nodes, ten times that (`dense_renaming` avoids it).
+nanoseconds a row; otherwise a binary search among the sorted nodes, some 100 nanoseconds where there are 100,000
+(`dense_renaming` avoids it).
 """
 
 from __future__ import annotations

@@ -44,5 +44,5 @@ def branch_when(
     >>> example(lambda scope: scope.to_stream(range(3)).branch_when(lambda time: time < (1,))[1])
     [0, 1, 2]
     """
-    earlier, later = split(stream, lambda time, batch: [(int(condition(time)), batch)], 2, name=name)
+    earlier, later = split(stream, lambda time, batch: [(int(bool(condition(time))), batch)], 2, name=name)
     return earlier, later
