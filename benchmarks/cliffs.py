@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures
-from benchmarks.incremental import BATCH_SIZE, Definition, FromScratch, Session, compare
+from benchmarks.incremental import BATCH_SIZE, Definition, FromScratch, compare, settled
 from differential import Collection
 from timely import Worker, execute_directly
 
@@ -79,10 +79,7 @@ def _program(
     batches: int,
 ) -> Figures:
     begun = clock.perf_counter()
-    session = Session(worker, definition, graph)
-    session.load()
-    for _ in range(100):
-        session.change(1)
+    session = settled(worker, definition, graph)
     session.change(BATCH_SIZE)
     figures: Figures = {WARM_UP: clock.perf_counter() - begun}
     for count, rounds in ((1, singles), (BATCH_SIZE, batches)):

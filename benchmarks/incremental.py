@@ -164,13 +164,19 @@ def _program(
 def warm_up(worker: Worker, definition: Definition, nodes: int = WARM_UP_NODES) -> float:
     """Do everything once on a small graph, so that what has to be compiled or loaded is; return the seconds."""
     begun = clock.perf_counter()
-    session = Session(worker, definition, RandomGraph(nodes, 5 * nodes))
-    session.load()
-    for _ in range(3):
-        session.change(1)
+    session = settled(worker, definition, RandomGraph(nodes, 5 * nodes), changes=3)
     session.change(BATCH_SIZE)
     session.close()
     return clock.perf_counter() - begun
+
+
+def settled(worker: Worker, definition: Definition, graph: ChangingGraph, changes: int = 100) -> Session:
+    """Return a session that has loaded its graph and followed so many changes, one by one."""
+    session = Session(worker, definition, graph)
+    session.load()
+    for _ in range(changes):
+        session.change(1)
+    return session
 
 
 def total(worker: Worker, part: tuple[int, int]) -> Fingerprint:

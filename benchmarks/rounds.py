@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks import bfs
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures, check
-from benchmarks.incremental import Definition, Session
+from benchmarks.incremental import Definition, Session, settled
 from differential.graphs import connected_components
 from timely import Worker, execute_directly
 
@@ -40,10 +40,7 @@ def measure(algorithm: str, nodes: int, edges: int, most: int) -> Figures:
 
 def _program(worker: Worker, definition: Definition, graph: RandomGraph, most: int) -> Figures:
     begun = clock.perf_counter()
-    session = Session(worker, definition, graph)
-    session.load()
-    for _ in range(100):
-        session.change(1)
+    session = settled(worker, definition, graph)
     session.change_each(10)
     figures: Figures = {WARM_UP: clock.perf_counter() - begun}
     rounds, one = 1, 0.0
