@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential.trace.batch import Batch
-from differential.trace.cursor import accumulate
+from differential.trace.cursor import accumulate, lookup
 from tests.oracle.trace import as_of
 from tests.strategies_batches import rows_of, updates
 from timely.progress.antichain import Antichain
+
+ASKED = np.array([2, 0, 9, -1, 2, 1])
+"""Some keys, in no order, one of them twice."""
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
@@ -27,6 +31,10 @@ def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> N
         rows = [row for columns in chunks for row in rows_of(columns)]
         for time in itertools.product(range(4), repeat=depth):
             keys, vals, diffs = accumulate(batches, time)
-            assert list(zip(keys.tolist(), vals.tolist(), diffs.tolist(), strict=True)) == as_of(rows, time)
+            expected = as_of(rows, time)
+            assert list(zip(keys.tolist(), vals.tolist(), diffs.tolist(), strict=True)) == expected
+            found = zip(*(column.tolist() for column in lookup(batches, ASKED, time)), strict=True)
+            counts = [(place, *row[1:]) for place, key in enumerate(ASKED) for row in expected if row[0] == key]
+            assert list(found) == counts
 
     check()
