@@ -31,7 +31,7 @@ def test_a_record_gets_another_key_and_other_columns(workers: int) -> None:
     ]
 
 
-def test_a_function_that_looks_at_one_row_is_called_with_whole_columns() -> None:
+def test_a_function_is_called_once_with_whole_columns() -> None:
     sizes: list[int] = []
 
     def noted(key: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
