@@ -40,15 +40,18 @@ _IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final ze
 class Config:
     """The cluster, as one of its processes sees it. Raises `ConfigError` when it makes no sense.
 
-    `generation` tells runs apart: processes of another generation are not let in. `queue_bytes` bounds what
-    operators leave untaken before sources wait (see `timely.dataflow.outstanding`), `frame_bytes` the size of one
-    column on the wire. `peer_timeout` is within how many seconds a peer that does not answer any more is
-    given up. Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`,
-    each process prints at the end what its operators have cost.
-    A loop that still changes after `report_rounds` rounds, and after twice as many again, is reported; 0 is never.
-    Batches of traces with more than `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary
-    files are), and else in memory. `progress` says when workers tell of their progress, and `accumulation` who adds it
-    up before the others hear of it (see `timely.progress`).
+    `generation` tells runs apart: processes of another generation are not let in. At the start processes wait for one
+    another for `rendezvous_seconds`. `peer_timeout` is within how many seconds a peer that does not answer any more is
+    given up. `curve_dir` holds the cluster's keys.
+
+    `queue_bytes` bounds what operators leave untaken before sources wait (see `timely.dataflow.outstanding`),
+    `frame_bytes` the size of one column on the wire. `progress` says when workers tell of their progress, and
+    `accumulation` who adds it up before the others hear of it (see `timely.progress`). Batches of traces with more than
+    `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary files are), and else in memory.
+
+    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`, each process prints
+    at the end what its operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as
+    many again, is reported; 0 is never.
     """
 
     processes: int = 1
