@@ -71,11 +71,12 @@ def program(worker):
     with worker.dataflow() as scope:
         session, numbers = new_input(scope)
         answer = numbers.count().output()
-    print("pid", os.getpid())
     while True:
         session.insert(session.epoch)
         session.advance_to(session.epoch + 1)
         worker.step_while(lambda: answer.less_than(session.time))
+        if session.epoch == 100:  # by then both have had rows, and loaded what they need for them
+            print("pid", os.getpid())
 
 execute(program)
 """
@@ -167,8 +168,8 @@ def test_a_worker_that_builds_more_dataflows_is_named(start: Callable[..., Run],
 
 def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
-    pids = run.until_told(2)
-    clock.sleep(0.5)
+    pids = run.until_told(2, seconds=30)
+    clock.sleep(0.1)
     begun = clock.monotonic()
     pid_of_one = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
     os.kill(pid_of_one, signal.SIGKILL)
@@ -181,8 +182,8 @@ def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]
 
 def test_an_interrupt_ends_a_running_computation_without_a_word(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
-    run.until_told(2)
-    clock.sleep(0.5)
+    run.until_told(2, seconds=30)
+    clock.sleep(0.1)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.error == ""
