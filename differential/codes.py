@@ -87,7 +87,6 @@ def fields(count: int) -> list[Field]:
     return [others._replace(bits=64, offset=below - above), *([others] * (count - 1))]
 
 
-
 class Encoder:
     """Turns the columns of one part of one arrangement into codes and back."""
 

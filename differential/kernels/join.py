@@ -138,9 +138,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
                     row = seek(keys, row, held[place])
                 else:
                     row_end, place_end = after(keys, row), after(held, place)
-                    found, pairs, row, piece = _cut(
-                        ranges, found, pairs, limit, row, row_end, place, place_end, piece
-                    )
+                    found, pairs, row, piece = _cut(ranges, found, pairs, limit, row, row_end, place, place_end, piece)
                     if row == row_end:
                         place = place_end
             if found > found_before:
@@ -257,8 +255,19 @@ def _is_late(new: Table, past: Table, rows: int) -> bool:
 
 @inner
 def _write_times(
-    index: Ints, target: int, ranges: Table, low: int, high: int, pairs: int, left: Table, new: Ints, right: Table,
-    past: Ints, times: Table, slots: Ints, count: int,
+    index: Ints,
+    target: int,
+    ranges: Table,
+    low: int,
+    high: int,
+    pairs: int,
+    left: Table,
+    new: Ints,
+    right: Table,
+    past: Ints,
+    times: Table,
+    slots: Ints,
+    count: int,
 ) -> tuple[Table, Ints, int]:
     """Write the numbers of the times of some ranges; return the set of times, and how many it has now."""
     size = len(left) * len(right)
@@ -326,8 +335,19 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
                     index[place] = number
         else:
             times, slots, distinct = _write_times(
-                index, target, ranges, low, high, end - target, left, column(new, batch, TIME_INDEX), right,
-                column(past, layer, TIME_INDEX), times, slots, distinct,
+                index,
+                target,
+                ranges,
+                low,
+                high,
+                end - target,
+                left,
+                column(new, batch, TIME_INDEX),
+                right,
+                column(past, layer, TIME_INDEX),
+                times,
+                slots,
+                distinct,
             )
         target, low = end, high
     if distinct == 1:

@@ -357,9 +357,7 @@ def reduce(
                 room = 1 + news + distinct_at_most(layers, deltas, len(layers))
                 vectors, marks, rows = roomy(vectors, room * depth), roomy(marks, room), roomy(rows, history)
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-                visits, steps, chain, pending, pendings = interesting(
-                    vectors, marks, n, upper, True, pending, pendings
-                )
+                visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, True, pending, pendings)
                 said, output, output_times, visit, pending, pendings = _visit(
                     kind, parameter, group, exact, vectors, marks, n, rows, bounds, visits, steps, chain, depth,
                     said, output, output_times, counts, upper, pending, pendings,

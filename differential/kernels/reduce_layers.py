@@ -176,14 +176,14 @@ def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Int
     first = group[TO]
     if first < len(pending_keys):
         here = pending_keys[first]
-        value = pending_vals[first] if by_value and len(pending_vals) != 0 else 0
+        value = pending_vals[first] if by_value else 0
         if not found or here < key or (here == key and value < val):
             found = True
             key = here
             val = value
     last = first
     while last < len(pending_keys) and pending_keys[last] == key:
-        if by_value and (pending_vals[last] if len(pending_vals) != 0 else 0) != val:
+        if by_value and pending_vals[last] != val:
             break
         last += 1
     group[KEY] = key

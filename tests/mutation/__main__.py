@@ -27,18 +27,19 @@ from tests.mutation.trials import Trials
 
 ROOT = Path(__file__).parents[2]
 PRELOADED = ("numpy", "msgpack", "zmq", "hypothesis", "hypothesis.extra.numpy", "pytest", "_pytest.doctest")
-TRACE = ["tests/unit/trace", "tests/property/trace", "tests/unit/test_interning.py", "tests/unit/test_traces.py"]
-PROGRAMS = [
+TRACE = ("tests/unit/trace", "tests/property/trace", "tests/unit/test_interning.py", "tests/unit/test_traces.py")
+PROGRAMS = (
     "tests/property/differential/test_imported_traces.py",
     "tests/property/differential/test_programs_mean_what_they_say.py",
-]
-OPERATORS = ["tests/unit/operators", "tests/property/differential/test_operators_at_every_time.py", *PROGRAMS]
-KERNELS = ["tests/unit/kernels", "tests/property/kernels", *TRACE]
-PROGRESS = ["tests/unit/progress", "tests/property/progress"]
-REDUCE = ["tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators"]
-TESTS: dict[str, list[str]] = {
+)
+OPERATORS = ("tests/unit/operators", "tests/property/differential/test_operators_at_every_time.py", *PROGRAMS)
+KERNELS = ("tests/unit/kernels", "tests/property/kernels", *TRACE)
+PROGRESS = ("tests/unit/progress", "tests/property/progress")
+REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
+KINDS = ("killed", "timed out", "survived")
+TESTS: dict[str, tuple[str, ...]] = {
     **{
-        f"differential/trace/{name}.py": [*TRACE, *PROGRAMS]
+        f"differential/trace/{name}.py": (*TRACE, *PROGRAMS)
         for name in ("spine", "merge", "batcher", "handle", "cursor", "batch")
     },
     **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "reduce", "arrange")},
@@ -60,8 +61,8 @@ TESTS: dict[str, list[str]] = {
         for name in ("join", "merge", "consolidate", "words", "times", "batching", "seek", "count")
     },
     "timely/progress/reachability.py": PROGRESS,
-    "timely/progress/protocol.py": [*PROGRESS, "tests/simulation/protocol"],
-    "timely/progress/accumulation.py": ["tests/unit/progress", "tests/simulation/protocol/test_accumulation.py"],
+    "timely/progress/protocol.py": (*PROGRESS, "tests/simulation/protocol"),
+    "timely/progress/accumulation.py": ("tests/unit/progress", "tests/simulation/protocol/test_accumulation.py"),
     "timely/progress/antichain.py": PROGRESS,
 }
 """The files, and what must notice that they are broken."""
@@ -73,42 +74,44 @@ def main() -> int:
     fates: Counter[tuple[str, str]] = Counter()
     known = _known(options.json, options.again)
     deadline = clock.monotonic() + 60 * options.minutes
-    found = 0
+    count = 0
     for name in PRELOADED:
         import_module(name)
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory) / "tree"
         shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis", "site", "*_cache"))
-        for path in [path for only in options.only for path in TESTS if only in path]:
+        for tests in {TESTS[path]: None for path in _paths(options.only)}:
             untried = []
-            for mutant in mutants(path, (ROOT / path).read_text()):
-                found += 1
-                if mutant.key in known:
-                    fates[path, known[mutant.key]] += 1
-                else:
-                    untried.append(mutant)
-            random.Random(options.seed).shuffle(untried)
-            for key, fate, test in _tried(tree, path, untried, deadline, options.budget) if untried else ():
-                if key.startswith(path):
-                    fates[path, fate] += 1
+            for path in [path for path in _paths(options.only) if TESTS[path] == tests]:
+                found = list(mutants(path, (ROOT / path).read_text()))
+                count += len(found)
+                fates.update((path, known[mutant.key]) for mutant in found if mutant.key in known)
+                left = [mutant for mutant in found if mutant.key not in known]
+                untried += random.Random(options.seed).sample(left, len(left))
+            for key, fate, test in _tried(tree, untried, deadline, options.budget) if untried else ():
+                if fate in KINDS:
+                    fates[key.partition(":")[0], fate] += 1
                     if options.json:
                         with options.json.open("a") as file:
                             file.write(json.dumps([key, fate, test]) + "\n")
                 if fate != "killed":
                     print(f"{fate:10}{key} ({test})", flush=True)
-    _print(fates, found)
+    _print(fates, count)
     return 0
 
 
-def _tried(
-    tree: Path, path: str, untried: Sequence[Mutant], deadline: float, budget: float
-) -> Iterator[tuple[str, str, str]]:
-    """Try mutants of a file in a process of their own, and yield the key, the fate and the deciding test of each."""
+def _paths(only: Sequence[str]) -> list[str]:
+    """Return the files whose path contains one of some texts, in the order of these."""
+    return list({path: None for one in only for path in TESTS if one in path})
+
+
+def _tried(tree: Path, untried: Sequence[Mutant], deadline: float, budget: float) -> Iterator[tuple[str, str, str]]:
+    """Try mutants that have the same tests in a process of their own; yield key, fate and deciding test of each."""
     ear, mouth = os.pipe()
     child = os.fork()
     if not child:
         os.close(ear)
-        _test(tree, path, untried, deadline, budget, mouth)
+        _test(tree, untried, deadline, budget, mouth)
     os.close(mouth)
     with open(ear) as lines:
         for line in lines:
@@ -116,13 +119,14 @@ def _tried(
     os.waitpid(child, 0)
 
 
-def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, budget: float, mouth: int) -> None:
+def _test(tree: Path, untried: Sequence[Mutant], deadline: float, budget: float, mouth: int) -> None:
     """Try mutants in this process, and end it."""
     try:
         for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
             del sys.modules[name]
         sys.path[:] = [str(tree), *(place for place in sys.path if place not in ("", str(ROOT)))]
         os.chdir(tree)
+        path = untried[0].path
         kernels = "interpreted" if path.startswith("differential/kernels/") else "compiled"
         os.environ |= {"PYTHONPATH": str(tree), "DIFFERENTIAL_KERNELS": kernels}
         sys.dont_write_bytecode = True
@@ -138,7 +142,7 @@ def _test(tree: Path, path: str, untried: Sequence[Mutant], deadline: float, bud
         hypothesis.settings.load_profile("mutation")
         quickly = ["-q", "-m", "not slow", "-p", "no:cacheprovider", "-o", "timeout=30"]
         with open(mouth, "w") as results:
-            trials = Trials(tree / path, untried, deadline, budget, results)
+            trials = Trials(tree, untried, deadline, budget, results)
             pytest.main([*quickly, "-W", "ignore::pytest.PytestAssertRewriteWarning", *TESTS[path]], plugins=[trials])
     finally:
         os._exit(0)
@@ -152,14 +156,13 @@ def _known(file: Path | None, again: bool) -> dict[str, str]:
     return {key: fate for key, fate in fates.items() if fate == "killed" or not again}
 
 
-def _print(fates: Counter[tuple[str, str]], found: int) -> None:
-    kinds = ("killed", "timed out", "survived")
-    print(f"{'file':48} {'tried':>9}", *(f"{kind:>9}" for kind in kinds))
+def _print(fates: Counter[tuple[str, str]], count: int) -> None:
+    print(f"{'file':48} {'tried':>9}", *(f"{kind:>9}" for kind in KINDS))
     for path in TESTS:
-        counts = [fates[path, kind] for kind in kinds]
+        counts = [fates[path, kind] for kind in KINDS]
         if any(counts):
             print(f"{path:48} {sum(counts):>9}", *(f"{count:>9}" for count in counts))
-    print(f"{sum(fates[path, kind] for path in TESTS for kind in kinds)} of {found} mutants tried")
+    print(f"{sum(fates[path, kind] for path in TESTS for kind in KINDS)} of {count} mutants tried")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -41,6 +41,7 @@ NAMES = {"min": "max", "max": "min", "join": "meet", "meet": "join", "all": "any
 class Mutant(NamedTuple):
     """What is wrong and where (a key), the lines of which one runs if the place does, and the module's text with it."""
 
+    path: str
     key: str
     lines: range
     source: str
@@ -53,7 +54,7 @@ def mutants(path: str, source: str) -> Iterator[Mutant]:
     for place, lines in places:
         for change, mutated in _mutations(place):
             key = f"{path}:{place.lineno}:{place.col_offset}: {_short(ast.unparse(place))} -> {_short(change)}"
-            yield Mutant(key, lines, _with(tree, place, mutated))
+            yield Mutant(path, key, lines, _with(tree, place, mutated))
 
 
 def _functions(tree: ast.Module) -> list[ast.FunctionDef]:

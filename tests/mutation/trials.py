@@ -1,9 +1,10 @@
-"""Trying mutants of one file, one after the other, in forks of a process that has collected and run its tests.
+"""Trying mutants of some files, one after the other, in forks of a process that has collected and run its tests.
 
 The process, itself a fork, runs the tests once as they are, and keeps for each how long it took and which lines of the
-file it came by. Then, for each mutant, a fork of it puts the mutant's code in the place of the file's, in the functions
-that are loaded already, and runs those tests that came by the place, first those that find most mutants in least time,
-until one fails. What the tests draw at random is the same each time, so a test that did not come by a place never does.
+files it came by. Then, for each mutant, a fork of it puts the mutant's code in the place of the file's, in the
+functions that are loaded already, and runs those tests that came by the place, first those that find most mutants in
+least time, until one fails. What the tests draw at random is the same each time, so a test that did not come by a place
+never does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import threading
 import time as clock
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import IO, Any, TypeAlias
@@ -37,13 +38,13 @@ BROKEN = 71
 class Trials:
     """A plugin for pytest that tries mutants, in place of running the tests."""
 
-    def __init__(self, file: Path, mutants: Iterable[Mutant], deadline: float, budget: float, results: IO[str]) -> None:
-        self.file = file
+    def __init__(self, tree: Path, mutants: Sequence[Mutant], deadline: float, budget: float, results: IO[str]) -> None:
+        self.files = {mutant.path: tree / mutant.path for mutant in mutants}
         self.mutants = mutants
         self.deadline = deadline
         self.budget = budget
         self.results = results
-        self.lines: dict[str, set[int]] = defaultdict(set)
+        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
         self.kills: Counter[str] = Counter()
         self.failure: str | None = None
@@ -58,27 +59,28 @@ class Trials:
         items = {item.nodeid: item for item in session.items}
         for name, item in items.items():
             started = clock.process_time()
-            with _lines_into(str(self.file), self.lines[name]):
+            with _lines_into(self.lines[name], {str(file) for file in self.files.values()}):
                 self._run(item)
             self.seconds[name] = clock.process_time() - started
             if self.failure:
                 self._write([name, "fails without any mutant"])
                 os._exit(BROKEN)
-        self._write([self.file.name, "tests", f"{len(items)}, which take {sum(self.seconds.values()):.0f} s"])
-        original = self.file.read_text()
-        functions = _functions(str(self.file))
+        self._write(["", "", f"{len(items)} tests take {sum(self.seconds.values()):.0f} s"])
+        originals = {path: file.read_text() for path, file in self.files.items()}
+        functions = {path: _functions(str(file)) for path, file in self.files.items()}
         gc.freeze()  # else the forks copy every object's page when they collect garbage
         for mutant in self.mutants:
             if clock.monotonic() > self.deadline:
                 break
-            self.file.write_text(mutant.source)  # for processes that the tests start
-            self._write(self._try(functions, mutant, [items[name] for name in self._order(mutant)]))
-            self.file.write_text(original)
+            self.files[mutant.path].write_text(mutant.source)  # for processes that the tests start
+            self._write(self._try(functions[mutant.path], mutant, [items[name] for name in self._order(mutant)]))
+            self.files[mutant.path].write_text(originals[mutant.path])
         return True
 
     def _order(self, mutant: Mutant) -> list[str]:
         """Return the tests that come by a mutant's place, the most promising first, as many as the budget allows."""
-        passing = [name for name, lines in self.lines.items() if not lines.isdisjoint(mutant.lines)]
+        places = {(str(self.files[mutant.path]), line) for line in mutant.lines}
+        passing = [name for name, lines in self.lines.items() if not lines.isdisjoint(places)]
         passing.sort(key=lambda name: (0.1 + self.kills[name]) / (0.01 + self.seconds[name]), reverse=True)
         spent = itertools.accumulate(self.seconds[name] for name in passing)
         return [name for name, seconds in zip(passing, spent) if seconds <= self.budget]
@@ -88,16 +90,7 @@ class Trials:
         ear, mouth = os.pipe()
         child = os.fork()
         if not child:
-            os.setsid()
-            _replace(functions, mutant.source)
-            for item in items:
-                os.write(mouth, f"{item.nodeid}\n".encode())
-                # Processor time, so that a machine busy with other things kills nobody.
-                signal.setitimer(signal.ITIMER_PROF, 1 + 2 * self.seconds[item.nodeid])
-                self._run(item)
-                if self.failure:
-                    os._exit(2 if self.failure == "timed out" else 1)
-            os._exit(0)
+            self._find(functions, mutant, items, mouth)
         os.close(mouth)
         status = _status(child, 60 + 20 * self.budget)
         with open(ear) as said:
@@ -106,6 +99,25 @@ class Trials:
             return [mutant.key, "survived", f"{len(tests)} tests"]
         self.kills[tests[-1]] += 1
         return [mutant.key, "killed" if status == 1 else "timed out", tests[-1]]
+
+    def _find(self, functions: Functions, mutant: Mutant, items: list[pytest.Item], mouth: int) -> None:
+        """Run tests until one fails, the name of each said before, and end this process."""
+        status = 1
+        try:
+            os.setsid()
+            _replace(functions, mutant.source)
+            for item in items:
+                os.write(mouth, f"{item.nodeid}\n".encode())
+                # Processor time, so that a machine busy with other things kills nobody.
+                signal.setitimer(signal.ITIMER_PROF, 1 + 1.5 * self.seconds[item.nodeid])
+                self._run(item)
+                if self.failure:
+                    status = 2 if self.failure == "timed out" else 1
+                    break
+            else:
+                status = 0
+        finally:
+            os._exit(status)
 
     def _run(self, item: pytest.Item) -> None:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
@@ -128,15 +140,15 @@ def _status(child: int, timeout: float) -> int:
 
 
 class _lines_into:
-    """Note which lines of a file are run."""
+    """Note which lines of some files are run."""
 
-    def __init__(self, file: str, lines: set[int]):
+    def __init__(self, lines: set[tuple[str, int]], files: set[str]) -> None:
         def local(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
-            lines.add(frame.f_lineno)
+            lines.add((frame.f_code.co_filename, frame.f_lineno))
             return local
 
         def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-            return local if frame.f_code.co_filename == file else None
+            return local if frame.f_code.co_filename in files else None
 
         self.trace = trace
 

@@ -127,6 +127,15 @@ def test_a_record_that_was_put_off_is_said_with_new_rows_and_without() -> None:
         assert call(kinds.DISTINCT, new, past=past, said=said, pending=pending, depth=2)[0] == expected
 
 
+@pytest.mark.parametrize("record", [(0, 9), (1, 3), (1, 5), (1, 7), (2, 3)])
+def test_a_record_that_was_put_off_comes_in_its_turn(record: tuple[int, int]) -> None:
+    past: list[Update] = [(*record, (0, 1), 1), (*record, (1, 0), 1)]
+    said, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
+    new: list[Update] = [(1, 4, (1, 1), 1), (1, 6, (1, 1), 1)]
+    rows = call(kinds.DISTINCT, new, past=past, said=said, pending=pending, depth=2)[0]
+    assert rows == sorted([*new, (*record, (1, 1), -1)])
+
+
 @pytest.mark.parametrize(("before", "change", "expected"), [(2, -1, 0), (2, -2, -1), (1, 3, 0), (0, 4, 1), (0, 0, 0)])
 def test_a_record_with_nothing_put_off_is_said_when_it_comes_and_when_it_goes(
     before: int, change: int, expected: int
@@ -187,6 +196,14 @@ def test_what_is_pending_and_not_due_stays_pending() -> None:
     assert [column.tolist() for column in after] == [[1, 1, 3], [], [[1, 5], [2, 4], [0, 9]]]
 
 
+def test_of_what_is_pending_the_minimal_times_are_kept_however_many() -> None:
+    least = [[time, 40 - time, 9] for time in range(40)]
+    later = [[time, 42 - time, 9] for time in range(40)]
+    pending = (np.zeros(80, np.int64), EMPTY, np.array(later + least))
+    _, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 0, 3)], depth=3)
+    assert after[2].tolist() == least
+
+
 def test_all_epochs_at_one_iteration_are_retired_in_one_call() -> None:
     new: list[Update] = [(0, epoch, (epoch, 4), 1) for epoch in range(1000)]
     past: list[Update] = [(0, 5000 + epoch, (epoch, 3), 1) for epoch in range(1000)]
@@ -229,12 +246,13 @@ def test_a_group_may_be_at_as_many_times_as_there_is_room_for(before: int) -> No
 
 
 def test_many_groups_and_times_come_back_with_one_entry_for_each_time() -> None:
-    new: list[Update] = [(key, 0, (key % 7,), 1) for key in range(300)]
+    dice = random.Random(1)
+    new: list[Update] = [(key, 0, (dice.randrange(100),), 1) for key in range(1000)]
     layers = Layers([new], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
     result = reduce(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
-    assert sorted(result[2].ravel().tolist()) == list(range(7))
-    assert rows_of(*result[:5]) == [(key, 1, (key % 7,), 1) for key in range(300)]
+    assert sorted(result[2].ravel().tolist()) == list(range(100))
+    assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 
 
 def float_sums(numbers: list[tuple[float, int]]) -> float:
@@ -324,9 +342,10 @@ def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
 @pytest.mark.parametrize("val", [5, 9])
 def test_a_history_that_cancels_puts_nothing_off(val: int) -> None:
     past: list[Update] = [(1, val, (0, 3), 1), (1, 5, (0, 4), 1), (1, val, (0, 3), -1)]
-    for rows in itertools.permutations(past):
+    new: list[Update] = [(1, 7, (1, 0), 1), (1, 8, (0, 9), 1)]
+    for rows, count in itertools.product(itertools.permutations(past), (1, 2)):
         for input, output in ((rows, ()), ((), rows)):
-            state = plan([(1, 7, (1, 0), 1)], list(input), list(output), [(1, 1), (2, 0)])
+            state = plan(new[:count], list(input), list(output), [(1, 1), (2, 0)])
             assert rounds.pending(state)[2].tolist() == [[1, 4]]
 
 
