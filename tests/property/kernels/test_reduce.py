@@ -174,16 +174,6 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, de
     check()
 
 
-@pytest.mark.parametrize("kind", ["SUM", "MIN", "LARGEST"])
-def test_a_long_history_is_reduced_in_steps(kind: str) -> None:
-    dice = Random(3)
-    times = list(itertools.product(range(EXTENT), repeat=2))
-    updates: list[Update] = [(1, dice.randrange(40), dice.choice(times), dice.randrange(1, 3)) for _ in range(200)]
-    frontiers = [Antichain([(0, 2), (1, 0)]), Antichain([(1, 2), (2, 0)]), Antichain([(2, 3)]), Antichain()]
-    for compact in (False, True):
-        run(kind, 3, 2, consolidated(updates), frontiers, dice, compact)
-
-
 @settings(max_examples=60, deadline=None)
 @given(histories(2, False), st.randoms(use_true_random=False))
 def test_one_call_says_what_a_replay_from_the_definition_says(updates: list[Update], random: Random) -> None:
@@ -290,3 +280,16 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     rows = rows_of(*result[:5])
     assert set(rows) == expected
     assert len(rows) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["SUM", "MIN", "LARGEST", "in rounds"])
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
+    dice = Random(3)
+    times = list(itertools.product(range(EXTENT), repeat=2))
+    updates = consolidated((1, dice.randrange(40), dice.choice(times), dice.randrange(1, 3)) for _ in range(200))
+    frontiers = [Antichain([(0, 2), (1, 0)]), Antichain([(1, 2), (2, 0)]), Antichain([(2, 3)]), Antichain()]
+    if kind == "in rounds":
+        run_in_rounds(2, updates, frontiers, dice, compact)
+    else:
+        run(kind, 3, 2, updates, frontiers, dice, compact)

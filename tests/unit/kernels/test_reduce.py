@@ -173,6 +173,32 @@ def test_joins_of_incomparable_times_at_which_nothing_would_have_to_be_said_are_
         assert (rows, pending[0].tolist()) == ([], [])
 
 
+def test_incomparable_joins_are_all_put_off() -> None:
+    new: list[Update] = [(1, 5, time, 1) for time in ((0, 3), (1, 1), (3, 0))]
+    _, pending, _ = call(kinds.COUNT, new, upper=[(1, 3), (3, 1)], depth=2)
+    assert pending[2].tolist() == [[1, 3], [3, 1]]
+
+
+def test_what_was_put_off_may_come_when_there_is_but_one_batch() -> None:
+    pending = (np.array([1]), EMPTY, np.array([[2]]))
+    past: list[Update] = [(1, 5, (0,), 1)]
+    assert call(kinds.COUNT, [], past=past, pending=pending)[0] == [(1, 1, (2,), 1)]
+    table = Layers([past], 1).table
+    state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 1), np.int64))
+    assert (state.visits.tolist(), state.input.tolist()) == ([[2]], [[5, 0, 1]])
+
+
+def test_very_many_times_that_were_put_off_may_come_due_at_once() -> None:
+    times = [[time, 20 - time] for time in range(20)]
+    pending = (np.full(20, 1), EMPTY, np.array(times))
+    past: list[Update] = [(1, 5, (0, 0), 1)]
+    rows = call(kinds.COUNT, [], past=past, pending=pending, depth=2)[0]
+    assert accumulate(rows, (10, 10)) == {1: {1: 1}}
+    table = Layers([past], 2).table
+    state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 2), np.int64))
+    assert all(time in state.visits.tolist() for time in times)
+
+
 def test_joins_of_very_many_incomparable_times_are_put_off_unseen() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(3, 20))]
     new: list[Update] = [(1, 8, (0, 25), 1), (1, 9, (1, 0), 1)]
@@ -197,9 +223,9 @@ def test_what_is_pending_and_not_due_stays_pending() -> None:
 
 
 def test_of_what_is_pending_the_minimal_times_are_kept_however_many() -> None:
-    least = [[time, 40 - time, 9] for time in range(40)]
-    later = [[time, 42 - time, 9] for time in range(40)]
-    pending = (np.zeros(80, np.int64), EMPTY, np.array(later + least))
+    least = [[time, 40 - time, 9] for time in range(28)]
+    later = [[time, 42 - time, 9] for time in range(28)]
+    pending = (np.zeros(56, np.int64), EMPTY, np.array(later + least))
     _, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 0, 3)], depth=3)
     assert after[2].tolist() == least
 
@@ -245,13 +271,15 @@ def test_a_group_may_be_at_as_many_times_as_there_is_room_for(before: int) -> No
     assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["MIN"](0)))
 
 
-def test_many_groups_and_times_come_back_with_one_entry_for_each_time() -> None:
+@pytest.mark.parametrize("depth", [1, 2])
+def test_many_groups_and_times_come_back_with_one_entry_for_each_time(depth: int) -> None:
     dice = random.Random(1)
-    new: list[Update] = [(key, 0, (dice.randrange(100),), 1) for key in range(1000)]
-    layers = Layers([new], 1)
-    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
+    times: list[Time] = [(time,) if depth == 1 else (time // 10, time % 10) for time in range(100)]
+    new: list[Update] = [(key, 0, dice.choice(times), 1) for key in range(1000)]
+    layers = Layers([new], depth)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, depth), np.int64)
     result = reduce(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
-    assert sorted(result[2].ravel().tolist()) == list(range(100))
+    assert sorted(map(tuple, result[2].tolist())) == times
     assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 
 
@@ -326,17 +354,24 @@ def test_a_plan_of_nothing_has_no_rounds() -> None:
 
 
 def plan(new: list[Update], past: list[Update], said: list[Update], upper: list[Time]) -> rounds.State:
-    """Return the plan for new rows at times of two coordinates, each other row in a layer of its own."""
-    fresh, older, output = Layers([new], 2), Layers([[row] for row in past], 2), Layers([[row] for row in said], 2)
+    """Return the plan for new rows, each other row in a layer of its own."""
+    depth = len(new[0][2])
+    fresh, older, output = Layers([new], depth), *(Layers([[row] for row in rows], depth) for rows in (past, said))
     table = np.concatenate([older.table, fresh.table])
-    frontier = np.array(upper, np.int64).reshape(-1, 2)
-    return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, 2), np.int64), table, output.table, frontier)
+    frontier = np.array(upper, np.int64).reshape(-1, depth)
+    return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, depth), np.int64), table, output.table, frontier)
 
 
 def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
     past: list[Update] = [(1, 5, (0, 2), 1), (1, 6, (0, 3), 1)]
     state = plan([(1, 7, (1, 5), 1), (1, 8, (5, 1), 1)], past, [], [])
     assert state.visits.tolist() == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
+
+
+def test_a_history_that_is_not_due_is_put_off_to_its_joins_with_new_times() -> None:
+    new: list[Update] = [(1, 7, (1, 0, 5), 1), (1, 8, (1, 5, 0), 1)]
+    state = plan(new, [(1, 5, (0, 1, 1), 1)], [], [(1, 1, 1)])
+    assert rounds.pending(state)[2].tolist() == [[1, 1, 5], [1, 5, 1]]
 
 
 @pytest.mark.parametrize("val", [5, 9])
