@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,14 @@ def test_the_distances_of_the_goals_are_those_of_brute_force(
     program: Any, meaning: Any, edges: list[Update], goals: list[Update], workers: int, seed: int
 ) -> None:
     check(program, meaning, edges, goals, workers=workers, seed=seed)
+
+
+def test_of_ways_by_several_landmarks_the_shortest_is_told() -> None:
+    short, long = [(0, 1), (1, 4)], [(0, 3), (3, 2), (2, 4)]
+    edges: list[Update] = [(edge, (0,), 1) for edge in short + long] + [((1, 4), (1,), -1)]
+    goals: list[Update] = [((0, 4), (0,), 1)]
+    assert distances_by_way(Counter(short + long), Counter([(0, 4)])) == {(0, 4, 2): 1}
+    check(by_way_of_landmarks, distances_by_way, edges, goals)
 
 
 def edges_seen(length: int) -> int:
