@@ -24,7 +24,7 @@ from differential.kernels.memory import DIFFS, TIME_ROWS
 from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
-    FIRST,
+    FREE,
     LARGEST,
     MAX,
     MIN,
@@ -32,7 +32,10 @@ from differential.kernels.reduce_fold import (
     SMALLEST,
     SUM,
     SUM_FLOAT,
+    TALLY_VALS,
     TALLY_WIDTH,
+    empty_tally,
+    fold_at_most,
     fold_layers,
     fold_tally,
     is_descending,
@@ -96,6 +99,10 @@ from differential.kernels.reduce_times import IS_DUE, IS_USED, add_minimal, is_a
 
 __all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
 
+_PLACES, _STARTS, _ORDER, _SAID_STARTS, _SAID_ORDER, _COUNTED, _ROOM = range(FREE, FREE + 7)
+"""Beside the tally, of a group that is visited: the place in it of each input row; where the input rows of each time
+start in their order by time, and this order; the same of the output rows; whether a time's rows are in the tally."""
+
 _NO_ERROR = -1
 _MOST_AHEAD = 64
 """At so many times that are not due it is found out whether anything would have to be said there."""
@@ -148,33 +155,31 @@ def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, said
 
 
 @inner
-def _by_time(rows: Rows, first: int, last: int, n: int) -> tuple[Ints, Ints]:
-    """Return the rows in order of time: where each time's rows start, and their numbers."""
-    starts = np.zeros(n + 2, np.int64)
-    order = np.empty(last - first, np.int64)
+def _by_time(rows: Rows, first: int, last: int, n: int, room: Table, starts: int, order: int) -> None:
+    """Set two columns of `room` to the rows in order of time: where each time's rows start, and their numbers."""
+    for time in range(n + 2):
+        room[starts, time] = 0
     for row in range(first, last):
-        starts[rows[ROW_TIME, row] + 2] += 1
+        room[starts, rows[ROW_TIME, row] + 2] += 1
     for time in range(n):
-        starts[time + 2] += starts[time + 1]
+        room[starts, time + 2] += room[starts, time + 1]
     for row in range(first, last):
         time = rows[ROW_TIME, row] + 1
-        order[starts[time]] = row
-        starts[time] += 1
-    return starts, order
+        room[order, room[starts, time]] = row
+        room[starts, time] += 1
 
 
 @inner
-def _distinct_values(rows: Rows, last: int, descending: bool) -> tuple[Ints, Ints, int]:
-    """Return the distinct values in the order to look at them, the place among them of each row, and their number."""
-    vals, places = np.empty(last, np.int64), np.empty(last, np.int64)
+def _distinct_values(rows: Rows, last: int, descending: bool, room: Table) -> int:
+    """Put the distinct values into the tally, and the place there of each row; return how many values they are."""
     n = 0
     for step in range(last):
         row = last - 1 - step if descending else step
-        if n == 0 or vals[n - 1] != rows[ROW_VAL, row]:
-            vals[n] = rows[ROW_VAL, row]
+        if n == 0 or room[TALLY_VALS, n - 1] != rows[ROW_VAL, row]:
+            room[TALLY_VALS, n] = rows[ROW_VAL, row]
             n += 1
-        places[row] = n - 1
-    return vals, places, n
+        room[_PLACES, row] = n - 1
+    return n
 
 
 @inner
@@ -183,6 +188,8 @@ def _visit(
     parameter: int,
     group: Ints,
     exact: Ints,
+    room: Table,
+    fold: Rows,
     vectors: Table,
     marks: Table,
     n: int,
@@ -202,17 +209,17 @@ def _visit(
 ) -> tuple[Rows, Table, Times, int, Ints, int]:
     """Reduce a gathered group at its interesting times; return, in the end, the visit at which its input has a negative
     diff, and what is pending: of the times that are not due, those at which something would have to be said.
+
+    `room` must have some for all rows and times, `fold` for what the group reduces to, twice: now, and before.
     """
     table = vectors[TABLE]
-    starts, order = _by_time(rows, 0, bounds[0], n)
-    said_starts, said_order = _by_time(rows, bounds[1], bounds[2], n)
-    vals, places, distinct = _distinct_values(rows, bounds[0], is_descending(kind))
-    diffs, tally, counted = np.zeros(distinct, np.int64), np.zeros(TALLY_WIDTH, np.int64), np.zeros(n, np.int64)
-    tally[FIRST] = distinct
-    for item in range(len(exact)):
-        exact[item] = 0
-    before, now = no_rows(), no_rows()
-    befores = 0
+    _by_time(rows, 0, bounds[0], n, room, _STARTS, _ORDER)
+    _by_time(rows, bounds[1], bounds[2], n, room, _SAID_STARTS, _SAID_ORDER)
+    distinct = _distinct_values(rows, bounds[0], is_descending(kind), room)
+    empty_tally(room, exact, distinct)
+    for time in range(n):
+        room[_COUNTED, time] = 0
+    before, now, befores = 0, fold_at_most(kind, parameter, distinct), 0
     first_row = counts[ROW_COUNT]
     reached = ahead = 0
     for visit in range(steps):
@@ -225,7 +232,8 @@ def _visit(
                 pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
                 continue
         count = 0
-        said = roomy(said, bounds[2] - bounds[1] + befores)
+        if bounds[2] - bounds[1] + befores > said.shape[1]:
+            said = roomy(said, bounds[2] - bounds[1] + befores)
         while chain and not marks[KNOWN, reached] & IS_DUE:
             reached += 1
         for time in range(reached if chain else 0, reached + 1 if chain else n):
@@ -233,41 +241,44 @@ def _visit(
                 continue
             covers = int(chain or is_at_or_before(table, time, visits, visit, depth))
             if covers == 1:
-                for place in range(said_starts[time], said_starts[time + 1]):
-                    row = said_order[place]
+                for place in range(room[_SAID_STARTS, time], room[_SAID_STARTS, time + 1]):
+                    row = room[_SAID_ORDER, place]
                     put_row(said, count, rows[ROW_VAL, row], 0, -rows[ROW_DIFF, row])
                     count += 1
-            if covers != counted[time]:
-                sign = covers - counted[time]
-                counted[time] = covers
-                for place in range(starts[time], starts[time + 1]):
-                    row = order[place]
-                    tally_row(kind, tally, exact, vals, diffs, places[row], sign * rows[ROW_DIFF, row])
+            if covers != room[_COUNTED, time]:
+                sign = covers - room[_COUNTED, time]
+                room[_COUNTED, time] = covers
+                for place in range(room[_STARTS, time], room[_STARTS, time + 1]):
+                    row = room[_ORDER, place]
+                    tally_row(kind, room, exact, room[_PLACES, row], sign * rows[ROW_DIFF, row])
         reached += 1
-        now, nows = fold_tally(kind, parameter, group, tally, exact, vals, diffs, distinct, now)
+        nows = fold_tally(kind, parameter, group, room, exact, distinct, fold, now)
         if nows == NEGATIVE_DIFF:
             if due:
                 return said, output, output_times, visit, pending, pendings
             pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
             continue
-        said = roomy(said, count + befores + nows + (0 if chain else counts[ROW_COUNT] - first_row))
+        most = count + befores + nows + (0 if chain else counts[ROW_COUNT] - first_row)
+        if most > said.shape[1]:
+            said = roomy(said, most)
         if chain:
-            for row in range(befores):
-                put_row(said, count, before[ROW_VAL, row], 0, -before[ROW_DIFF, row])
+            for row in range(before, before + befores):
+                put_row(said, count, fold[ROW_VAL, row], 0, -fold[ROW_DIFF, row])
                 count += 1
         else:
             for row in range(first_row, counts[ROW_COUNT]):
                 if is_at_or_before(output_times[0], output[SAID_TIME, row], visits, visit, depth):
                     put_row(said, count, output[SAID_VAL, row], 0, -output[SAID_DIFF, row])
                     count += 1
-        for row in range(nows):
-            put_row(said, count, now[ROW_VAL, row], 0, now[ROW_DIFF, row])
+        for row in range(now, now + nows):
+            put_row(said, count, fold[ROW_VAL, row], 0, fold[ROW_DIFF, row])
             count += 1
         count = consolidate_rows(said, 0, count)
         if not due and count > 0:
             pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
             continue
-        output, output_times = say(output, output_times, counts, group[KEY], said, count, visits, visit, depth)
+        if count > 0:
+            output, output_times = say(output, output_times, counts, group[KEY], said, count, visits, visit, depth)
         before, now, befores = now, before, nows
     return said, output, output_times, _NO_ERROR, pending, pendings
 
@@ -318,6 +329,7 @@ def reduce(
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
     group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
+    room, fold = np.empty((_ROOM, TALLY_WIDTH), np.int64), no_rows()
     rows, said, output, postponed = (
         no_rows(),
         no_rows(),
@@ -328,9 +340,9 @@ def reduce(
     output_times, pending, exact, fault = (nothing, nothing), nothing, no_sum(kind), nothing
     while next_group(layers, deltas, pending_keys, pending_vals, group, by_value):
         seek(layers, 0, deltas, group, by_value)
-        room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-        if room > marks.shape[1]:
-            vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
+        times = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
+        if times > marks.shape[1]:
+            vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
         pending, pendings, news = new_times(
             layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
         )
@@ -349,18 +361,25 @@ def reduce(
                 if count == NEGATIVE_DIFF:
                     fault = _fault(by_value, group, vectors[ENTRIES], 0, depth)
                     break
-                output, output_times = say(
-                    output, output_times, counts, group[KEY], said, count, vectors[ENTRIES], 0, depth
-                )
+                if count > 0:
+                    output, output_times = say(
+                        output, output_times, counts, group[KEY], said, count, vectors[ENTRIES], 0, depth
+                    )
             else:
                 history += seek(layers, reach, len(layers), group, by_value)
-                room = 1 + news + distinct_at_most(layers, deltas, len(layers))
-                vectors, marks, rows = roomy(vectors, room * depth), roomy(marks, room), roomy(rows, history)
+                times = 1 + news + distinct_at_most(layers, deltas, len(layers))
+                if times > marks.shape[1]:
+                    vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
+                if max(history, times + 2) > room.shape[1]:
+                    room = roomy(room, max(history, times + 2))
+                    rows = roomy(rows, room.shape[1])
+                if 2 * fold_at_most(kind, parameter, history) > fold.shape[1]:
+                    fold = roomy(fold, 2 * fold_at_most(kind, parameter, history))
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
                 visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, True, pending, pendings)
                 said, output, output_times, visit, pending, pendings = _visit(
-                    kind, parameter, group, exact, vectors, marks, n, rows, bounds, visits, steps, chain, depth,
-                    said, output, output_times, counts, upper, pending, pendings,
+                    kind, parameter, group, exact, room, fold, vectors, marks, n, rows, bounds, visits, steps, chain,
+                    depth, said, output, output_times, counts, upper, pending, pendings,
                 )  # fmt: skip
                 if visit != _NO_ERROR:
                     fault = _fault(by_value, group, visits, visit, depth)

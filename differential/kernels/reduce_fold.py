@@ -28,12 +28,16 @@ from differential.kernels.compile import Ints, Table, inner
 from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
 from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
-from differential.kernels.reduce_rows import Rows, add_row
+from differential.kernels.reduce_rows import Rows, add_row, put_row
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
 
+TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
+"""The columns of a tally: the group's distinct values, the first to look at first; what each accumulates to; the items
+below. The columns from FREE on are for others."""
+
 TOTAL, NONZERO, NEGATIVE, FIRST, TALLY_WIDTH = range(5)
-"""Of a tally: the sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one."""
+"""The sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one."""
 
 NEGATIVE_DIFF = -1
 """What a fold returns in place of a number of rows when a value has a negative diff."""
@@ -155,52 +159,72 @@ def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
 
 
 @inner
-def tally_row(kind: int, tally: Ints, exact: Ints, vals: Ints, diffs: Ints, place: int, diff: int) -> None:
-    """Add a row to a tally: `vals` are the group's distinct values, `diffs` what each accumulates to."""
-    before = diffs[place]
+def empty_tally(tally: Table, exact: Ints, n: int) -> None:
+    """Let each of the tally's `n` values occur no times."""
+    for value in range(n):
+        tally[TALLY_DIFFS, value] = 0
+    for item in range(TALLY_WIDTH):
+        tally[TALLY, item] = 0
+    tally[TALLY, FIRST] = n
+    for item in range(len(exact)):
+        exact[item] = 0
+
+
+@inner
+def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> None:
+    """Let a value occur so many times more."""
+    before = tally[TALLY_DIFFS, place]
     after = before + diff
-    diffs[place] = after
-    tally[NONZERO] += int(after != 0) - int(before != 0)
-    tally[NEGATIVE] += int(after < 0) - int(before < 0)
-    tally[FIRST] = min(tally[FIRST], place)
-    tally[TOTAL] += diff * vals[place] if kind == SUM else diff
+    tally[TALLY_DIFFS, place] = after
+    tally[TALLY, NONZERO] += int(after != 0) - int(before != 0)
+    tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)
+    tally[TALLY, FIRST] = min(tally[TALLY, FIRST], place)
+    tally[TALLY, TOTAL] += diff * tally[TALLY_VALS, place] if kind == SUM else diff
     if kind == SUM_FLOAT:
-        add_float(exact, vals[place], diff)
+        add_float(exact, tally[TALLY_VALS, place], diff)
+
+
+@inner
+def fold_at_most(kind: int, parameter: int, n: int) -> int:
+    """Return how many rows a tally over `n` distinct values reduces to at most."""
+    return min(parameter, n) if kind in (SMALLEST, LARGEST) else 1
 
 
 @inner
 def fold_tally(
-    kind: int, parameter: int, group: Ints, tally: Ints, exact: Ints, vals: Ints, diffs: Ints, n: int, said: Rows
-) -> tuple[Rows, int]:
-    """Return what a tally over `n` distinct values, the first to look at first, reduces to."""
-    count = 0
+    kind: int, parameter: int, group: Ints, tally: Table, exact: Ints, n: int, fold: Rows, first: int
+) -> int:
+    """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on; return how many rows."""
+    total = tally[TALLY, TOTAL]
     if not is_ordered(kind):
-        present = tally[NONZERO] != 0
+        present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
-            present = tally[TOTAL] != 0
-        if kind == DISTINCT and tally[TOTAL] < 0:
-            return said, NEGATIVE_DIFF
-        if not present:
-            return said, count
-        return add_row(said, count, _single(kind, group, tally[TOTAL], tally[TOTAL], exact), 1), count + 1
-    if tally[NONZERO] == 0:
-        return said, count
-    if tally[NEGATIVE] > 0:
-        return said, NEGATIVE_DIFF
-    while diffs[tally[FIRST]] == 0:
-        tally[FIRST] += 1
-    if kind in (MIN, MAX):
-        return add_row(said, count, vals[tally[FIRST]], 1), count + 1
-    places = parameter
-    place = tally[FIRST]
-    while places > 0 and place < n:
-        if diffs[place] > 0:
-            taken = min(diffs[place], places)
-            said = add_row(said, count, vals[place], taken)
-            count += 1
-            places -= taken
+            present = total != 0
+        if kind == DISTINCT and total < 0:
+            return NEGATIVE_DIFF
+        if present:
+            put_row(fold, first, _single(kind, group, total, total, exact), 0, 1)
+        return int(present)
+    if tally[TALLY, NONZERO] == 0:
+        return 0
+    if tally[TALLY, NEGATIVE] > 0:
+        return NEGATIVE_DIFF
+    place = tally[TALLY, FIRST]
+    while tally[TALLY_DIFFS, place] == 0:
         place += 1
-    return said, count
+    tally[TALLY, FIRST] = place
+    if kind in (MIN, MAX):
+        put_row(fold, first, tally[TALLY_VALS, place], 0, 1)
+        return 1
+    count, places = 0, parameter
+    while places > 0 and place < n:
+        diff = tally[TALLY_DIFFS, place]
+        if diff > 0:
+            put_row(fold, first + count, tally[TALLY_VALS, place], 0, min(diff, places))
+            count += 1
+            places -= min(diff, places)
+        place += 1
+    return count
 
 
 @inner

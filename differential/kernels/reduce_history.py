@@ -51,16 +51,9 @@ def distinct_at_most(layers: Table, first: int, last: int) -> int:
 
 
 @inner
-def _take_new(
-    entries: Ints, news: int, upper: Table, depth: int, pending: Ints, pendings: int
-) -> tuple[Ints, int, int]:
-    """Keep entry `news` if it is due and not the first once more; put it off if it is not due."""
-    if not is_due(upper, entries, news, depth):
-        pending, pendings = add_minimal(pending, pendings, entries, news, depth)
-        return pending, pendings, news
-    if news > 0 and same_entry(entries, 0, entries, news, depth):
-        return pending, pendings, news
-    return pending, pendings, news + 1
+def _is_another(entries: Ints, news: int, depth: int) -> bool:
+    """Whether entry `news` is not the first once more."""
+    return news == 0 or not same_entry(entries, 0, entries, news, depth)
 
 
 @inner
@@ -98,11 +91,17 @@ def new_times(
             members += 1
             for d in range(depth):
                 entries[news * depth + d] = load(layers[layer, TIMES], index * depth + d)
-            pending, pendings, news = _take_new(entries, news, upper, depth, pending, pendings)
+            if is_due(upper, entries, news, depth):
+                news += int(_is_another(entries, news, depth))
+            else:
+                pending, pendings = add_minimal(pending, pendings, entries, news, depth)
     for row in range(group[FROM], group[TO]):
         for d in range(depth):
             entries[news * depth + d] = pending_times[row, d]
-        pending, pendings, news = _take_new(entries, news, upper, depth, pending, pendings)
+        if is_due(upper, entries, news, depth):
+            news += int(_is_another(entries, news, depth))
+        else:
+            pending, pendings = add_minimal(pending, pendings, entries, news, depth)
     for d in range(depth):
         meet = entries[d]
         for new in range(1, news):

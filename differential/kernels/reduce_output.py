@@ -25,9 +25,7 @@ ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, POSTPONED, COUNTS = range(6)
 def say(
     output: Table, output_times: Times, counts: Ints, key: int, rows: Rows, n: int, times: Ints, time: int, depth: int
 ) -> tuple[Table, Times]:
-    """Return `output` and its times with `n` rows of a key added, at an entry of `times`."""
-    if n == 0:
-        return output, output_times
+    """Return `output` and its times with `n` rows of a key added, at least one, at an entry of `times`."""
     count = counts[ROW_COUNT]
     output = roomy(output, count + n)
     index = output[SAID_TIME, count - 1] if count > 0 else 0

@@ -339,7 +339,8 @@ def settle_round(
                 n += 1
             row = log[row, _LOG_BEFORE]
         n = consolidate_rows(rows, 0, n)
-        output, output_times = say(output, output_times, output_counts, keys[group], rows, n, flat, visit, depth)
+        if n > 0:
+            output, output_times = say(output, output_times, output_counts, keys[group], rows, n, flat, visit, depth)
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
                 larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
