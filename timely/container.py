@@ -272,8 +272,9 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
             buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
             buffers.append(np.frombuffer(b"".join(contents), np.uint8))
         else:
-            dtypes.append(column.dtype.newbyteorder("<").str)
-            buffers.append(np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<")))
+            dtype = column.dtype.newbyteorder("<")
+            dtypes.append(dtype.str)
+            buffers.append(np.ascontiguousarray(column, dtype))
     return dtypes, buffers
 
 

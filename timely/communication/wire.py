@@ -44,11 +44,10 @@ def readable(pull: zmq.Socket[bytes]) -> bool:
 
 def read(pull: zmq.Socket[bytes]) -> Frames:
     """Return the frames of the message that waits at a socket; of too many, more than a message may have."""
-    frames: Frames = [pull.recv(_NOBLOCK)]
-    more = pull.get(zmq.RCVMORE)
-    while more:
+    frame = pull.recv(_NOBLOCK, copy=False)
+    frames: Frames = [frame.bytes]
+    while frame.more:
         frame = pull.recv(_NOBLOCK, copy=False)
-        more = frame.more
         if len(frames) <= MAX_FRAMES:
             frames.append(aligned(frame.buffer))
     return frames
@@ -59,5 +58,5 @@ def aligned(view: memoryview) -> memoryview:
 
     ZeroMQ cuts small frames out of one buffer wherever they happen to lie; kernels take aligned columns only.
     """
-    address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if len(view) else 0
-    return view if address % 8 == 0 else memoryview(bytearray(view))
+    words = np.frombuffer(view, np.int64, len(view) // 8)
+    return view if words.flags.aligned else memoryview(bytearray(view))
