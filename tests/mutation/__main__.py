@@ -83,7 +83,7 @@ def main() -> int:
         for tests in {TESTS[path]: None for path in _paths(options.only)}:
             untried = []
             for path in [path for path in _paths(options.only) if TESTS[path] == tests]:
-                found = list(mutants(path, (ROOT / path).read_text()))
+                found = list(mutants(path, (tree / path).read_text()))
                 count += len(found)
                 fates.update((path, known[mutant.key]) for mutant in found if mutant.key in known)
                 left = [mutant for mutant in found if mutant.key not in known]

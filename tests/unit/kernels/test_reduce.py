@@ -148,6 +148,13 @@ def test_a_record_with_nothing_put_off_is_said_when_it_comes_and_when_it_goes(
     assert (len(pending[0]), fault) == (0, [])
 
 
+def test_a_record_may_have_come_and_gone_very_often() -> None:
+    past: list[Update] = [(1, 5, (0, time), (-1) ** time) for time in range(40)]
+    new: list[Update] = [(1, 5, (0, 40), 1), (1, 5, (1, 0), 1)]
+    rows = call(kinds.DISTINCT, new, past=past, said=past, depth=2)[0]
+    assert sorted(past + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
+
+
 def test_a_join_at_which_nothing_would_have_to_be_said_is_not_put_off() -> None:
     # At (1, 0) the value 9 comes to a key whose least value is 5, and has been 4 from round 3 on.
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1)]
