@@ -46,4 +46,3 @@ def test_the_names_said_to_be_here_are() -> None:
     ours = [name for row in rows if row.startswith("|") for name in re.findall(r"`([\w.]+)[`(]", row.split("|")[1])]
     assert len(ours) > 50
     assert [name for name in ours if name.rpartition(".")[2] not in public] == []
-

@@ -292,4 +292,4 @@ def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
     if kind == "in rounds":
         run_in_rounds(2, updates, frontiers, dice, compact)
     else:
-        run(kind, 3, 2, updates, frontiers, dice, compact)
+        run(kind, 30, 2, updates, frontiers, dice, compact)

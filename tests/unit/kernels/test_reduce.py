@@ -95,6 +95,8 @@ def test_distinct_says_each_value_of_a_key_and_looks_at_those_touched_only() -> 
 def test_a_negative_diff_is_a_fault_at_its_key_and_time(times: list[Time]) -> None:
     new: list[Update] = [(4, 1, (2,), 1), (5, 7, (2,), -1)] + [(5, 8, time, 1) for time in times]
     assert call(kinds.MIN, new)[2] == [5, 2]
+    another: list[Update] = [(6, *rest) for key, *rest in new if key == 5]
+    assert call(kinds.MIN, new + another)[2] == [5, 2]
 
 
 def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> None:
@@ -206,6 +208,13 @@ def test_very_many_times_that_were_put_off_may_come_due_at_once() -> None:
     assert all(time in state.visits.tolist() for time in times)
 
 
+def test_so_many_times_that_are_not_due_are_looked_at_and_the_next_is_put_off() -> None:
+    past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(1, 200))]
+    new: list[Update] = [(1, 9, (1, 0), 1)]
+    _, pending, _ = call(kinds.MIN, new, past=past, said=[(1, 5, (0, 0), 1)], upper=[(1, 1), (2, 0)], depth=2)
+    assert pending[2].tolist() == [[1, 1 + kinds._MOST_AHEAD]]
+
+
 def test_joins_of_very_many_incomparable_times_are_put_off_unseen() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(3, 20))]
     new: list[Update] = [(1, 8, (0, 25), 1), (1, 9, (1, 0), 1)]
@@ -220,6 +229,28 @@ def test_a_count_that_is_negative_only_as_far_as_is_known_is_no_fault() -> None:
     rows, pending, fault = call(kinds.MIN, [(1, 5, (1, 0), -1)], past=past, said=said, upper=[(1, 1), (2, 0)], depth=2)
     assert (sorted(rows), fault) == ([(1, 5, (1, 0), -1), (1, 6, (1, 0), 1)], [])
     assert pending[2].tolist() == [[1, 3]]
+    # Not so in epoch 2, which is visited after round 3 of epoch 1, and due.
+    new: list[Update] = [(1, 5, (1, 0), -1), (1, 4, (2, 0), 1)]
+    rows, _, fault = call(kinds.MIN, new, past=past, said=said, upper=[(1, 1)], depth=2)
+    assert (accumulate(said + rows, (2, 0)), fault) == ({1: {4: 1}}, [])
+
+
+def test_a_time_that_is_due_is_visited_after_others_that_are_not() -> None:
+    past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1), (1, 3, (0, 4), 1)]
+    new: list[Update] = [(1, 5, (1, 0), -1), (1, 9, (2, 0), 1)]
+    said = reduce_by_replay(past, REDUCTIONS["MIN"](0))
+    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=[(1, 1)], depth=2)
+    assert (accumulate(said + rows, (2, 0)), pending[2].tolist()) == ({1: {9: 1}}, [[1, 3]])
+
+
+def test_a_time_at_which_the_history_cancels_is_passed_over() -> None:
+    past: list[Update] = [(1, 5, (0, 1), 1), (1, 5, (0, 1), -1), (1, 4, (0, 2), 1)]
+    new: list[Update] = [(1, 3, (1, 0), 1), (1, 2, (1, 4), 1)]
+    fresh, all_rows = Layers([new], 2), Layers([*([row] for row in past), new], 2)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
+    result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, all_rows.table, none, no_times)
+    rows = rows_of(*result[:5])
+    assert [accumulate(rows, (1, time)) for time in (0, 1, 2, 4)] == [{1: {count: 1}} for count in (1, 1, 2, 3)]
 
 
 def test_what_is_pending_and_not_due_stays_pending() -> None:
