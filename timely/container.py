@@ -121,6 +121,8 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
     Text becomes NumPy's variable-width string type. Raises `DataError` on anything that is not a column.
     """
     given = values if isinstance(values, tuple) else (values,)
+    if _are_columns(given, length):
+        return given
     columns = tuple(as_column(value) for value in given)
     if length is None:
         length = next((len(column) for column in columns if column.ndim), 1)
@@ -136,6 +138,20 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
 
 
 _TEXT = np.dtypes.StringDType()
+_KINDS = "biufT"
+"""The kinds of arrays that are columns as they are: booleans, integers, floats, text."""
+
+
+def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
+    """Whether values are columns as they are, of the length if one is given."""
+    for value in values:
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in _KINDS:
+            return False
+        if length is None:
+            length = len(value)
+        elif len(value) != length:
+            return False
+    return True
 
 
 def as_column(value: Any) -> Array:
@@ -146,7 +162,7 @@ def as_column(value: Any) -> Array:
     """
     column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
     kind = column.dtype.kind
-    if kind in "biufT":
+    if kind in _KINDS:
         return column
     if kind == "U" or (kind == "O" and all(isinstance(item, str) for item in column.reshape(-1))):
         return column.astype(_TEXT)

@@ -112,6 +112,7 @@ class Lookup:
         self._dataflow = arrangement.scope.dataflow
         self._is_released = False
         self._since = 0
+        self._upper: Antichain | None = None
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
         arrangement.key.interner.hold(self.held_codes)
@@ -213,11 +214,14 @@ class Lookup:
         since = max(min(firsts) - 1, 0)
         if since != self._since:
             self._since = since
-            frontier = Antichain([(since, *(0,) * (self._width - 1))])
+            frontier = Antichain.of_minimal(((since, *(0,) * (self._width - 1)),))
             # An imported trace may have been compacted further than that already.
-            if self._trace.logical.dominates(frontier):
+            if self._trace.since is None or self._trace.logical.dominates(frontier):
                 self._trace.set_logical_compaction(frontier)
-        self._trace.set_physical_compaction(self._trace.upper)
+        upper = self._trace.upper
+        if upper is not self._upper:
+            self._upper = upper
+            self._trace.set_physical_compaction(upper)
 
 
 def initial_times(prefixes: Updates, width: int) -> Ints:
