@@ -63,7 +63,7 @@ class Trials:
                 self._run(item)
             self.seconds[name] = clock.process_time() - started
             if self.failure:
-                self._write([name, "fails without any mutant"])
+                self._write(["", "", f"fails without any mutant: {name}"])
                 os._exit(BROKEN)
         self._write(["", "", f"{len(items)} tests take {sum(self.seconds.values()):.0f} s"])
         originals = {path: file.read_text() for path, file in self.files.items()}
