@@ -29,6 +29,7 @@ from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
 from timely.failure import describe, install_hook
+from timely.interruption import interruption
 from timely.signals import report_on_signal, say
 
 if TYPE_CHECKING:
@@ -133,9 +134,12 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
     except PeerFailed:
         raise
     except BaseException as error:
+        stop = interruption(error)
         # The cause is `error`; whatever prevents telling the peers must not hide it.
         with suppress(Exception):
-            broadcast(allocator, Failure(allocator.index, describe(error)))
+            broadcast(allocator, Failure(allocator.index, describe(stop or error)))
+        if stop is not None:
+            raise stop from None
         raise
     finally:
         worker.close()

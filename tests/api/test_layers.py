@@ -18,6 +18,7 @@ LEAVES = (
     "timely.container",
     "timely.captured",
     "timely.events",
+    "timely.interruption",
     "timely.text",
 )
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

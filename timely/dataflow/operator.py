@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from timely.dataflow.ports import InputPort, OutputPort, Push
 from timely.errors import DataError, OperatorError, PeerFailed
+from timely.interruption import interruption
 from timely.order import Time
 from timely.origin import Origin, raised_at
 
@@ -82,9 +83,12 @@ class Operator:
 
 
 def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None) -> OperatorError:
-    """Return an error naming the operator, the time, the worker and the user's line."""
+    """Return an error naming the operator, the time, the worker and the user's line; raise an interrupt as such."""
     if isinstance(error, OperatorError):
         return error
+    stop = interruption(error)
+    if stop is not None:
+        raise stop from None
     if isinstance(error, DataError) and error.time is not None:
         time = error.time
     line = raised_at(error.__traceback__)

@@ -1,0 +1,53 @@
+"""An interrupt ends a run as an interrupt, also where it comes while a kernel runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import os
+import random
+import signal
+import sys
+import threading
+
+import numpy as np
+
+from differential import new_input
+from timely import Worker, execute
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def program(worker: Worker) -> None:
+    with worker.dataflow() as scope:
+        session, collection = new_input(scope)
+        least = collection.min().output()
+    epoch = 0
+    while True:
+        session.insert(np.arange(100) % 7, np.arange(100) + epoch)
+        epoch += 1
+        session.advance_to(epoch)
+        worker.step_while(lambda: least.less_than(epoch))
+        if epoch == 3:
+            threading.Timer(0.02 * random.random(), interrupt).start()
+
+
+random.seed(1)
+for _ in range(int(sys.argv[1])):
+    try:
+        execute(program)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_interrupts_while_kernels_run_end_each_run_as_interrupts() -> None:
+    times = 20
+    command = [sys.executable, "-c", PROGRAM, str(times)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert ended.stdout.split() == ["interrupted"] * times

@@ -1,0 +1,97 @@
+"""An interrupt inside compiled code is told from an error of that code, wherever it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from timely import Exchange, InputPort, OutputPort, Pipeline, Stream, Worker, execute_directly
+from timely.communication.message import Failure, Message
+from timely.communication.thread import thread_allocators
+from timely.config import Config
+from timely.errors import OperatorError
+from timely.execute import run
+from timely.interruption import interruption
+
+
+def returned_with(stop: BaseException) -> NoReturn:
+    """Raise what Python raises of a compiled function that returns while `stop` is pending, and of one around it."""
+    try:
+        try:
+            raise stop
+        except BaseException as pending:
+            raise SystemError("kernel returned a result with an exception set") from pending
+    except SystemError as error:
+        raise SystemError("partial returned a result with an exception set") from error
+
+
+def in_an_operator(stream: Stream, stop: BaseException) -> Stream:
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for _ in input:
+            returned_with(stop)
+
+    return stream.unary(Pipeline(), logic)
+
+
+def in_line(stream: Stream, stop: BaseException) -> Stream:
+    return stream.map(lambda x: returned_with(stop))
+
+
+def in_one_of_several_outputs(stream: Stream, stop: BaseException) -> Stream:
+    return stream.partition(2, lambda x: returned_with(stop))[0]
+
+
+def at_the_end(stream: Stream, stop: BaseException) -> Stream:
+    return stream.inspect(lambda x: returned_with(stop))
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)])
+@pytest.mark.parametrize("place", [in_an_operator, in_line, in_one_of_several_outputs, at_the_end])
+def test_an_interrupt_in_compiled_code_of_an_operator_comes_out_as_such(
+    place: Callable[[Stream, BaseException], Stream], stop: BaseException
+) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            place(scope.to_stream(range(3)), stop)
+
+    with pytest.raises(type(stop)) as caught:
+        execute_directly(program)
+    assert caught.value is stop
+
+
+def test_an_interrupt_while_records_are_spread_over_workers_comes_out_as_such() -> None:
+    first, second = thread_allocators(2)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            spread = scope.to_stream(range(3)).unary(
+                Exchange(lambda x: returned_with(KeyboardInterrupt())), lambda input, output: None
+            )
+            spread.probe()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(first, program, Config(workers=2))
+    said: list[Message] = [message for _, message, _ in second._own.items]
+    assert said[-1] == Failure(0, "interrupted")
+
+
+def test_an_interrupt_in_compiled_code_that_the_program_called_comes_out_and_is_told_as_such() -> None:
+    first, second = thread_allocators(2)
+    with pytest.raises(KeyboardInterrupt):
+        run(first, lambda worker: returned_with(KeyboardInterrupt()), Config(workers=2))
+    assert [message for _, message, _ in second._own.items] == [Failure(0, "interrupted")]
+
+
+def test_an_error_of_compiled_code_stays_an_error() -> None:
+    assert interruption(ValueError("plain")) is None
+    assert interruption(KeyboardInterrupt()) is None
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            in_line(scope.to_stream(np.arange(3)), ValueError("no interrupt"))
+
+    with pytest.raises(OperatorError, match="SystemError: partial returned"):
+        execute_directly(program)
