@@ -65,13 +65,31 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
 
 
 def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
-    """Run `build` as the options `-w`, `-n`, `-p` and `-h` among `arguments` say. See `Config.from_args`."""
+    """Run `build` as the options `-w`, `-n`, `-p` and `-h` among `arguments` say, and return what `execute` does.
+
+    What the options leave open comes from the environment; see `Config.from_args`.
+
+    >>> execute_from_args(["-w", "2"], lambda worker: f"worker {worker.index} of {worker.peers}")
+    ['worker 0 of 2', 'worker 1 of 2']
+    """
     config, _ = Config.from_args(arguments)
     return execute(build, config)
 
 
 def execute_directly(build: Callable[[Worker], Result]) -> Result:
-    """Run `build` on one worker in this thread, whatever the environment says, and return what it returned."""
+    """Run `build` on one worker in this thread, whatever the environment says, and return what it returned.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         doubled = scope.to_stream(range(3)).map(lambda x: 2 * x).inspect(print).probe()
+    ...     worker.step_while(lambda: not doubled.done())
+    ...     return "complete"
+    >>> execute_directly(program)
+    0
+    2
+    4
+    'complete'
+    """
     return execute(build, Config())[0]
 
 

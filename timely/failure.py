@@ -74,7 +74,14 @@ def is_installed(file: str) -> bool:
 def fail(text: str) -> int:
     """Print `text` on stderr, unless another process of this run has said the same; return the status to exit with.
 
-    All processes of a run read the same files and options, so most mistakes in them are found by all at once.
+    All processes of a run read the same files and options, so most mistakes in them are found by all at once. A script
+    ends with `sys.exit(fail(...))`.
+
+    >>> from contextlib import redirect_stderr
+    >>> with redirect_stderr(sys.stdout):
+    ...     fail("edges.csv: line 7 has no target")
+    edges.csv: line 7 has no target
+    1
     """
     report = os.environ.get(REPORT_VARIABLE)
     if report:

@@ -38,7 +38,11 @@ def as_time(moment: Moment) -> Time:
 
 
 def less_equal(a: Time, b: Time) -> bool:
-    """Whether every coordinate of `a` is at most that of `b`."""
+    """Return whether every coordinate of `a` is at most that of `b`.
+
+    >>> less_equal((0, 5), (1, 5)), less_equal((0, 5), (1, 4)), less_equal((1, 4), (0, 5))
+    (True, False, False)
+    """
     # `a[0] > b[0]` settles most questions, and one or two coordinates are nearly all timestamps there are.
     if a[0] > b[0]:
         return False
@@ -54,15 +58,27 @@ def less_equal(a: Time, b: Time) -> bool:
 
 
 def less_than(a: Time, b: Time) -> bool:
-    """Whether `a` is at most `b` and they differ."""
+    """Return whether `a` is at most `b` and they differ.
+
+    >>> less_than((0, 5), (0, 6)), less_than((0, 5), (0, 5))
+    (True, False)
+    """
     return a != b and less_equal(a, b)
 
 
 def join(a: Time, b: Time) -> Time:
-    """The least time that is at or after both."""
+    """Return the least time that is at or after both.
+
+    >>> join((0, 5), (1, 4))
+    (1, 5)
+    """
     return tuple([x if x >= y else y for x, y in zip(a, b)])
 
 
 def meet(a: Time, b: Time) -> Time:
-    """The greatest time that is at or before both."""
+    """Return the greatest time that is at or before both.
+
+    >>> meet((0, 5), (1, 4))
+    (0, 4)
+    """
     return tuple([x if x <= y else y for x, y in zip(a, b)])

@@ -56,16 +56,42 @@ class Scope:
 
     @contextmanager
     def iterative(self, name: str = "iterative") -> Iterator[Scope]:
-        """Open a scope whose times have one more coordinate, a loop counter."""
+        """Open a scope whose times have one more coordinate, a loop counter.
+
+        >>> def odd_part(scope):
+        ...     with scope.iterative() as loop:
+        ...         handle, again = loop.feedback()
+        ...         even, odd = scope.to_stream([12]).enter(loop).concat(again).branch(lambda x: x % 2 == 1)
+        ...         even.map(lambda x: x // 2).connect_loop(handle)
+        ...         return odd.leave()
+        >>> example(odd_part)
+        [3]
+        """
         yield Scope(self.dataflow, self, name, self.outer, iterative=True)
 
     @contextmanager
     def region(self, name: str = "region") -> Iterator[Scope]:
-        """Open a scope with the same times: structure for people."""
+        """Open a scope with the same times: structure for people, and for what logs and `explain` call its operators.
+
+        >>> def program(scope):
+        ...     with scope.region("cleaning") as cleaning:
+        ...         return scope.to_stream([3, -1]).enter(cleaning).filter(lambda x: x > 0).leave()
+        >>> example(program)
+        [3]
+        """
         yield Scope(self.dataflow, self, name, self.outer, iterative=False)
 
     def is_within(self, other: Scope) -> bool:
-        """Return whether this scope is `other` or lies inside it."""
+        """Return whether this scope is `other` or lies inside it.
+
+        >>> def program(scope):
+        ...     with scope.iterative() as loop:
+        ...         print(loop.is_within(scope), scope.is_within(loop))
+        ...     return scope.empty()
+        >>> example(program)
+        True False
+        []
+        """
         scope: Scope | None = self
         while scope is not None:
             if scope is other:
@@ -80,19 +106,46 @@ class Scope:
         return PathSummary(target.width, (0,) * target.width, ())
 
     def new_input(self, name: str = "input") -> tuple[Input, Stream]:
-        """Return a handle to send data with, and the stream of what is sent."""
+        """Return a handle to send data with, and the stream of what is sent.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         stream.map(lambda x: x + 1).inspect(print)
+        ...     numbers.send(np.array([1, 2]))
+        ...     numbers.close()
+        >>> execute_directly(program)
+        2
+        3
+        """
         from timely.dataflow.operators.input import new_input
 
         return new_input(self, name=name)
 
     def new_unordered_input(self, name: str = "unordered_input") -> tuple[UnorderedInput, Stream]:
-        """Return a handle to send data with at any permitted time, and the stream of what is sent."""
+        """Return a handle to send data with at any permitted time, and the stream of what is sent.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         readings, stream = scope.new_unordered_input()
+        ...         stream.inspect_time(print)
+        ...     with readings.capability as first, first.delayed((3,)) as third:
+        ...         readings.send(third, 30)
+        ...         readings.send(first, 0)
+        >>> execute_directly(program)
+        (3,) 30
+        (0,) 0
+        """
         from timely.dataflow.operators.unordered_input import new_unordered_input
 
         return new_unordered_input(self, name=name)
 
     def to_stream(self, data: Any, *, name: str = "to_stream") -> Stream:
-        """Return a stream of the given data at the least time (see `operators.to_stream`)."""
+        """Return a stream of the given data at the least time (see `operators.to_stream`).
+
+        >>> example(lambda scope: scope.to_stream((np.array([1, 2]), np.array(["a", "b"]))))
+        [(1, 'a'), (2, 'b')]
+        """
         from timely.dataflow.operators.to_stream import to_stream
 
         return to_stream(self, data, name=name)
@@ -100,25 +153,63 @@ class Scope:
     def iterator_source(
         self, epochs: Iterable[Any], probe: Probe, *, ahead: int = 1, name: str = "iterator_source"
     ) -> Stream:
-        """Return the stream of the items of `epochs`, never far before `probe` (see `operators.iterator_source`)."""
+        """Return the stream of the items of `epochs`, never far before `probe` (see `operators.iterator_source`).
+
+        >>> def program(worker):
+        ...     probe = Probe()
+        ...     with worker.dataflow() as scope:
+        ...         scope.iterator_source([[1, 2], [3]], probe).inspect_time(print).probe_with(probe)
+        ...     worker.step_while(lambda: not probe.done())
+        >>> execute_directly(program)
+        (0,) 1
+        (0,) 2
+        (1,) 3
+        """
         from timely.dataflow.operators.iterator_source import iterator_source
 
         return iterator_source(self, epochs, probe, ahead=ahead, name=name)
 
     def feedback(self, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
-        """Return a handle to close a loop with, and the stream of what comes round (see `operators.feedback`)."""
+        """Return a handle to close a loop with, and the stream of what comes round (see `operators.feedback`).
+
+        With one coordinate of time, what is fed back comes round in a later epoch, here the next but one:
+
+        >>> def program(scope):
+        ...     handle, again = scope.feedback(2)
+        ...     numbers = scope.to_stream([3]).concat(again).inspect_time(print)
+        ...     numbers.map(lambda x: x - 1).filter(lambda x: x > 1).connect_loop(handle)
+        ...     return numbers
+        >>> example(program)
+        (0,) 3
+        (2,) 2
+        [3, 2]
+        """
         from timely.dataflow.operators.feedback import feedback
 
         return feedback(self, step, name=name)
 
     def loop_variable(self, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, Stream]:
-        """Return a handle to close a loop of this iterative scope with, and the stream of what comes round."""
+        """Return a handle to close a loop of this iterative scope with, and the stream of what comes round.
+
+        >>> def program(scope):
+        ...     with scope.iterative() as loop:
+        ...         handle, again = loop.loop_variable()
+        ...         small, large = scope.to_stream([3]).enter(loop).concat(again).branch(lambda x: x > 20)
+        ...         small.map(lambda x: x * x).connect_loop(handle)
+        ...         return large.leave()
+        >>> example(program)
+        [81]
+        """
         from timely.dataflow.operators.feedback import loop_variable
 
         return loop_variable(self, step, name=name)
 
     def empty(self, *, name: str = "empty") -> Stream:
-        """Return a stream on which nothing ever comes."""
+        """Return a stream on which nothing ever comes.
+
+        >>> example(lambda scope: scope.empty().concat(scope.to_stream([1])))
+        [1]
+        """
         from timely.dataflow.operators.empty import empty
 
         return empty(self, name=name)

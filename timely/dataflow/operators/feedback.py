@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 
 class LoopHandle:
-    """The open end of a loop; `stream.connect_loop(handle)` closes it."""
+    """The open end of a loop; `stream.connect_loop(handle)` closes it.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as loop:
+    ...         handle, again = loop.feedback()
+    ...         counted = scope.to_stream([0]).enter(loop).concat(again).map(lambda x: x + 1)
+    ...         handle.connect(counted.filter(lambda x: x < 3))
+    ...         return counted.leave()
+    >>> example(program)
+    [1, 2, 3]
+    """
 
     def __init__(self, builder: OperatorBuilder, step: int) -> None:
         self._builder = builder
@@ -28,7 +38,7 @@ class LoopHandle:
         self._output, self.stream = builder.add_output()
 
     def connect(self, stream: Stream) -> None:
-        """Feed `stream` back, each time's innermost counter advanced."""
+        """Feed `stream` back, each time's innermost counter advanced. Raises BuildError if the loop is closed already."""
         if self._connected:
             raise BuildError(f"{self._builder.operator}: this loop is closed already; concat the streams first")
         self._connected = True
@@ -72,7 +82,17 @@ def feedback(scope: Scope, step: int = 1, *, name: str = "feedback") -> tuple[Lo
 
 
 def connect_loop(stream: Stream, handle: LoopHandle) -> None:
-    """Close the loop that `handle` was made for with this stream. The example is that of `feedback`."""
+    """Close the loop that `handle` was made for with this stream. Raises BuildError if it is closed already.
+
+    >>> def countdown(scope):
+    ...     with scope.iterative() as loop:
+    ...         handle, again = loop.feedback()
+    ...         numbers = scope.to_stream([3]).enter(loop).concat(again)
+    ...         numbers.map(lambda x: x - 1).filter(lambda x: x > 0).connect_loop(handle)
+    ...         return numbers.leave()
+    >>> example(countdown)
+    [3, 2, 1]
+    """
     handle.connect(stream)
 
 

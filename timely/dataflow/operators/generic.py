@@ -62,7 +62,20 @@ def source(
 
 
 def sink(stream: Stream, pact: Pact, logic: Callable[[InputPort], None], *, name: str = "sink") -> None:
-    """Let `logic` consume the stream; it is activated by messages and by changes of its frontier."""
+    """Let `logic(input)` consume the stream; it is activated by messages and by changes of its frontier.
+
+    >>> def collect(input):
+    ...     for _, batch in input:
+    ...         received.extend(batch)
+    ...     if not input.frontier:
+    ...         print("all there is:", sorted(received))
+    >>> received = []
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream([4, 3]).sink(Gather(), collect)
+    >>> execute_directly(program)
+    all there is: [3, 4]
+    """
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     builder.build(lambda _: lambda: logic(input))
@@ -121,7 +134,15 @@ def unary_frontier(
 def binary(
     left: Stream, right: Stream, left_pact: Pact, right_pact: Pact, logic: BinaryLogic, *, name: str = "binary"
 ) -> Stream:
-    """Return the stream of what `logic(left, right, output)` sends."""
+    """Return the stream of what `logic(left, right, output)` sends.
+
+    >>> def marked(left, right, output):
+    ...     for side, input in ("left", left), ("right", right):
+    ...         for capability, batch in input:
+    ...             output.give(capability, [(side, record) for record in batch])
+    >>> example(lambda scope: scope.to_stream([1, 2]).binary(scope.to_stream([3]), Pipeline(), Pipeline(), marked))
+    [('left', 1), ('left', 2), ('right', 3)]
+    """
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact)
     second = builder.add_input(right, right_pact)
@@ -139,7 +160,20 @@ def binary_frontier(
     *,
     name: str = "binary_frontier",
 ) -> Stream:
-    """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for both frontiers."""
+    """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for both frontiers.
+
+    >>> def sizes(capability):
+    ...     counts = [0, 0]
+    ...     def logic(left, right, output):
+    ...         for side, input in enumerate((left, right)):
+    ...             counts[side] += sum(len(batch) for _, batch in input)
+    ...         if not left.frontier and not right.frontier:
+    ...             with capability:
+    ...                 output.give(capability, [tuple(counts)])
+    ...     return logic
+    >>> example(lambda scope: scope.to_stream([1, 2]).binary_frontier(scope.to_stream([3]), Gather(), Gather(), sizes))
+    [(2, 1)]
+    """
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)

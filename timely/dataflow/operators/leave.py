@@ -13,8 +13,18 @@ if TYPE_CHECKING:
 
 
 def leave(stream: Stream, scope: Scope | None = None, *, name: str = "leave") -> Stream:
-    """Return the stream in `scope`, which lies around the stream's (the next one when not given): times lose the
-    counters of the loops left. The example is that of `enter`.
+    """Return the stream in `scope`, by default the next one around its own: times lose the counters of the loops left.
+
+    Raises BuildError unless `scope` lies around the stream's.
+
+    >>> def program(scope):
+    ...     with scope.iterative() as outer, outer.iterative() as inner:
+    ...         inside = scope.to_stream([7]).enter(inner).inspect_time(print)
+    ...         return inside.leave(outer).inspect_time(print).leave()
+    >>> example(program)
+    (0, 0, 0) 7
+    (0, 0) 7
+    [7]
     """
     target = stream.scope.parent if scope is None else scope
     if target is None or not stream.scope.is_within(target):
