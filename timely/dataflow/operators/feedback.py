@@ -38,7 +38,7 @@ class LoopHandle:
         self._output, self.stream = builder.add_output()
 
     def connect(self, stream: Stream) -> None:
-        """Feed `stream` back, each time's innermost counter advanced. Raises BuildError if the loop is closed already."""
+        """Feed `stream` back, each time's innermost counter advanced. Raises BuildError if it is closed."""
         if self._connected:
             raise BuildError(f"{self._builder.operator}: this loop is closed already; concat the streams first")
         self._connected = True
