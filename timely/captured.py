@@ -41,7 +41,20 @@ class Event(Protocol):
 
 
 class EventSink(Protocol):
-    """Takes events, in order."""
+    """Takes events, in order.
+
+    >>> class Printer:
+    ...     def push(self, event):
+    ...         print(event)
+    ...     def flush(self):
+    ...         pass
+    ...     def close(self):
+    ...         print("closed")
+    >>> _ = example(lambda scope: scope.to_stream([5]).capture_into(Printer()))
+    Messages((0,), [5])
+    Progress((((0,), -1),))
+    closed
+    """
 
     def push(self, event: Event) -> None:
         """Take an event; it may be kept back until `flush`."""
@@ -57,7 +70,22 @@ class EventSink(Protocol):
 
 
 class EventSource(Protocol):
-    """Gives events, in the order in which they were pushed."""
+    """Gives events, in the order in which they were pushed.
+
+    >>> class Epochs:
+    ...     def __init__(self, *batches):
+    ...         ends = Progress((((0,), -1),))
+    ...         self.events = [Messages((0,), batch) for batch in batches] + [ends]
+    ...     def next_nowait(self):
+    ...         return self.events.pop(0) if self.events else None
+    ...     @property
+    ...     def exhausted(self):
+    ...         return not self.events
+    ...     def close(self):
+    ...         self.events.clear()
+    >>> example(lambda scope: replay_into(scope, [Epochs([1, 2], [3])]))
+    [1, 2, 3]
+    """
 
     def next_nowait(self) -> Event | None:
         """Return the next event, or None when there is none now."""
@@ -140,7 +168,16 @@ class Messages:
 
 
 class EventQueue:
-    """Events in memory: a sink and a source. One thread may push while another takes."""
+    """Events in memory: a sink and a source. One thread may push while another takes.
+
+    >>> queue = EventQueue()
+    >>> queue.push(Messages((0,), [1, 2]))
+    >>> queue.push(Progress((((0,), -1),)))
+    >>> queue.flush()
+    >>> queue.close()
+    >>> queue.next_nowait(), queue.next_nowait(), queue.next_nowait(), queue.exhausted
+    (Messages((0,), [1, 2]), Progress((((0,), -1),)), None, True)
+    """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self._events = deque(events)

@@ -52,6 +52,18 @@ class Config:
     Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`, each process prints
     at the end what its operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as
     many again, is reported; 0 is never.
+
+    >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
+    >>> config.processes, config.workers, config.process, rest
+    (2, 4, 1, ['edges.csv'])
+    >>> config.addresses, config.process_of(3), config.endpoint(3)
+    (('tcp://127.0.0.1:2101', 'tcp://127.0.0.1:2105'), 0, 'tcp://127.0.0.1:2104')
+    >>> Config.from_environ({"TIMELY_WORKERS": "3"}).peers
+    3
+    >>> Config.from_environ(config.to_environ()) == config
+    True
+    >>> config.with_options(processes=1, workers=None, process=0, hostfile=None).peers
+    4
     """
 
     processes: int = 1

@@ -71,6 +71,10 @@ class Columns:
     >>> batch = Columns((np.arange(3), np.array([0.5, 1.5, 2.5])))
     >>> len(batch), list(batch.rows())
     (3, [(0, 0.5), (1, 1.5), (2, 2.5)])
+    >>> list(batch.take(np.array([2, 2, 0])).rows())
+    [(2, 2.5), (2, 2.5), (0, 0.5)]
+    >>> list(batch.compress(batch.columns[1] > 1).rows())
+    [(1, 1.5), (2, 2.5)]
     """
 
     kind: ClassVar[str] = "columns"
@@ -91,6 +95,7 @@ class Columns:
         return sum([column.nbytes for column in self.columns])
 
     def take(self, rows: Array) -> Columns:
+        """Return the records at the positions `rows`, in their order."""
         return Columns(tuple(column[rows] for column in self.columns))
 
     def compress(self, mask: Array) -> Columns:

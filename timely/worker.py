@@ -39,7 +39,23 @@ SHAPE_SECONDS = 5.0
 
 
 class Worker:
-    """Builds dataflows and runs them, step by step."""
+    """Builds dataflows and runs them, step by step.
+
+    >>> def program(worker):
+    ...     with worker.dataflow("square") as scope:
+    ...         numbers, stream = scope.new_input()
+    ...         squares = stream.map(lambda x: x * x).inspect(print).probe()
+    ...     for epoch in range(3):
+    ...         numbers.send(epoch)
+    ...         numbers.advance_to(epoch + 1)
+    ...         worker.step_while(lambda: squares.less_than(epoch + 1))
+    ...     return f"{worker} has answered {epoch + 1} epochs"
+    >>> execute_directly(program)
+    0
+    1
+    4
+    'worker 0 of 1 has answered 3 epochs'
+    """
 
     def __init__(self, allocator: Allocator, config: Config) -> None:
         self.allocator = allocator
@@ -72,7 +88,16 @@ class Worker:
     def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
         """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.
 
-        `outer` is the number of coordinates of its times.
+        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built.
+
+        >>> def program(worker):
+        ...     with worker.dataflow("bitemporal", outer=2) as scope:
+        ...         facts, stream = scope.new_input()
+        ...         stream.inspect_time(print)
+        ...     facts.advance_to((2026, 3))
+        ...     facts.send("known in 2026 of month 3")
+        >>> execute_directly(program)
+        (2026, 3) known in 2026 of month 3
         """
         if self._building:
             raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
@@ -104,7 +129,21 @@ class Worker:
         return list(self._dataflows.values())
 
     def step(self) -> bool:
-        """Do what there is to do now, without waiting. Return whether any dataflow is still incomplete."""
+        """Do what there is to do now, without waiting. Return whether any dataflow is still incomplete.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         stream.inspect(print)
+        ...     numbers.send(1)
+        ...     print("open:", worker.step())
+        ...     numbers.close()
+        ...     print("open:", worker.step())
+        >>> execute_directly(program)
+        1
+        open: True
+        open: False
+        """
         self._step()
         return bool(self._dataflows)
 
@@ -112,6 +151,15 @@ class Worker:
         """Do what there is to do; if there was nothing, wait for something to arrive, for `timeout` seconds at most.
 
         Return whether any dataflow is still incomplete.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2]).inspect(print)
+        ...     while worker.step_or_park(timeout=0.1):
+        ...         pass  # a program may look at other things between
+        >>> execute_directly(program)
+        1
+        2
         """
         if not self._step() and self._dataflows:
             self._park(timeout)
@@ -122,6 +170,18 @@ class Worker:
 
         Raises `StalledError` when nothing can ever make the condition false: a worker without peers and without
         activators has nothing left to do.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         probe = stream.probe()
+        ...     numbers.advance_to(3)
+        ...     worker.step_while(lambda: probe.less_than(3))
+        ...     worker.step_while(lambda: probe.less_than(4))
+        >>> execute_directly(program)
+        Traceback (most recent call last):
+        ...
+        timely.errors.StalledError: nothing is left to do, but the condition of step_while still holds ...
         """
         while condition():
             # A step that runs no operator may still have moved a frontier.
@@ -131,7 +191,22 @@ class Worker:
                 self._park(None)
 
     def activator(self, operator: Operator) -> Activator:
-        """Return what schedules `operator`, at once or later, and wakes this worker; any thread may call it."""
+        """Return what schedules `operator`, at once or later, and wakes this worker; any thread may call it.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         builder = OperatorBuilder(scope, "bell")
+        ...         builder.add_input(stream, Pipeline())
+        ...         builder.build(lambda _: lambda: print("ding"))
+        ...     worker.step()
+        ...     activate = worker.activator(builder.operator)
+        ...     activate()
+        ...     worker.step()
+        >>> execute_directly(program)
+        ding
+        ding
+        """
         return Activator(operator)
 
     @property
@@ -140,7 +215,19 @@ class Worker:
         return any(dataflow.may_be_woken for dataflow in self._dataflows.values())
 
     def call(self, function: Callable[[], None]) -> None:
-        """Have this worker call `function` when it next steps, and wake it; any thread may ask for this."""
+        """Have this worker call `function` when it next steps, and wake it; any thread may ask for this.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         stream.inspect(print)
+        ...     Thread(target=lambda: worker.call(lambda: (numbers.send(7), numbers.close()))).start()
+        ...     while worker.step_or_park():  # it sleeps until the other thread wakes it
+        ...         pass
+        >>> from threading import Thread
+        >>> execute_directly(program)
+        7
+        """
         self._requests.append(function)
         self.allocator.wake()
 
@@ -148,6 +235,16 @@ class Worker:
         """Have this worker call `function` in its first step after `seconds`; any thread may ask for this.
 
         Until then the worker does not sleep longer than that.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         probe = stream.probe()
+        ...     worker.call_after(0.001, numbers.close)
+        ...     worker.step_while(lambda: not probe.done())
+        ...     return "closed"
+        >>> execute_directly(program)
+        'closed'
         """
         timer = (clock.monotonic() + seconds, next(self._timed), function)
         self.call(lambda: heappush(self._timers, timer))
@@ -156,6 +253,14 @@ class Worker:
         """Forget a dataflow, complete or not. All workers must drop it.
 
         Its inputs are closed. An operator that drops its own dataflow is the last to run there.
+
+        >>> def program(worker):
+        ...     with worker.dataflow("endless") as scope:
+        ...         numbers, stream = scope.new_input()
+        ...     worker.drop_dataflow(scope.dataflow)
+        ...     return numbers.is_closed, worker.dataflows
+        >>> execute_directly(program)
+        (True, [])
         """
         index = dataflow if isinstance(dataflow, int) else dataflow.index
         dropped = self._dataflows.pop(index, None)
@@ -180,6 +285,16 @@ class Worker:
         """Return, for people, what every incomplete dataflow is waiting for.
 
         Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
+
+        >>> def program(worker):
+        ...     with worker.dataflow("numbers") as scope:
+        ...         numbers, stream = scope.new_input("numbers")
+        ...         stream.probe()
+        ...     worker.step()
+        ...     return worker.explain()
+        >>> print(execute_directly(program))
+        dataflow 0 ('numbers') is kept from completing by:
+          a capability for (0,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
         texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
         return "\n".join(texts) or "all dataflows are complete"

@@ -26,6 +26,18 @@ class EventFileWriter:
     ...     _ = example(lambda scope: scope.to_stream(range(3)).capture_into(writer))
     ...     example(lambda scope: replay_into(scope, [EventFileReader(f"{directory}/0.events")]))
     [0, 1, 2]
+
+    What a stream is captured with can be written by any program:
+
+    >>> from timely.captured import Messages, Progress
+    >>> with TemporaryDirectory() as directory:
+    ...     writer = EventFileWriter(f"{directory}/0.events")
+    ...     for event in (Messages((0,), [1, 2]), Progress((((0,), -1),))):
+    ...         writer.push(event)
+    ...     writer.flush()  # readers may see it from here on
+    ...     writer.close()
+    ...     extract(EventFileReader(f"{directory}/0.events"))
+    [((0,), [1, 2])]
     """
 
     def __init__(self, path: str | Path, *, resume: bool = False) -> None:
@@ -62,6 +74,16 @@ class EventFileReader:
     """A source that reads a file. With `follow` the file may not exist yet and is not over at its end.
 
     Opened when first read, so that every worker may be told of all files and open its share.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     _ = example(lambda scope: scope.to_stream([3, 4]).capture_into(EventFileWriter(f"{directory}/0.events")))
+    ...     reader = EventFileReader(f"{directory}/0.events")
+    ...     while (event := reader.next_nowait()) is not None:
+    ...         print(event)
+    ...     reader.close()
+    Messages((0,), [3, 4])
+    Progress((((0,), -1),))
     """
 
     def __init__(self, path: str | Path, *, follow: bool = False) -> None:

@@ -63,7 +63,21 @@ class EventSocketWriter:
 
 
 class EventSocketReader:
-    """A source that listens at `address` for one writer, from `listen` or the first reading on."""
+    """A source that listens at `address` for one writer, from `listen` or the first reading on.
+
+    >>> reader = EventSocketReader(("127.0.0.1", 0))
+    >>> writer = EventSocketWriter(reader.listen())
+    >>> from timely.captured import Messages
+    >>> writer.push(Messages((0,), [1, 2]))
+    >>> writer.flush()
+    >>> writer.close()
+    >>> while not reader.exhausted:
+    ...     event = reader.next_nowait()  # None while nothing is there yet
+    ...     if event is not None:
+    ...         print(event)
+    Messages((0,), [1, 2])
+    >>> reader.close()
+    """
 
     def __init__(self, address: Address) -> None:
         _refuse_strangers(address)

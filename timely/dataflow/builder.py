@@ -1,21 +1,4 @@
-"""Building an operator from its ports: the most general way, which all others are written in.
-
->>> def evens_and_odds(stream):
-...     builder = OperatorBuilder(stream.scope, "evens_and_odds")
-...     numbers = builder.add_input(stream, Pipeline())
-...     (even, evens), (odd, odds) = builder.add_output(), builder.add_output()
-...     def constructor(capabilities):
-...         def logic():
-...             for capability, batch in numbers:
-...                 is_even = batch.columns[0] % 2 == 0
-...                 even.give(capability, batch.compress(is_even))
-...                 odd.give(capability, batch.compress(~is_even))
-...         return logic
-...     builder.build(constructor)
-...     return evens, odds
->>> example(lambda scope: evens_and_odds(scope.to_stream(range(6)))[1])
-[1, 3, 5]
-"""
+"""Building an operator from its ports: the most general way, which all others are written in."""
 
 from __future__ import annotations
 
@@ -39,7 +22,24 @@ Constructor = Callable[[list[Capability]], Logic]
 
 
 class OperatorBuilder:
-    """Describes one operator: add inputs and outputs, connect them, then `build`."""
+    """Describes one operator: add inputs and outputs, connect them, then `build`.
+
+    >>> def evens_and_odds(stream):
+    ...     builder = OperatorBuilder(stream.scope, "evens_and_odds")
+    ...     numbers = builder.add_input(stream, Pipeline())
+    ...     (even, evens), (odd, odds) = builder.add_output(), builder.add_output()
+    ...     def constructor(capabilities):
+    ...         def logic():
+    ...             for capability, batch in numbers:
+    ...                 is_even = batch.columns[0] % 2 == 0
+    ...                 even.give(capability, batch.compress(is_even))
+    ...                 odd.give(capability, batch.compress(~is_even))
+    ...         return logic
+    ...     builder.build(constructor)
+    ...     return evens, odds
+    >>> example(lambda scope: evens_and_odds(scope.to_stream(range(6)))[1])
+    [1, 3, 5]
+    """
 
     def __init__(self, scope: Scope, name: str) -> None:
         dataflow = scope.dataflow
@@ -116,8 +116,11 @@ class OperatorBuilder:
             self.scope.dataflow.wiring.add_edge(input.location, output.location, summary)
 
     def build(self, constructor: Constructor, *, inline: Push | None = None) -> None:
-        """Finish the operator. `constructor` receives the initial capabilities (one for each output made with
-        `initial`) when the dataflow is complete, and returns the logic to call at each activation."""
+        """Finish the operator, when all its ports are added.
+
+        `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
+        complete, and returns the logic to call at each activation.
+        """
         dataflow, operator = self.scope.dataflow, self.operator
         identity = PathSummary.identity(self.scope.width)
         for output in operator.outputs:

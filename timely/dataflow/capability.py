@@ -27,7 +27,25 @@ if TYPE_CHECKING:
 
 
 class Capability:
-    """The right to send at `time` or later on one output of one operator."""
+    """The right to send at `time` or later on one output of one operator.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_unordered_input()
+    ...         probe = stream.probe()
+    ...     later = numbers.capability.delayed((3,))
+    ...     numbers.capability.drop()
+    ...     twin = later.clone()
+    ...     later.downgrade((5,))
+    ...     worker.step()
+    ...     before = probe.frontier
+    ...     with twin:  # dropped at the end
+    ...         numbers.send(twin, 1)
+    ...     worker.step()
+    ...     return before, probe.frontier
+    >>> execute_directly(program)
+    (Antichain([(3,)]), Antichain([(5,)]))
+    """
 
     __slots__ = ("_file", "_line", "output", "time")
 
@@ -61,13 +79,13 @@ class Capability:
         return Capability(self._live(), self.time, 2)
 
     def delayed(self, time: Time) -> Capability:
-        """Return a new capability for `time`, which must not be earlier than this one's."""
+        """Return a new capability for `time`; raise CapabilityError if that is not at or after this one's."""
         output = self._live()
         self._check(time)
         return Capability(output, time, 2)
 
     def downgrade(self, time: Time) -> None:
-        """Move this capability forward to `time`, giving up the times in between."""
+        """Move this capability forward to `time`, giving up the times before. Raises CapabilityError if it is one."""
         output = self._live()
         if time != self.time:
             self._check(time)
@@ -104,7 +122,25 @@ class Capability:
 
 
 class CapabilitySet:
-    """Capabilities for an antichain of times on one output: the least that still permits all that is wanted."""
+    """Capabilities for an antichain of times on one output: the least that still permits all that is wanted.
+
+    >>> def constructor(capability, activate):
+    ...     def logic(output):
+    ...         held = CapabilitySet(output)
+    ...         for time in [(5,), (2,), (3,)]:
+    ...             held.insert(time)
+    ...         capability.drop()
+    ...         print(held.times)
+    ...         output.give(held.covering((4,)), ["sent"])
+    ...         held.downgrade([(4,)])
+    ...         print(held.times)
+    ...         held.drop()
+    ...     return logic
+    >>> example(lambda scope: source(scope, constructor))
+    [(2,)]
+    [(4,)]
+    ['sent']
+    """
 
     __slots__ = ("_held", "_output")
 
@@ -133,7 +169,7 @@ class CapabilitySet:
         return self._held[time]
 
     def covering(self, time: Time) -> Capability:
-        """Return a held capability that permits sending at `time`."""
+        """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
         for other, capability in self._held.items():
             if less_equal(other, time):
                 return capability

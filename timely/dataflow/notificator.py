@@ -39,6 +39,24 @@ class FrontierNotificator:
     >>> requests.notify_after((1,)); requests.notify_after((0,)); requests.notify_after((2,))
     >>> [time for time, _ in requests.available([Antichain([(2,)])])]
     [(0,), (1,)]
+    >>> requests.is_asked((2,), None)
+    True
+
+    In an operator, with the right to send then:
+
+    >>> def last_of_each_time(capability):
+    ...     capability.drop()
+    ...     requests, last = FrontierNotificator(), {}
+    ...     def logic(input, output):
+    ...         for right, batch in input:
+    ...             if right.time not in last:
+    ...                 requests.notify_at(right.retain())
+    ...             last[right.time] = batch[-1]
+    ...         for time, held in requests.available([input.frontier]):
+    ...             output.give(held, [last.pop(time)])
+    ...     return logic
+    >>> example(lambda scope: scope.to_stream([3, 1, 2]).unary_frontier(Pipeline(), last_of_each_time))
+    [2]
     """
 
     __slots__ = ("_pending", "_unseen")
@@ -121,6 +139,19 @@ class Notificator:
     >>> total = {}
     >>> example(lambda scope: scope.to_stream(range(4)).unary_notify(Pipeline(), sums))
     [6]
+
+    State that nothing more is sent of is forgotten by a request that holds nothing back:
+
+    >>> def numbered(input, output, notificator):
+    ...     for capability, batch in input:
+    ...         known = seen.setdefault(capability.time, [])
+    ...         output.give(capability, [(len(known), record) for record in batch if not known.append(record)])
+    ...         notificator.notify_after(capability.time)
+    ...     for time, _ in notificator:
+    ...         del seen[time]
+    >>> seen = {}
+    >>> example(lambda scope: scope.to_stream(["a", "b"]).unary_notify(Pipeline(), numbered)), seen
+    ([(1, 'a'), (2, 'b')], {})
     """
 
     __slots__ = ("_inputs", "_output", "_requests")

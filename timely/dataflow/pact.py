@@ -28,7 +28,11 @@ class Pact(Protocol):
 
 
 class Pipeline:
-    """Messages stay where they are."""
+    """Messages stay where they are.
+
+    >>> Pipeline().split(Columns((np.arange(4),)), 2) is None
+    True
+    """
 
     name = "pipeline"
 
@@ -41,6 +45,10 @@ class Exchange:
 
     `route` receives a batch's columns and returns the column (or tuple of columns) to hash; for list batches it
     receives one record and returns one value. Without it the whole record is hashed.
+
+    >>> parts = Exchange(lambda key, value: key).split(Columns((np.array([3, 4, 3]), np.array([1, 2, 3]))), 2)
+    >>> [list(part.rows()) for worker, part in parts]
+    [[(4, 2)], [(3, 1), (3, 3)]]
     """
 
     name = "exchange"
@@ -64,7 +72,11 @@ class Exchange:
 
 
 class Broadcast:
-    """Every worker receives every record."""
+    """Every worker receives every record.
+
+    >>> [(worker, list(part.rows())) for worker, part in Broadcast().split(Columns((np.arange(2),)), 3)]
+    [(0, [0, 1]), (1, [0, 1]), (2, [0, 1])]
+    """
 
     name = "broadcast"
 
@@ -73,7 +85,11 @@ class Broadcast:
 
 
 class Gather:
-    """One worker receives everything."""
+    """One worker receives everything.
+
+    >>> [(worker, list(part.rows())) for worker, part in Gather(1).split(Columns((np.arange(2),)), 3)]
+    [(1, [0, 1])]
+    """
 
     def __init__(self, worker: int = 0) -> None:
         self.name = f"gather at {worker}"

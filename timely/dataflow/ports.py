@@ -106,6 +106,21 @@ class InputPort:
     from outputs of the same worker, the frontiers there tell it the same, and the input needs no place of its own.
 
     `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
+
+    >>> def large(input, output):
+    ...     for capability, batch in input:  # each message with the right to send at its time
+    ...         output.give(capability, [record for record in batch if record > 2])
+    >>> def show(input):
+    ...     for time, batch in input.drain():  # each message with its time alone
+    ...         print(time, batch)
+    ...     if not input.frontier:
+    ...         print("nothing more comes")
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream([1, 2, 3]).unary(Pipeline(), large).sink(Gather(), show)
+    >>> execute_directly(program)
+    (0,) [3]
+    nothing more comes
     """
 
     __slots__ = (
@@ -248,7 +263,15 @@ def _images(fronts: list[Antichain], sources: list[tuple[int, PathSummary | None
 
 
 class OutputPort:
-    """One output of an operator: where its capabilities are counted and its messages leave."""
+    """One output of an operator: where its capabilities are counted and its messages leave.
+
+    >>> def twice(input, output):
+    ...     for capability, batch in input:
+    ...         output.give(capability, batch)
+    ...         output.give(capability, [record + 10 for record in batch])
+    >>> example(lambda scope: scope.to_stream([1, 2]).unary(Pipeline(), twice))
+    [1, 2, 11, 12]
+    """
 
     __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "place", "summaries", "tee")
 
@@ -266,7 +289,10 @@ class OutputPort:
         return f"output {self.index} of {self.operator}"
 
     def give(self, capability: Capability | InputCapability, batch: Batch) -> None:
-        """Send a batch at the capability's time. An empty batch is not sent."""
+        """Send a batch at the capability's time. An empty batch is not sent.
+
+        Raises CapabilityError where the capability does not permit sending here.
+        """
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
 

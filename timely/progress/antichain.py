@@ -57,7 +57,16 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
 
 
 class Antichain:
-    """An immutable set of mutually incomparable times. Hashable, and equal to another with the same elements."""
+    """An immutable set of mutually incomparable times. Hashable, and equal to another with the same elements.
+
+    >>> frontier = Antichain([(1, 0), (0, 5), (2, 2)])
+    >>> frontier
+    Antichain([(0, 5), (1, 0)])
+    >>> frontier.less_equal((0, 5)), frontier.less_than((0, 5)), frontier.less_equal((0, 4))
+    (True, False, False)
+    >>> frontier.dominates(Antichain([(3, 0)])), frontier.dominates(Antichain([(0, 0)]))
+    (True, False)
+    """
 
     __slots__ = ("elements",)
 
@@ -70,27 +79,27 @@ class Antichain:
 
     @classmethod
     def of_minimal(cls, elements: tuple[Time, ...]) -> Antichain:
-        """Wrap `elements`, which must be sorted and mutually incomparable; nothing is checked."""
+        """Return the antichain of `elements`, which must be sorted and mutually incomparable; nothing is checked."""
         antichain = cls.__new__(cls)
         antichain.elements = elements
         return antichain
 
     def less_equal(self, time: Time) -> bool:
-        """Whether some element is at or before `time`: as a frontier, whether `time` may still come."""
+        """Return whether some element is at or before `time`: as a frontier, whether `time` may still come."""
         for element in self.elements:  # noqa: SIM110 (a generator would double the cost)
             if order.less_equal(element, time):
                 return True
         return False
 
     def less_than(self, time: Time) -> bool:
-        """Whether some element is strictly before `time`."""
+        """Return whether some element is strictly before `time`."""
         for element in self.elements:  # noqa: SIM110 (a generator would double the cost)
             if element != time and order.less_equal(element, time):
                 return True
         return False
 
     def dominates(self, other: Antichain) -> bool:
-        """Whether each element of `other` is at or after some element of this antichain."""
+        """Return whether each element of `other` is at or after some element of this antichain."""
         return self.elements == other.elements or all(map(self.less_equal, other.elements))
 
     def join(self, other: Antichain) -> Antichain:
@@ -143,10 +152,12 @@ class MutableAntichain:
     count that is not positive takes no part in the frontier.
 
     >>> counts = MutableAntichain([((3,), 2), ((5,), 1)])
-    >>> counts.update((3,), -2)
-    True
-    >>> counts.frontier
-    Antichain([(5,)])
+    >>> counts.update((3,), -1), counts.count((3,)), counts.frontier
+    (False, 1, Antichain([(3,)]))
+    >>> counts.update_all([((3,), -1), ((9,), 1)]), counts.frontier
+    (True, Antichain([(5,)]))
+    >>> sorted(counts.items())
+    [((5,), 1), ((9,), 1)]
     """
 
     __slots__ = ("_counts", "_frontier")
@@ -162,15 +173,15 @@ class MutableAntichain:
         return self._frontier
 
     def count(self, time: Time) -> int:
-        """How often `time` occurs; negative when more occurrences were removed than added."""
+        """Return how often `time` occurs; negative when more occurrences were removed than added."""
         return self._counts.get(time, 0)
 
     def update(self, time: Time, diff: int) -> bool:
-        """Add `diff` to the count of `time`; whether the frontier changed."""
+        """Add `diff` to the count of `time`; return whether the frontier changed."""
         return self.update_all([(time, diff)])
 
     def update_all(self, updates: Iterable[tuple[Time, int]]) -> bool:
-        """Add to many counts at once; whether the frontier changed. The frontier is brought up to date once."""
+        """Add to many counts at once; return whether the frontier changed. It is brought up to date once."""
         appeared: list[Time] = []
         vanished = False
         elements = self._frontier.elements
@@ -197,7 +208,7 @@ class MutableAntichain:
         return True
 
     def items(self) -> Iterator[tuple[Time, int]]:
-        """Each time with its count, where that is not zero."""
+        """Return each time with its count, where that is not zero."""
         return iter(self._counts.items())
 
     def __bool__(self) -> bool:

@@ -28,7 +28,14 @@ LIMIT = 2**62
 
 
 class PathSummary(NamedTuple):
-    """Keep a prefix of the time, add to it, append to it. All fields are non-negative."""
+    """Keep a prefix of the time, add to it, append to it. All fields are non-negative.
+
+    >>> (PathSummary.identity(2).results_in((7, 3)), PathSummary.enter(2).results_in((7, 3)),
+    ...     PathSummary.leave(2).results_in((7, 3)), PathSummary.feedback(2).results_in((7, 3)))
+    ((7, 3), (7, 3, 0), (7,), (7, 4))
+    >>> PathSummary(1, (1,), ()).results_in((2**62,)) is None
+    True
+    """
 
     keep: int
     increments: Time

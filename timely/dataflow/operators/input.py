@@ -44,6 +44,24 @@ class Input:
     """Sends data into a dataflow at its current time, and says when that time is over.
 
     Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_input()
+    ...         probe = stream.inspect_time(print).probe()
+    ...     numbers.send(1)
+    ...     numbers.flush()
+    ...     numbers.advance_to(7)
+    ...     numbers.send(np.array([2, 3]))
+    ...     numbers.send_batch(["any", "records"])
+    ...     worker.step_while(lambda: probe.less_than(7))
+    ...     numbers.close()
+    >>> execute_directly(program)
+    (0,) 1
+    (7,) 2
+    (7,) 3
+    (7,) any
+    (7,) records
     """
 
     def __init__(self, builder: OperatorBuilder) -> None:

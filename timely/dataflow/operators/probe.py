@@ -22,6 +22,18 @@ class Probe:
     Made by `Stream.probe`, or before there is a stream: then `Stream.probe_with` says what it looks at, and with
     several streams its frontier is of what may still appear on any of them. Times may be given as a tuple or, where
     they have one coordinate, as an int.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_input()
+    ...         probe = stream.probe()
+    ...     numbers.advance_to(4)
+    ...     worker.step()
+    ...     print(probe.frontier, probe.less_than(4), probe.less_equal(4))
+    ...     numbers.close()
+    ...     worker.step_while(lambda: not probe.done())
+    >>> execute_directly(program)
+    Antichain([(4,)]) False True
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,22 @@ if TYPE_CHECKING:
 
 
 class UnorderedInput:
-    """Sends data into a dataflow at the times of the capabilities it is given. Use from the worker's thread."""
+    """Sends data into a dataflow at the times of the capabilities it is given. Use from the worker's thread.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_unordered_input()
+    ...         stream.inspect_time(print)
+    ...     later = numbers.capability.delayed((7,))
+    ...     numbers.send(later, np.array([1, 2]))
+    ...     numbers.send_batch(numbers.capability, ["any", "records"])
+    ...     numbers.close()
+    >>> execute_directly(program)
+    (7,) 1
+    (7,) 2
+    (0,) any
+    (0,) records
+    """
 
     def __init__(self, builder: OperatorBuilder) -> None:
         self._builder = builder
