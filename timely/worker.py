@@ -134,8 +134,9 @@ class Worker:
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
         ...         numbers, stream = scope.new_input()
-        ...         stream.inspect(print)
+        ...         stream.exchange().inspect(print)
         ...     numbers.send(1)
+        ...     numbers.flush()
         ...     print("open:", worker.step())
         ...     numbers.close()
         ...     print("open:", worker.step())
