@@ -30,7 +30,7 @@ from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
 from timely.failure import describe, install_hook
 from timely.interruption import interruption
-from timely.signals import report_on_signal, say
+from timely.signals import report_on_signal, say, was_asked_to_end
 
 if TYPE_CHECKING:
     from timely.worker import Worker
@@ -99,7 +99,8 @@ def local_allocators(config: Config) -> Sequence[Allocator]:
         return thread_allocators(config.workers, config.queue_bytes)
     from timely.communication.sockets import socket_allocators
 
-    return socket_allocators(config)
+    begun = clock.monotonic()
+    return socket_allocators(config, lambda: was_asked_to_end(begun))
 
 
 def _stall_watch(config: Config) -> AbstractContextManager[object]:

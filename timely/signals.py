@@ -3,6 +3,8 @@
 The system's handler writes the signal's number to a pipe, and a thread that reads it prints the report; so it appears
 also while the main thread is inside a kernel or another call that does not return to the interpreter, as long as that
 lets other threads run.
+
+The same thread notes when the process is asked to end (SIGINT, SIGTERM), often before the main thread heeds it.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time as clock
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+
+_asked_to_end_at = -1.0
 
 
 def report_on_signal() -> None:
@@ -37,6 +42,11 @@ def report_on_signal() -> None:
     Thread(target=_listen, args=(ear,), name="timely reporter", daemon=True).start()
 
 
+def was_asked_to_end(since: float) -> bool:
+    """Return whether SIGINT or SIGTERM is known to have come since a moment of the monotonic clock."""
+    return _asked_to_end_at >= since
+
+
 def say(text: str) -> None:
     """Print a text on stderr, as one piece."""
     sys.stderr.write(f"timely: {text}\n")
@@ -46,6 +56,10 @@ def say(text: str) -> None:
 def _listen(ear: int) -> None:
     from timely.status import report
 
+    global _asked_to_end_at
     while True:
-        if signal.SIGUSR1 in os.read(ear, 512):
+        numbers = os.read(ear, 512)
+        if signal.SIGINT in numbers or signal.SIGTERM in numbers:
+            _asked_to_end_at = clock.monotonic()
+        if signal.SIGUSR1 in numbers:
             say(report())

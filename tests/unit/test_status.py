@@ -111,6 +111,25 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
+    code = f"""
+import signal, time
+from timely.signals import report_on_signal, was_asked_to_end
+
+report_on_signal()
+signal.signal(signal.{number}, lambda *_: None)
+begun = time.monotonic()
+assert not was_asked_to_end(begun)
+signal.raise_signal(signal.{number})
+while not was_asked_to_end(begun):
+    time.sleep(0.01)
+assert not was_asked_to_end(time.monotonic() + 1)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+
+
 def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program() -> None:
     def program(worker: Worker) -> bool:
         with worker.dataflow() as scope:

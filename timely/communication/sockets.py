@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 import time as clock
+from collections.abc import Callable
 from contextlib import suppress
 from math import ceil, inf
 from typing import Any, cast
@@ -57,11 +58,17 @@ _NOBLOCK = int(zmq.NOBLOCK)
 class SocketAllocator:
     """A worker's end of the network between processes. See `Allocator`.
 
-    Made in any thread, then used by one.
+    Made in any thread, then used by one. While `is_ending()` the watch does not speak of peers that are gone.
     """
 
     def __init__(
-        self, config: Config, index: int, mailboxes: dict[int, Mailbox], doorbell: Doorbell, context: SharedContext
+        self,
+        config: Config,
+        index: int,
+        mailboxes: dict[int, Mailbox],
+        doorbell: Doorbell,
+        context: SharedContext,
+        is_ending: Callable[[], bool],
     ) -> None:
         self.index = index
         self.peers = config.peers
@@ -83,6 +90,7 @@ class SocketAllocator:
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
         self._ends = False
+        self._is_ending = is_ending
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
         self._door = Door(self._pull)
@@ -314,7 +322,7 @@ class SocketAllocator:
 
     def _unheard(self, link: Link) -> str | None:
         """Return what the watch is to say when this worker has not yet raised what it has to."""
-        if self._ends or not self._is_lost(link):
+        if self._ends or self._is_ending() or not self._is_lost(link):
             return None
         return f"timely: {link} is gone; worker {self.index} ends when it comes back from the operator it is in"
 
@@ -359,8 +367,11 @@ class SocketAllocator:
         self._context.release()
 
 
-def socket_allocators(config: Config) -> list[SocketAllocator]:
-    """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it."""
+def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: False) -> list[SocketAllocator]:
+    """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it.
+
+    `is_ending()` is whether the process was asked to end, as its peers may have been.
+    """
     reserve(config.workers * (config.peers - config.workers), config.workers)
     local = range(config.first_worker, config.first_worker + config.workers)
     context = SharedContext(sockets=16 + config.workers * (4 + 3 * config.peers))
@@ -369,7 +380,7 @@ def socket_allocators(config: Config) -> list[SocketAllocator]:
     made: list[SocketAllocator] = []
     try:
         for index, doorbell in zip(local, doorbells):
-            made.append(SocketAllocator(config, index, mailboxes, doorbell, context))
+            made.append(SocketAllocator(config, index, mailboxes, doorbell, context, is_ending))
     except BaseException:
         for allocator in made:
             allocator.close()

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.launcher.launching import Run
 
 PROGRAM = """
 import os
@@ -51,3 +58,40 @@ def test_interrupts_while_kernels_run_end_each_run_as_interrupts() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0)
     assert ended.stdout.split() == ["interrupted"] * times
+
+
+LOADS = """
+import os
+import time
+
+from differential.kernels.compile import _uninterrupted
+from timely import execute
+
+
+def program(worker):
+    with worker.dataflow() as scope:
+        input, _ = scope.new_input()
+    print("pid", os.getpid(), flush=True)
+    if worker.index == 1:
+        with _uninterrupted():
+            time.sleep(2.5)
+    while worker.step_or_park():
+        pass
+
+
+execute(program)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_loads_kernels_when_all_are_interrupted_does_not_call_the_other_gone(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(LOADS)
+    run = Run("run", "-n", "2", script)
+    try:
+        run.until_told(2)
+        os.killpg(run.process.pid, signal.SIGINT)
+        assert run.end() == 130
+        assert run.error == ""
+    finally:
+        run.close()

@@ -490,3 +490,22 @@ def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_pat
         with pytest.raises(PeerFailed, match="worker 1 failed: out of luck"):
             first.receive()
         assert first._unheard(link) is None  # type: ignore[attr-defined]
+
+
+def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tmp_path: Path) -> None:
+    asked = []
+    first, second = ipc_configs(tmp_path)
+    allocators = socket_allocators(first, lambda: bool(asked)) + socket_allocators(second)
+    try:
+        assert together([allocator.connect for allocator in allocators]) == [None, None]
+        allocators[1].close()
+        link = allocators[0]._links[1]
+        end = clock.monotonic() + 10
+        while link.lost_at is None and clock.monotonic() < end:
+            clock.sleep(0.01)
+        assert "is gone" in str(allocators[0]._unheard(link))
+        asked.append(True)
+        assert allocators[0]._unheard(link) is None
+    finally:
+        for allocator in allocators:
+            allocator.close()
