@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 
 class Arrangement:
-    """A collection, indexed. `key` and `value` say what the codes in its batches mean."""
+    """A collection, indexed. `key` and `value` say what the codes in its batches mean.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
+    ...     degrees = edges.count()
+    ...     return edges.join(degrees)  # the index serves both
+    >>> example(program)
+    [((1, 2, 2), 1), ((1, 3, 2), 1), ((2, 3, 1), 1)]
+    """
 
     def __init__(self, stream: Stream, trace: TraceHandle, key: Encoder, value: Encoder, keys: int) -> None:
         self.stream = stream
@@ -76,7 +84,19 @@ class Arrangement:
         return Trace(self._export, self.reader())
 
     def enter(self, scope: Scope) -> Arrangement:
-        """Return this arrangement inside an inner scope; nothing is copied."""
+        """Return this arrangement inside an inner scope; nothing is copied.
+
+        Raises BuildError where `scope` does not lie inside the arrangement's.
+
+        >>> def reached(scope):
+        ...     edges = Collection.of(scope, np.array([1, 2, 4]), np.array([2, 3, 5])).arrange_by_key()
+        ...     def step(nodes):
+        ...         inside = edges.enter(nodes.scope)
+        ...         return nodes.join_map(inside, lambda node, target: target).concat(nodes).distinct()
+        ...     return Collection.of(scope, 1).map(lambda node: node).iterate(step)
+        >>> example(reached)
+        [((1,), 1), ((2,), 1), ((3,), 1)]
+        """
         known = self._entered.get(scope)
         if known is not None:
             return known
@@ -100,7 +120,14 @@ class Arrangement:
         return entered
 
     def as_collection(self) -> Collection:
-        """Return the collection of the records arranged here; arranging it by its key again costs nothing."""
+        """Return the collection of the records arranged here; arranging it by its key again costs nothing.
+
+        >>> def program(scope):
+        ...     edges = Collection.of(scope, np.array([1, 2]), np.array([2, 3])).arrange_by_key()
+        ...     return edges.as_collection().filter(lambda source, target: target > 2)
+        >>> example(program)
+        [((2, 3), 1)]
+        """
         from differential.collection import Collection
 
         return Collection.arranged(self)

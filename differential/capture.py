@@ -38,7 +38,11 @@ Counts = tuple[tuple[Time, int], ...]
 
 @register
 class Changes:
-    """Some of the updates of a collection."""
+    """Some of the updates of a collection.
+
+    >>> Changes(Updates.at((3,), (np.array([5, 6]),)))
+    Changes(Updates([((5,), (3,), 1), ((6,), (3,), 1)]))
+    """
 
     kind: ClassVar[str] = "changes"
     __slots__ = ("updates",)
@@ -61,7 +65,11 @@ class Changes:
 
 @register
 class Statement:
-    """How many updates there are at each time in advance of `lower` and not of `upper`; 0 where it is not said."""
+    """How many updates there are at each time in advance of `lower` and not of `upper`; 0 where it is not said.
+
+    >>> Statement(Antichain([(0,)]), Antichain([(4,)]), (((3,), 2),))  # two at 3, none at 0, 1 and 2
+    Statement(Antichain([(0,)]), Antichain([(4,)]), (((3,), 2),))
+    """
 
     kind: ClassVar[str] = "statement"
     __slots__ = ("counts", "lower", "upper")

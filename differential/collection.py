@@ -52,7 +52,14 @@ if TYPE_CHECKING:
 
 
 class Collection:
-    """A collection of records whose first `keys` columns are their key."""
+    """A collection of records whose first `keys` columns are their key.
+
+    >>> def program(scope):
+    ...     people = Collection.of(scope, np.array(["ann", "bob", "cem"]), np.array(["Rome", "Oslo", "Rome"]))
+    ...     return people.map(lambda name, city: city).count()
+    >>> example(program)
+    [(('Oslo', 1), 1), (('Rome', 2), 1)]
+    """
 
     def __init__(self, stream: Stream, keys: int = 1) -> None:
         self._scope = stream.scope
@@ -116,7 +123,18 @@ class Collection:
         return self._stream
 
     def arrange_by_key(self) -> Arrangement:
-        """Return this collection indexed by key: made at the first call, and shared by all who ask after."""
+        """Return this collection indexed by key: made at the first call, and shared by all who ask after.
+
+        >>> def program(scope):
+        ...     edges = Collection.of(scope, np.array([1, 2]), np.array([2, 3]))
+        ...     by_source = edges.arrange_by_key()
+        ...     print(edges.arrange_by_key() is by_source)
+        ...     by_target = edges.map(lambda source, target: (target, source))
+        ...     return by_target.join_map(by_source, lambda middle, first, last: (first, last))
+        >>> example(program)
+        True
+        [((1, 3), 1)]
+        """
         if self._arrangement is None:
             if self._outside is not None:
                 self._arrangement = self._outside.arrange_by_key().enter(self._scope)
@@ -136,7 +154,19 @@ class Collection:
         return _arrange.arrange(self, EVERY, name="arrange_by_self")
 
     def probe(self) -> Probe:
-        """Return a probe of this collection: which times may still change it."""
+        """Return a probe of this collection: which times may still change it.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         edges, graph = new_input(scope)
+        ...         probe = graph.count().probe()
+        ...     edges.insert(1, 2)
+        ...     edges.advance_to(1)
+        ...     worker.step_while(lambda: probe.less_than(1))
+        ...     return probe.frontier
+        >>> execute_directly(program)
+        Antichain([(1,)])
+        """
         return self.stream.probe() if self._arrangement is None else self._arrangement.stream.probe()
 
     # Record by record
@@ -192,7 +222,20 @@ class Collection:
 
 
 def innermost(*collections: Collection) -> tuple[Collection, ...]:
-    """Return the collections in the innermost of their scopes, which must lie in each other."""
+    """Return the collections in the innermost of their scopes, which must lie in each other; raise BuildError if not.
+
+    For operators of one's own, which may be given collections from outside of the loop they are used in:
+
+    >>> def program(scope):
+    ...     with scope.iterative() as loop:
+    ...         outside = Collection.of(scope, 1)
+    ...         first, second = innermost(outside, Collection.of(scope, 2).enter(loop))
+    ...         print(outside.scope is loop, first.scope is loop, second.scope is loop)
+    ...         return first.concat(second).leave()
+    >>> example(program)
+    False True True
+    [((1,), 1), ((2,), 1)]
+    """
     target = max((collection.scope for collection in collections), key=lambda scope: scope.path.count("/"))
     for collection in collections:
         if not target.is_within(collection.scope):

@@ -165,7 +165,15 @@ class Relation:
         self._proposing = collection
 
     def extension(self, key: int, sees: AltNeu = AltNeu.NEU) -> Extension:
-        """Return how this relation extends prefixes that have its key in column `key`."""
+        """Return how this relation extends prefixes that have its key in column `key`.
+
+        >>> def paths(scope):
+        ...     edges = Relation(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 3, 4])))
+        ...     pairs = Changes.of(Collection.of(scope, np.array([1]), np.array([2])))
+        ...     return extend(pairs, [edges.extension(1)]).results()
+        >>> example(paths)
+        [((1, 2, 3), 1), ((1, 2, 4), 1)]
+        """
         return Extension(self, key, sees)
 
     @property
@@ -181,7 +189,22 @@ class Relation:
 
 @dataclass(frozen=True)
 class Extension:
-    """A relation, the column of prefixes that is its key, and which of its updates they see."""
+    """A relation, the column of prefixes that is its key, and which of its updates they see.
+
+    `extend` is made of three steps: which relation has least for a prefix, what it has, and what others have, too.
+
+    >>> def program(scope):
+    ...     edges = Relation(Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])))
+    ...     known = Relation(Collection.of(scope, np.array([1, 2]), np.array([3, 3])))
+    ...     nodes = Changes.of(Collection.of(scope, np.array([1, 2]))).map(lambda node: (node, 99, -1))
+    ...     counted = edges.extension(0).count(nodes, place=7)
+    ...     counted.results().inspect(lambda record, time, diff: print(record))
+    ...     return known.extension(0).validate(edges.extension(0).propose(counted, without=2)).results()
+    >>> example(program)
+    (1, 2, 7)
+    (2, 1, 7)
+    [((1, 3), 1), ((2, 3), 1)]
+    """
 
     relation: Relation
     key: int

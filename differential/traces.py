@@ -63,7 +63,12 @@ class Contents(NamedTuple):
     counts: Codes
 
     def records(self) -> dict[tuple[Any, ...], int]:
-        """Return the records as Python objects: for answers, not for whole graphs."""
+        """Return the records as Python objects: for answers, not for whole graphs.
+
+        >>> contents = Contents((np.array([1, 2]),), (np.array(["a", "b"], np.dtypes.StringDType()),), np.array([1, 3]))
+        >>> contents.records()
+        {(1, 'a'): 1, (2, 'b'): 3}
+        """
         columns = [column.tolist() for column in (*self.keys, *self.values)]
         return dict(zip(zip(*columns), self.counts.tolist()))
 
@@ -90,6 +95,16 @@ class Cursor:
     """The collection as of one time, to look keys up in.
 
     It stays what it is while the trace goes on, and keeps the batches it reads alive for as long as it exists.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         trace = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key().trace()
+    ...     worker.step_while(lambda: trace.upper)
+    ...     edges = trace.cursor(0)
+    ...     place, (targets,), counts = edges[[2, 1, 9]]
+    ...     return place, targets
+    >>> execute_directly(program)
+    (array([0, 1, 1]), array([3, 2, 3]))
     """
 
     def __init__(self, batches: tuple[Batch, ...], time: Time, key: Encoder, value: Encoder) -> None:
@@ -113,7 +128,26 @@ class Cursor:
 
 
 class Trace:
-    """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps."""
+    """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         session, edges = new_input(scope)
+    ...         trace = edges.arrange_by_key().trace()
+    ...     session.insert(np.array([1, 2]), np.array([2, 3]))
+    ...     session.advance_to(1)
+    ...     session.remove(1, 2)
+    ...     session.advance_to(2)
+    ...     worker.step_while(lambda: trace.upper.less_equal((1,)))
+    ...     print(trace.contents(0).records(), trace.contents(1).records(), trace.cursor(1)[2].values)
+    ...     trace.set_physical_compaction(1)
+    ...     trace.set_logical_compaction(1)
+    ...     trace.allow_compaction_to(2)  # or both at once
+    ...     assert trace.statistics().rows == sum(map(len, trace.batches()))
+    ...     trace.drop()
+    >>> execute_directly(program)
+    {(1, 2): 1, (2, 3): 1} {(2, 3): 1} (array([3]),)
+    """
 
     def __init__(self, export: Export, handle: TraceHandle) -> None:
         self._export = export

@@ -30,6 +30,14 @@ class Updates:
 
     `columns` hold n rows; `times` is int64[T, D]; `time_index` is int64[n], or absent when T = 1; `diffs` is
     int64[n], or absent when all are 1. Immutable.
+
+    >>> updates = Updates.at((7,), (np.array([1, 2]), np.array(["a", "b"])), np.array([1, -1]))
+    >>> list(updates.rows())
+    [((1, 'a'), (7,), 1), ((2, 'b'), (7,), -1)]
+    >>> updates.each_time(), updates.each_diff(), updates.negated().each_diff()
+    ([(7,), (7,)], array([ 1, -1]), array([-1,  1]))
+    >>> updates.take(np.array([1])).with_columns((np.array([5]),)).with_times(np.array([[8]]))
+    Updates([((5,), (8,), -1)])
     """
 
     kind: ClassVar[str] = "updates"

@@ -39,6 +39,13 @@ class Groups:
 
     `keys` are the key columns, one row for each group. `values` are the value columns and `counts` how often each value
     occurs (never 0); the rows of group `g` are `offsets[g]:offsets[g + 1]`, in no order to rely on. No group is empty.
+
+    >>> def mean(groups):
+    ...     number = np.bincount(groups.index, groups.counts)
+    ...     total = np.bincount(groups.index, groups.counts * groups.values[0])
+    ...     return np.arange(len(groups)), total / number
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([4, 7, 9])).reduce(mean))
+    [((1, 5.5), 1), ((2, 9.0), 1)]
     """
 
     __slots__ = ("counts", "keys", "offsets", "values")

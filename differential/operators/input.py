@@ -26,6 +26,23 @@ class InputSession:
     `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are
     handed over by `flush`, `advance_to` and `close`; each happens at the session's time when it was made, or at the
     later time that `update_at` names.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         session, stock = new_input(scope)
+    ...         output = stock.output()
+    ...     session.insert(np.array(["nut", "bolt"]))
+    ...     session.update("nut", diff=4)
+    ...     session.advance_to(1)
+    ...     session.remove("bolt")
+    ...     session.flush()
+    ...     worker.step_while(lambda: output.less_than(1))
+    ...     before = output.contents()
+    ...     session.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return before, output.contents()
+    >>> execute_directly(program)
+    ({('bolt',): 1, ('nut',): 5}, {('nut',): 5})
     """
 
     def __init__(self, scope: Scope, name: str) -> None:

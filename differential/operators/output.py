@@ -21,6 +21,24 @@ class Output:
     A change at time `t` is handed out once nothing at `t` or before can come any more, consolidated, in the
     lexicographic order of times. On the other workers there is never anything to read, but `done` and the frontier
     tell the same.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         session, words = new_input(scope)
+    ...         counts = words.count().output()
+    ...     for epoch, word in enumerate(["to", "be", "to"]):
+    ...         session.insert(word)
+    ...         session.advance_to(epoch + 1)
+    ...         worker.step_while(lambda: counts.less_than(epoch + 1))
+    ...         print(counts.changes())
+    ...     session.close()
+    ...     worker.step_while(lambda: not counts.done())
+    ...     return counts.contents()
+    >>> execute_directly(program)
+    [(('to', 1), (0,), 1)]
+    [(('be', 1), (1,), 1)]
+    [(('to', 1), (2,), -1), (('to', 2), (2,), 1)]
+    {('be', 1): 1, ('to', 2): 1}
     """
 
     def __init__(self, collection: Collection, worker: int, name: str) -> None:

@@ -47,6 +47,21 @@ class UpsertSession:
 
     Of what is said of a key in one epoch the last holds; where several workers' sessions speak of it, that of the last
     worker. Statements are handed over by `flush`, `advance_to` and `close`.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         prices, collection = new_upsert_input(scope)
+    ...         output = collection.output()
+    ...     prices.set("tea", 3)
+    ...     prices.set("tea", 4)
+    ...     prices.flush()
+    ...     prices.advance_to(1)
+    ...     prices.unset("tea")
+    ...     prices.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return output.changes()
+    >>> execute_directly(program)
+    [(('tea', 4), (0,), 1), (('tea', 4), (1,), -1)]
     """
 
     def __init__(self, scope: Scope, keys: int, name: str) -> None:

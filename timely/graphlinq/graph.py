@@ -116,7 +116,19 @@ class Graph:
         return self._both_ways
 
     def enter(self, scope: Scope) -> Graph:
-        """Return the same graph, its edges indexed once, for use in a scope inside its own."""
+        """Return the same graph, its edges indexed once, for use in a scope inside its own.
+
+        >>> def hops(scope):
+        ...     graph = Graph(scope.to_stream((np.array([0, 1, 2]), np.array([1, 2, 3]))))
+        ...     with scope.iterative() as loop:
+        ...         handle, again = loop.feedback()
+        ...         nodes = scope.to_stream((np.array([0]), np.array([0]))).enter(loop).concat(again)
+        ...         reached = graph.enter(loop).transmit(nodes).map(lambda node, hops: (node, hops + 1))
+        ...         reached.connect_loop(handle)
+        ...         return reached.leave()
+        >>> example(hops)
+        [(1, 1), (2, 2), (3, 3)]
+        """
         inner = Graph(self.edges.enter(scope), partition=self.partition)
         inner._outer = self
         return inner
