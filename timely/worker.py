@@ -29,7 +29,7 @@ from timely.dataflow.explain import EVERYWHERE
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.scope import Scope
-from timely.errors import BuildError, ShapeError, StalledError
+from timely.errors import BuildError, FrameError, ShapeError, StalledError
 from timely.events import Parked, Unparked
 from timely.explaining import PATIENCE, Explainer
 from timely.logging import Log
@@ -359,14 +359,23 @@ class Worker:
                 # Nobody takes it any more, and its sender may not have dropped the dataflow yet.
                 self.outstanding.take(sender, message.dataflow, message.channel, weight_of(message.batch))
         elif isinstance(message, Taken):
-            for index, channel, messages in message.counts:
-                if index in self._dataflows:
-                    self._dataflows[index].settle(sender, channel, messages)
+            self._settle(sender, message)
         elif isinstance(message, Shape):
             self._compare(sender, message)
         else:
             assert isinstance(message, (Question, Answer))
             self.explainer.receive(sender, message)
+
+    def _settle(self, sender: int, taken: Taken) -> None:
+        """Heed what another worker has taken, or refuse what it cannot have."""
+        try:
+            for index, channel, messages in taken.counts:
+                if index in self._dataflows:
+                    self._dataflows[index].settle(sender, channel, messages)
+                elif index >= self.built:
+                    raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")
+        except FrameError as error:
+            self.allocator.refuse(str(error))
 
     def _dispatch(self, sender: int, dataflow: Dataflow, message: Data | Progress) -> None:
         if isinstance(message, Progress):

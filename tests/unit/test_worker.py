@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time as clock
+from collections import deque
 from collections.abc import Callable
 from threading import Thread
 
@@ -22,6 +23,7 @@ from timely import (
     execute_directly,
     source,
 )
+from timely.communication.message import Taken
 from timely.errors import BuildError, OperatorError, ShapeError, StalledError
 
 on_workers = pytest.mark.parametrize("workers", [1, 3])
@@ -331,3 +333,45 @@ def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
         return seen
 
     assert execute_directly(program) == []
+
+
+@pytest.mark.parametrize("wrong", ["no channel", "a channel not counted", "too many", "no dataflow"])
+def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_happens(wrong: str) -> None:
+    def program(worker: Worker) -> tuple[list[int], int]:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.exchange().inspect(found.append).probe()
+            builder = OperatorBuilder(scope, "drain")
+            drained = builder.add_input(stream, Pipeline(), drains=True)
+            builder.build(lambda capabilities: lambda: deque(drained.drain(), 0).clear())
+        channels = scope.dataflow.channels
+        counted = next(port.channel for port in channels if port.ledger is not None)
+        if worker.index == 1:
+            said = {
+                "no channel": (0, len(channels), 1),
+                "a channel not counted": (0, drained.channel, 1),
+                "too many": (0, counted, 1000),
+                "no dataflow": (1, counted, 1),
+            }[wrong]
+            worker.allocator.send(0, Taken((said,)))
+        numbers.send_batch(list(range(10)))
+        numbers.close()
+        worker.step_while(lambda: not probe.done())
+        return found, worker.allocator.statistics().refused
+
+    (first, refused), (second, none) = execute(program, Config(workers=2))
+    assert sorted(first + second) == sorted(2 * list(range(10)))
+    assert (refused, none) == (1, 0)
+
+
+def test_what_a_peer_has_taken_of_a_dropped_dataflow_is_no_offence() -> None:
+    def program(worker: Worker) -> int:
+        with worker.dataflow() as scope:
+            scope.new_input()
+        worker.drop_dataflow(scope.dataflow)
+        worker.allocator.send(1 - worker.index, Taken(((0, 0, 1),)))
+        worker.step_while(lambda: worker.allocator.statistics().messages_received < 2)
+        return worker.allocator.statistics().refused
+
+    assert execute(program, Config(workers=2)) == [0, 0]

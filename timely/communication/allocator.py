@@ -94,6 +94,10 @@ class Allocator(Protocol):
         """Whether the backlog is over its bound, so that inputs should wait."""
         ...
 
+    def refuse(self, reason: str) -> None:
+        """Count a message that arrived in good form and says what cannot be."""
+        ...
+
     def statistics(self) -> Statistics: ...
 
     def close(self) -> None:

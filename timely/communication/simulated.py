@@ -74,7 +74,7 @@ class SimulatedAllocator:
         self._network = network
         self._queue_bytes = queue_bytes
         self._woken = False
-        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = 0
+        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
 
     def connect(self) -> None:
         """Return at once: everybody is there."""
@@ -106,6 +106,9 @@ class SimulatedAllocator:
             return
         raise StalledError(f"worker {self.index} sleeps for ever: nothing is in flight")
 
+    def refuse(self, reason: str) -> None:
+        self._refused += 1
+
     def wake(self) -> None:
         self._woken = True
 
@@ -124,7 +127,7 @@ class SimulatedAllocator:
             self._messages_received,
             self._data_bytes,
             self._progress_bytes,
-            0,
+            self._refused,
             self.backlog,
         )
 

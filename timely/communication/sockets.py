@@ -210,8 +210,7 @@ class SocketAllocator:
             message = envelope.message
             link = self._sender(envelope)
         except FrameError as error:
-            self._refused += 1
-            self._last_refusal = str(error)
+            self.refuse(str(error))
             return
         if isinstance(message, Ack):
             self._outstanding -= link.heed(message)
@@ -333,6 +332,10 @@ class SocketAllocator:
         self._own.put(self.index, Failure(self.index, "interrupted"))
 
     # Looking at it, and leaving
+
+    def refuse(self, reason: str) -> None:
+        self._refused += 1
+        self._last_refusal = reason
 
     @property
     def backlog(self) -> int:

@@ -101,6 +101,7 @@ class ThreadAllocator:
         self._messages_received = 0
         self._data_bytes = 0
         self._progress_bytes = 0
+        self._refused = 0
 
     def connect(self) -> None:
         """Return at once: the queues are there."""
@@ -135,6 +136,9 @@ class ThreadAllocator:
             mailbox.waiting[self.index] = self._bell.ring
         return not self.congested
 
+    def refuse(self, reason: str) -> None:
+        self._refused += 1
+
     def wake(self) -> None:
         self._bell.ring()
 
@@ -155,7 +159,7 @@ class ThreadAllocator:
             self._messages_received,
             self._data_bytes,
             self._progress_bytes,
-            0,
+            self._refused,
             self.backlog,
         )
 

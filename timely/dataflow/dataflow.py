@@ -18,7 +18,7 @@ from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.ports import InputPort, Tee
 from timely.dataflow.wiring import Wiring
-from timely.errors import BuildError
+from timely.errors import BuildError, FrameError
 from timely.order import Time
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
@@ -279,9 +279,13 @@ class Dataflow:
         self.channels[channel].deliver(sender, time, batch)
 
     def settle(self, sender: int, channel: int, messages: int) -> None:
-        """Heed that operators of another worker have taken messages of this one."""
-        ledger = self.channels[channel].ledger
-        assert ledger is not None
+        """Heed that operators of another worker have taken messages of this one.
+
+        Raises `FrameError` if they cannot have: no such channel is counted, or it was sent fewer.
+        """
+        ledger = self.channels[channel].ledger if channel < len(self.channels) else None
+        if ledger is None:
+            raise FrameError(f"worker {sender} took messages of channel {channel} of {self}, which has no such count")
         ledger.settle(sender, messages)
 
     def receive(self, sender: int, changes: Changes) -> None:

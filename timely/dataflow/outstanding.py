@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable
 
 from timely.communication.message import Taken
+from timely.errors import FrameError
 
 
 class Outstanding:
@@ -109,8 +110,13 @@ class Ledger:
             self._outstanding.take(sender, self._dataflow, self._channel, size)
 
     def settle(self, peer: int, messages: int) -> None:
-        """Heed that another worker has taken so many messages of ours."""
-        sent = self._sent[peer]
+        """Heed that another worker has taken so many messages of ours; raise `FrameError` if it was sent fewer."""
+        sent = self._sent.get(peer, deque())
+        if messages > len(sent):
+            raise FrameError(
+                f"worker {peer} took {messages} messages of channel {self._channel} of dataflow {self._dataflow}, and "
+                f"has {len(sent)}"
+            )
         self._subtract(peer, sum([sent.popleft() for _ in range(messages)]))
 
     def close(self) -> None:

@@ -146,6 +146,11 @@ def test_statistics_count_messages_and_bytes(allocators: list[Allocator]) -> Non
     assert received.refused == 0
 
 
+def test_what_is_refused_is_counted(allocators: list[Allocator]) -> None:
+    allocators[0].refuse("it says what cannot be")
+    assert [allocator.statistics().refused for allocator in allocators[:2]] == [1, 0]
+
+
 def test_closing_twice_and_waking_the_closed_do_nothing(allocators: list[Allocator]) -> None:
     for allocator in allocators:
         broadcast(allocator, Goodbye(allocator.index, 0))
