@@ -4,18 +4,7 @@ An account listens to a worker's log and adds up; `table` shows accounts, those 
 --profile` prints it at the end of a run, for each process. Time is that inside the operator's activations, with the
 stateless operators that run in line with it, of which each is told apart, too: the time inside its own function and
 the records in and out. Listening itself takes about a microsecond a record, part of which is in those times. What an
-operator sends counts once for each input it goes to.
-
->>> def program(worker):
-...     account = Account(worker)
-...     with worker.dataflow() as scope:
-...         scope.to_stream(range(5)).exchange().probe()
-...     while worker.step():
-...         pass
-...     return [(each.name, each.records_in, each.records_out) for each in account.operators()]
->>> execute_directly(program)
-[('exchange', 5, 0), ('to_stream', 0, 5)]
-"""
+operator sends counts once for each input it goes to."""
 
 from __future__ import annotations
 
@@ -86,14 +75,32 @@ class OperatorAccount:
         return self.operator < 0
 
     def add(self, other: OperatorAccount) -> None:
-        """Add what the same operator has cost on another worker."""
+        """Add what the same operator has cost on another worker.
+
+        >>> account = OperatorAccount(0, 1, "map", "words", "words.py:7", records_in=5)
+        >>> account.add(OperatorAccount(0, 1, "map", "words", "words.py:7", records_in=2))
+        >>> account.records_in
+        7
+        """
         for name, value in vars(other).items():
             if name not in ("dataflow", "operator") and isinstance(value, int):
                 setattr(self, name, getattr(self, name) + value)
 
 
 class Account:
-    """Adds up what happens on a worker, from now on."""
+    """Adds up what happens on a worker, from now on.
+
+    >>> def program(worker):
+    ...     account = Account(worker)
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream(range(5)).exchange().probe()
+    ...     while worker.step():
+    ...         pass
+    ...     account.close()
+    ...     return [(each.name, each.records_in, each.records_out) for each in account.operators()]
+    >>> execute_directly(program)
+    [('exchange', 5, 0), ('to_stream', 0, 5)]
+    """
 
     def __init__(self, worker: Worker) -> None:
         self.waited = 0
@@ -181,7 +188,21 @@ class Account:
 
 
 def table(accounts: Iterable[Account]) -> str:
-    """Return a table of what the operators of all accounts cost together, for people."""
+    """Return a table of what the operators of all accounts cost together, for people.
+
+    >>> def program(worker):
+    ...     account = Account(worker)
+    ...     with worker.dataflow("words") as scope:
+    ...         scope.to_stream(range(5)).exchange().probe()
+    ...     while worker.step():
+    ...         pass
+    ...     return table([account])
+    >>> print(execute_directly(program))
+    1 worker, ... s: ... s in operators, ... s waiting
+    operator runs  busy s  records in  bytes in  records out  bytes out  rows kept  bytes kept
+    words/... (0...) ...
+    words/... (0...) ...
+    """
     opened = list(accounts)
     total: dict[Number, OperatorAccount] = {}
     for account in opened:

@@ -29,6 +29,18 @@ class EventSocketWriter:
     >>> _ = example(lambda scope: scope.to_stream(range(3)).capture_into(writer))
     >>> example(lambda scope: replay_into(scope, [reader]))
     [0, 1, 2]
+
+    What a stream is captured with can be written by any program:
+
+    >>> from timely.captured import Messages, Progress
+    >>> reader = EventSocketReader(("127.0.0.1", 0))
+    >>> writer = EventSocketWriter(reader.listen())
+    >>> for event in (Messages((0,), [1, 2]), Progress((((0,), -1),))):
+    ...     writer.push(event)
+    >>> writer.flush()  # the reader may see it from here on
+    >>> writer.close()
+    >>> example(lambda scope: replay_into(scope, [reader]))
+    [1, 2]
     """
 
     def __init__(self, address: Address, *, timeout: float = 30.0) -> None:

@@ -1,0 +1,124 @@
+"""Each public name is shown by an example, which `test_docstrings` runs.
+
+The rule: a name is used in an example, on lines that begin with `>>>` or `...`. A function is used in its own
+docstring, and so is an operator that a class lists among its methods. Any other method is used in its own docstring,
+its class's, or that of another method of the class. A class has an example in its docstring or in that of a method.
+Exceptions, enumerations, records, type aliases, constants and properties need none, nor does what only the packages'
+own layers call of each other, which is listed below.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from doctest import DocTestParser
+from enum import Enum
+from types import ModuleType
+from typing import Any
+
+import differential
+import differential.delta
+import differential.graphs
+import timely
+import timely.accounting
+import timely.graphlinq
+
+PACKAGES = (
+    timely,
+    timely.accounting,
+    timely.graphlinq,
+    differential,
+    differential.delta,
+    differential.graphs,
+)
+BETWEEN_LAYERS = {
+    "Antichain": {"of_minimal"},
+    "Arrangement": {"as_updates", "reader"},
+    "Capability": {"initial"},
+    "Changes": {"from_parts", "parts"},
+    "Collection": {"arranged", "entered"},
+    "Columns": {"from_buffers", "to_buffers"},
+    "InputPort": {"deliver", "follow", "place_frontier", "pusher"},
+    "OutputPort": {"adopt", "hold", "move", "release", "time_of"},
+    "Probe": {"schedule", "watch"},
+    "Scope": {"summary_to"},
+    "Statement": {"from_parts", "parts"},
+    "Updates": {"from_buffers", "to_buffers"},
+    "Worker": {"close_inputs", "dataflow_at", "take_in"},
+}
+
+
+def words(documented: object) -> set[str]:
+    """Return the words of the examples of a docstring."""
+    sources = [example.source for example in DocTestParser().get_examples(inspect.getdoc(documented) or "")]
+    return set(re.findall(r"\w+", "".join(sources)))
+
+
+def public(module: ModuleType) -> Iterator[Any]:
+    """Yield the functions and classes that a module exports or, if it does not say, defines."""
+    own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
+    for name in getattr(module, "__all__", own):
+        found = getattr(module, name)
+        if not name.startswith("_") and (inspect.isfunction(found) or inspect.isclass(found)):
+            yield found
+
+
+def methods(owner: type) -> dict[str, Any]:
+    """Return the public functions of a class by their names there, operators that it lists among them."""
+    unwrapped = {name: getattr(found, "__func__", found) for name, found in vars(owner).items()}
+    return {name: found for name, found in unwrapped.items() if name[0] != "_" and inspect.isfunction(found)}
+
+
+def is_shown(function: Any, *aliases: str) -> bool:
+    """Return whether the example of a function uses it, by its own name or another."""
+    return not words(function).isdisjoint({function.__name__, *aliases})
+
+
+def not_shown(owner: type) -> set[str]:
+    """Return the methods of a class that no example uses, and the class itself if it has no example."""
+    listed = methods(owner)
+    own = {name for name, method in listed.items() if method.__qualname__ == f"{owner.__qualname__}.{name}"}
+    used = words(owner).union(*(words(listed[name]) for name in own))
+    missing = {name for name in own if name not in used}
+    missing |= {name for name in listed if name not in own and not is_shown(listed[name], name)}
+    needs_none = is_dataclass(owner) or issubclass(owner, (tuple, Enum, Exception)) or used or len(listed) > len(own)
+    return missing if needs_none else {*missing, owner.__name__}
+
+
+FUNCTIONS = [found for package in PACKAGES for found in public(package) if inspect.isfunction(found)]
+CLASSES = {found for package in PACKAGES for found in public(package) if inspect.isclass(found)}
+
+
+def test_each_public_function_is_used_in_its_example() -> None:
+    listed = [(name, method) for each in CLASSES for name, method in methods(each).items()]
+    aliases = {each: [name for name, method in listed if method is each] for each in FUNCTIONS}
+    assert len(FUNCTIONS) > 50
+    assert [each.__qualname__ for each in FUNCTIONS if not is_shown(each, *aliases[each])] == []
+
+
+def test_each_public_class_and_its_methods_are_used_in_examples() -> None:
+    assert sum(len(methods(each)) for each in CLASSES) > 200
+    assert {each.__name__: names for each in CLASSES if (names := not_shown(each))} == BETWEEN_LAYERS
+
+
+def test_what_has_no_example_is_told() -> None:
+    class Shown:
+        """
+        >>> Shown().used()
+        """
+
+        def used(self) -> None: ...
+
+        def unused(self) -> None: ...
+
+        sum = differential.Collection.sum
+        total = differential.Collection.sum
+        probe = is_shown
+
+    class Bare:
+        pass
+
+    assert not_shown(Shown) == {"unused", "probe"}
+    assert not_shown(Bare) == {"Bare"}
