@@ -108,6 +108,11 @@ class Config:
             raise ConfigError(f"spill_above must not be negative, but is {self.spill_above}")
         if self.spill_dir is not None and not os.path.isdir(self.spill_dir):
             raise ConfigError(f"spill_dir must be a directory, which {self.spill_dir!r} is not")
+        if self.spill_dir is not None and self.spill_above is None:
+            raise ConfigError(
+                f"spill_dir is {self.spill_dir!r}, but spill_above is missing: say from how many bytes on batches are "
+                "kept in files there (--spill-above BYTES, TIMELY_SPILL_ABOVE)"
+            )
 
     @property
     def peers(self) -> int:

@@ -30,20 +30,26 @@ REPORT_VARIABLE = "TIMELY_REPORT"
 """Names the file where such a process leaves its message, instead of printing it."""
 
 _SHOWN_FRAMES = 4
+_SAID_CHARACTERS = 10_000
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
 
 def describe(error: BaseException) -> str:
-    """Return an error in a line, for the workers that end because of it."""
+    """Return an error in a line, for the workers that end because of it; of a very long one, the beginning."""
     if isinstance(error, TimelyError):
-        return str(error)
+        return _cut(str(error))
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     origin = raised_at(error.__traceback__)
     where = f" ({origin})" if origin is not None else ""
-    return f"{''.join(traceback.format_exception_only(error)).strip()}{where}"
+    return f"{_cut(''.join(traceback.format_exception_only(error)).strip())}{where}"
+
+
+def _cut(text: str) -> str:
+    """Return a text that fits into the smallest frame there may be."""
+    return text if len(text) <= _SAID_CHARACTERS else f"{text[:_SAID_CHARACTERS]} ..."
 
 
 def message(error: TimelyError) -> str:

@@ -56,6 +56,7 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
         ({"rendezvous_seconds": 0}, "must be positive"),
         ({"spill_above": -1}, "spill_above must not be negative"),
         ({"spill_dir": "/nowhere"}, "spill_dir must be a directory"),
+        ({"spill_dir": "/"}, r"spill_above is missing: .*--spill-above BYTES"),
         ({"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")}, "would both listen at"),
         ({"processes": 2, "workers": 3, "addresses": LOCAL}, "processes 0 and 1 .* 3 ports in a row"),
         ({"processes": 2, "addresses": ("udp://a:1", "udp://b:1")}, "neither ipc://PATH nor tcp://HOST:PORT"),

@@ -8,6 +8,8 @@ from types import TracebackType
 
 import pytest
 
+from timely.communication.codec import Encoder
+from timely.communication.message import Failure
 from timely.config import Config
 from timely.errors import ConfigError, DataError, OperatorError, PeerLost
 from timely.failure import PEER_FAILED, UncaughtHook, describe, install_hook, message
@@ -51,6 +53,13 @@ def test_an_error_in_a_line_names_where_it_was_raised() -> None:
     assert "test_failure.py:" in text
     assert describe(DataError("plain")) == "plain"
     assert describe(KeyboardInterrupt()) == "interrupted"
+
+
+@pytest.mark.parametrize("error", [DataError("x" * 100_000), ValueError("\U0001f9fc" * 100_000)])
+def test_of_a_very_long_error_other_workers_are_told_as_much_as_fits_into_the_smallest_frame(error: Exception) -> None:
+    (header,) = Encoder(0, "run").encode(Failure(0, describe(caught(error))), 1)
+    assert len(header) < 1 << 16
+    assert "..." in describe(error)
 
 
 def test_other_errors_go_to_the_former_hook() -> None:

@@ -39,7 +39,7 @@ from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.meeting import Meeting
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress
+from timely.communication.message import Data, Failure, Goodbye, Message, Progress, Shape
 from timely.communication.thread import Mailbox
 from timely.communication.watch import GRACE_SECONDS, Watch
 from timely.communication.wire import read, readable, size_of
@@ -143,7 +143,7 @@ class SocketAllocator:
         frames = self._encoder.encode(message, peer, 0 if overtakes else link.next_number)
         size = sum(map(size_of, frames))
         if len(frames) > 1 or size > self._config.frame_bytes:
-            self._check_frames(frames)
+            self._check_frames(message, frames)
         if not overtakes:
             link.next_number += 1
         self._count(message, size)
@@ -160,7 +160,7 @@ class SocketAllocator:
         elif type(message) is Progress:
             self._progress_bytes += size
 
-    def _check_frames(self, frames: Frames) -> None:
+    def _check_frames(self, message: Message, frames: Frames) -> None:
         if len(frames) > MAX_FRAMES:
             raise DataError(
                 f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text "
@@ -168,9 +168,10 @@ class SocketAllocator:
             )
         largest = max(map(size_of, frames))
         if largest > self._config.frame_bytes:
+            advice = "send smaller batches, or set" if isinstance(message, Data) else "set"
             raise DataError(
-                f"a column of {largest} bytes cannot go to another process: frames are bounded to "
-                f"{self._config.frame_bytes} bytes; send smaller batches, or set TIMELY_FRAME_BYTES for all processes"
+                f"{_named(message)} of {largest} bytes cannot go to another process: frames are bounded to "
+                f"{self._config.frame_bytes} bytes; {advice} TIMELY_FRAME_BYTES for all processes"
             )
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:
@@ -368,6 +369,15 @@ class SocketAllocator:
         self._door.close()
         self._doorbell.close()
         self._context.release()
+
+
+def _named(message: Message) -> str:
+    """Return what is too large for a frame. Workers describe a dataflow to each other only where theirs differ."""
+    if isinstance(message, Data):
+        return "a column"
+    if isinstance(message, Shape):
+        return f"the description of dataflow {message.dataflow}, which another worker built in another way,"
+    return f"a message of kind {type(message).__name__}"
 
 
 def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: False) -> list[SocketAllocator]:

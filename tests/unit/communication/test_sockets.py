@@ -25,7 +25,7 @@ from tests.unit.communication.networks import (
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
-from timely.communication.message import Data, Failure, Goodbye, Progress
+from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import socket_allocators
 from timely.communication.watch import GRACE_SECONDS
 from timely.communication.wire import aligned
@@ -490,6 +490,14 @@ def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_pat
         with pytest.raises(PeerFailed, match="worker 1 failed: out of luck"):
             first.receive()
         assert first._unheard(link) is None  # type: ignore[attr-defined]
+
+
+def test_a_description_larger_than_a_frame_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, _):
+        with pytest.raises(DataError, match=r"^the description of dataflow 3, .*; set TIMELY_FRAME_BYTES"):
+            first.send(1, Shape(3, b"digest", ("operator" * 1000,) * 10))
+        with pytest.raises(DataError, match=r"^a message of kind Progress of \d+ bytes"):
+            first.send(1, Progress(0, CHANGE.changes * 20_000))
 
 
 def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tmp_path: Path) -> None:
