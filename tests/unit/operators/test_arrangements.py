@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Arrangement, Collection
-from tests.oracle.grid import on_workers, run
-from timely import Worker, execute_directly
+from differential import Arrangement, Collection, new_input
+from differential.operators.arrange import ByKey
+from differential.updates import Updates
+from tests.oracle.grid import contents, on_workers, run
+from timely import Pipeline, Worker, execute_directly
+from timely.dataflow.pact import scatter
+from timely.dataflow.routing import destinations, hash_columns
+from timely.order import Time, less_equal
 
 UPDATES = [((1, 2), (0,), 2), ((1, 3), (0,), 1), ((2, 2), (1,), 1)]
 
@@ -55,3 +60,68 @@ def test_an_arrangement_by_whole_records_has_no_values(workers: int) -> None:
         ((1, 3, 1), (0,), 1),
         ((2, 2, 1), (1,), 1),
     ]
+
+
+@pytest.mark.parametrize("rows", [1, 64, 65, 1000])
+@pytest.mark.parametrize("peers", [2, 3, 4])
+def test_updates_go_where_the_hash_of_their_key_says(rows: int, peers: int) -> None:
+    dice = np.random.default_rng(rows)
+    every = dice.integers(0, 1000, (rows, 2))
+    for keys in (every[:, 0], every[:, 0].copy(), np.full(rows, 7), every[:, 0] / 4, every[:, 0].astype(np.int32)):
+        updates = Updates((keys, every[:, 1], np.arange(rows)), np.array([[0], [3]]), np.arange(rows) % 2)
+        for width in (1, 2):
+            split = ByKey(width).split(updates, peers)
+            expected = scatter(updates, destinations(hash_columns(updates.columns[:width]), peers))
+            assert split is not None
+            for (worker, part), (right_worker, right) in zip(split, expected, strict=True):
+                assert isinstance(part, Updates)
+                assert isinstance(right, Updates)
+                assert worker == right_worker
+                assert [column.tolist() for column in part.columns] == [column.tolist() for column in right.columns]
+                assert part.times[part.time_index].tolist() == right.times[right.time_index].tolist()
+
+
+def test_what_is_sealed_at_incomparable_times_is_sent_at_each() -> None:
+    times = [(0, 3), (1, 1), (3, 0)]
+    sent: list[tuple[Time, list[Any]]] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            sessions, collections = zip(*(new_input(scope) for _ in times))
+
+            def look(input: Any, output: Any) -> None:
+                for capability, batch in input:
+                    sent.append((capability.time, batch.times.tolist()))
+
+            together = collections[0].concat(*collections[1:])
+            together.arrange_by_key().stream.unary(Pipeline(), look, name="look").probe()
+        for session, time in zip(sessions, times):
+            session.advance_to(time)
+            session.insert(1, 1)
+            session.update_at(1, 1, time=(3, 3))
+            session.close()
+        while worker.step_or_park():
+            pass
+
+    execute_directly(program)
+    assert sorted(time for time, _ in sent) == times
+    assert all(less_equal(time, tuple(later)) for time, several in sent for later in several)
+    assert sorted(tuple(later) for _, several in sent for later in several) == [*times, (3, 3)]
+
+
+def test_a_time_that_was_put_off_is_said_though_another_is_not_due_and_nothing_comes() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            (first, one), (second, two) = new_input(scope), new_input(scope)
+            output = one.concat(two).count().output()
+        for time in ((0, 3), (1, 1), (3, 0)):
+            first.update_at(1, 1, time=time)
+        first.advance_to((1, 2))
+        second.advance_to((2, 1))
+        for _ in range(10):
+            worker.step()
+        first.close()
+        worker.step_while(lambda: output.less_than((1, 4)))
+        assert contents(output.changes(), (1, 3)) == {(1, 2): 1}
+
+    execute_directly(program)

@@ -55,6 +55,11 @@ def test_a_record_removed_that_was_not_there_is_named(name: str, place: str, wor
     assert "the record (7, 'b') occurs a negative number of times, -2:" in message
 
 
+def test_a_record_of_one_column_is_named_by_it() -> None:
+    with pytest.raises(OperatorError, match="the record 'a' occurs a negative number of times, -2:"):
+        run(lambda one: one.distinct(), [(("a",), (0,), -2)])
+
+
 @on_workers
 def test_sums_and_counts_may_pass_below_nothing(workers: int) -> None:
     numbers = [((7, 5), (0,), 1), ((7, 6), (3,), -2)]

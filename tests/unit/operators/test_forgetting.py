@@ -1,0 +1,69 @@
+"""Operators let the traces they read, and those of what they said, forget what no input can ask for any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from differential import InputSession, new_input
+from differential.kernels.reduce import MIN
+from differential.operators.join import join_arrangements
+from differential.operators.reduce import BuiltIn, reduce_arrangement
+from differential.trace.spine import Spine
+from timely import Probe, Worker, execute_directly
+
+EPOCHS = 200
+
+
+def change(worker: Worker, sessions: list[InputSession], probe: Probe, first: int = 0) -> None:
+    """Replace a record of the first input in each of many epochs."""
+    changing = sessions[0]
+    for epoch in range(first, first + EPOCHS):
+        changing.insert(1, epoch)
+        if epoch > first:
+            changing.remove(1, epoch - 1)
+        for session in sessions:
+            session.advance_to(epoch + 1)
+        worker.step_while(lambda least=epoch + 1: probe.less_than(least))
+    changing.remove(1, first + EPOCHS - 1)
+
+
+@pytest.mark.parametrize("is_left", [True, False])
+def test_a_join_keeps_a_record_that_changes_all_the_time_a_few_times_only(is_left: bool) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            sessions, collections = map(list, zip(*(new_input(scope) for _ in range(2))))
+            changing, still = (collection.arrange_by_key() for collection in collections)
+            spines: list[Spine] = [changing._trace._spine, still._trace._spine]
+            both = (changing, still) if is_left else (still, changing)
+            probe = join_arrangements(*both, lambda *columns: columns, name="join").probe()
+        sessions[1].insert(1, 0)
+        change(worker, sessions, probe)
+        assert 0 < spines[0].statistics().rows < 20
+        sessions[1].close()
+        change(worker, sessions[:1], probe, EPOCHS)
+        # Nothing can come that would meet the changing side, but what does meets the other.
+        assert [spine.readers for spine in spines] == [0, 1]
+        assert [spine.statistics().rows for spine in spines] == [0, 1]
+        sessions[0].close()
+        worker.step_while(lambda: not probe.done())
+        assert [spine.readers for spine in spines] == [0, 0]
+
+    execute_directly(program)
+
+
+def test_a_reduction_keeps_a_record_that_changes_all_the_time_a_few_times_only() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            changing = collection.arrange_by_key()
+            said = reduce_arrangement(changing, lambda *_: BuiltIn(MIN, 0), None, name="min")
+            spines = [changing._trace._spine, said._trace._spine]
+            probe = said.stream.probe()
+        change(worker, [session], probe)
+        assert all(0 < spine.statistics().rows < 20 for spine in spines)
+        session.close()
+        worker.step_while(lambda: not probe.done())
+        worker.step()
+        assert [spine.readers for spine in spines] == [0, 0]
+
+    execute_directly(program)
