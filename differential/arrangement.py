@@ -64,6 +64,8 @@ class Arrangement:
 
         Called while the dataflow is built, by all workers.
 
+        Raises BuildError once the dataflow is built, and in an inner scope.
+
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
         ...         trace = Collection.of(scope, np.array([3, 4, 4])).arrange_by_key().trace()

@@ -164,6 +164,8 @@ def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
 
     `width` is the number of coordinates of the collection's times.
 
+    Raises CaptureError where a message is none of a captured collection.
+
     >>> first, end = Antichain([(0,)]), Antichain([(7,)])
     >>> stated([EventQueue([Statement(first, end, ())])])
     Antichain([(7,)])

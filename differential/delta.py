@@ -211,8 +211,11 @@ class Extension:
     sees: AltNeu
 
     def count(self, prefixes: Changes, place: int) -> Changes:
-        """Return the prefixes that have extensions here. The last two columns are the least number of extensions so
-        far, and whose; they become this one's, numbered `place`, if that is less."""
+        """Return the prefixes that have extensions here, each with which relation has fewest.
+
+        The last two columns are the least number of extensions so far, and whose; they become this one's, numbered
+        `place`, if that is less.
+        """
 
         def least(_: Any, *columns: Any) -> Any:
             *prefix, number, whose, found = columns
@@ -234,6 +237,8 @@ class Extension:
 
 def extend(prefixes: Changes, extensions: Sequence[Extension]) -> Changes:
     """Return each prefix with each value that all of `extensions` have for it, as one more column.
+
+    Raises BuildError where there are no extensions.
 
     >>> def common_neighbours(scope):
     ...     edges = Relation(Collection.of(scope, np.array([1, 1, 2, 2]), np.array([2, 3, 3, 4])))

@@ -205,6 +205,8 @@ class Trace:
         there. The trace can be dropped at once. When the exporting dataflow is complete, or dropped, the collection
         stays as it was sealed.
 
+        Raises TraceError where `since` is before what the trace still has, or the trace was dropped.
+
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
         ...         session, edges = new_input(scope)

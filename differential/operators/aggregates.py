@@ -20,6 +20,8 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
 
     A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
 
+    A DataError ends the run where the value is something else.
+
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]
     """
@@ -46,6 +48,8 @@ def max(collection: Collection, *, name: str = "max") -> Collection:
 
 def top_k(collection: Collection, k: int, *, smallest: bool = False, name: str = "top_k") -> Collection:
     """Return (key, value) for the `k` largest (or smallest) values of each key; one that occurs twice counts as two.
+
+    Raises DataError where `k` is less than 1.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]

@@ -16,6 +16,8 @@ def assert_empty(collection: Collection, *, name: str = "assert_empty") -> Colle
 
     It is found out when the time at which the record occurs is complete.
 
+    A DataError, which ends the run, names the record and the time.
+
     >>> def program(scope):
     ...     ages = Collection.of(scope, np.array(["ann"]), np.array([30]))
     ...     ages.filter(lambda name, age: age < 0).assert_empty()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def concat(collection: Collection, *others: Collection, name: str = "concat") -> Collection:
     """Return the collection in which each record occurs as often as in all of them together.
 
+    Raises BuildError where the keys are not of the same number of columns.
+
     >>> example(lambda scope: Collection.of(scope, np.arange(2)).concat(Collection.of(scope, np.arange(1, 3))))
     [((0,), 1), ((1,), 2), ((2,), 1)]
     """

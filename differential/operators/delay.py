@@ -22,6 +22,8 @@ def delay(collection: Collection, function: Callable[[Time], Time | int], *, nam
     The function is called once for each time in a batch and should keep times in their order: then the result at
     `function(t)` is what the collection is at `t`. Changes that fall on one time cancel as if they had been made then.
 
+    A DataError ends the run where `function` moves a time back.
+
     >>> def hourly(scope):
     ...     return Collection.of(scope, 1).delay(lambda time: (60 * (time[0] // 60 + 1),)).inspect(print)
     >>> _ = example(hourly)

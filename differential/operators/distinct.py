@@ -39,6 +39,8 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
 
     `function` receives a column of counts, none of them 0, and returns a column of counts.
 
+    A DataError ends the run where `function` does not return an integer for each count.
+
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).threshold(lambda n: n // 2))
     [((1,), 1)]
     """

@@ -24,6 +24,8 @@ def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Colle
     Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its
     arrangement outside serves inside as well.
 
+    Raises BuildError unless `scope` lies inside the collection's.
+
     >>> def program(scope):
     ...     with scope.iterative() as inner:
     ...         return Collection.of(scope, 7).enter(inner).inspect(print).leave()

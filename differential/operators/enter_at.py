@@ -24,6 +24,9 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
     `rounds` receives whole columns and returns a column of integers not below 0. Records that matter most can be let in
     first, so that what the others would do is settled by the time they come (prioritised iteration).
 
+    Raises BuildError unless `scope` is a loop directly inside the collection's. A DataError ends the run where `rounds`
+    returns something else.
+
     >>> def program(scope):
     ...     with scope.iterative() as inner:
     ...         later = Collection.of(scope, np.array([1, 2])).enter_at(inner, lambda x: 10 * x)

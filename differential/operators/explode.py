@@ -25,6 +25,8 @@ def explode(
     integers (or one for all), which may be 0 or negative. So a quantity becomes a number of occurrences, and adding it
     up is counting: nothing is kept for each value.
 
+    A DataError ends the run where `function` returns something else.
+
     >>> def sales(scope):
     ...     sold = Collection.of(scope, np.array(["tea", "tea", "rice"]), np.array([2, 3, 4]))
     ...     return sold.explode(lambda what, pieces: (what, pieces)).count()

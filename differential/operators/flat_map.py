@@ -24,6 +24,8 @@ def flat_map(
     `function` receives whole columns and returns `(rows, *columns)`: for each record it makes, the position of the
     row it comes from, and its fields. (A record occurs as often, and when, the one it comes from does.)
 
+    A DataError ends the run where `function` returns something else, or positions that are none.
+
     >>> def both_ends(source, target):
     ...     rows = np.arange(len(source))
     ...     return np.concatenate([rows, rows]), np.concatenate([source, target])

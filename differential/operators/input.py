@@ -76,7 +76,10 @@ class InputSession:
         self.update(*record, diff=-1)
 
     def update(self, *record: Any, diff: int | np.ndarray[Any, Any]) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row)."""
+        """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row).
+
+        Raises DataError where there are not as many fields as in the record before, or none.
+        """
         if self._changes:
             _check_width(record, self._changes[-1][0])
         elif not record:
@@ -88,6 +91,8 @@ class InputSession:
 
         `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
         placed anywhere in the grid: the session can only move along a chain of times.
+
+        Raises CapabilityError where `time` is not at or after the session's, DataError as `update` does.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:

@@ -66,7 +66,10 @@ class Variable:
         self.collection = again if self._source is None else self._source.concat(again)
 
     def set(self, result: Collection) -> None:
-        """Define the variable as `result`, a collection of the same scope, a round later."""
+        """Define the variable as `result`, a collection of the same scope, a round later.
+
+        Raises BuildError where the two have keys of different numbers of columns.
+        """
         if result.keys != self.collection.keys:
             raise BuildError(
                 f"a variable whose key is {described(self.collection.keys)} cannot become a collection whose key is "

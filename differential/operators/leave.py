@@ -22,6 +22,8 @@ def leave(collection: Collection, scope: Scope | None = None, *, name: str = "le
 
     All rounds' changes fall on the time outside; what rounds took back cancels when the result is consolidated.
 
+    Raises BuildError unless `scope` lies around the collection's.
+
     >>> def program(scope):
     ...     with scope.iterative() as inner:
     ...         later = Collection.of(scope, np.array([1, 2])).enter_at(inner, lambda x: 10 * x)

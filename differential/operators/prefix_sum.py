@@ -26,6 +26,8 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
     The records are (key, position, value), integers; positions are 0 or more and less than 2 ** `bits`. Each record is
     kept in `bits` + 1 nodes, and a change costs as many steps and what it changes of the result.
 
+    Raises BuildError unless `bits` is 1 to 60. A DataError ends the run where a position is out of bounds.
+
     >>> def balance(scope):
     ...     booked = Collection.of(scope, np.array([7, 7, 7]), np.array([0, 5, 9]), np.array([100, -30, 12]))
     ...     return booked.prefix_sum()

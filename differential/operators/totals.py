@@ -23,6 +23,8 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
     A function receives whole columns and returns a column of integers, or one for all records. One row is kept for each
     key and function, and none for values, so a change costs the same however many records a key has.
 
+    Raises BuildError where no function is given.
+
     >>> def moments(scope):
     ...     numbers = Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5]))
     ...     return numbers.totals(lambda key, x: 1, lambda key, x: x, lambda key, x: x * x)

@@ -83,13 +83,19 @@ class UpsertSession:
         return self._input.epoch
 
     def set(self, *record: Any) -> None:
-        """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns."""
+        """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns.
+
+        Raises DataError where there are fewer fields than the key has.
+        """
         if len(record) < self._keys:
             raise DataError(f"a record of {len(record)} field(s), but its key has {self._keys}")
         self._sets.append(((*record, self._order(record)), 1))
 
     def unset(self, *key: Any) -> None:
-        """Let a key have no value, whether it had one or not."""
+        """Let a key have no value, whether it had one or not.
+
+        Raises DataError where there are not as many fields as the key has.
+        """
         if len(key) != self._keys:
             raise DataError(f"a key of {len(key)} field(s), not {self._keys}: unset() is given keys without values")
         self._unsets.append(((*key, self._order(key)), -1))
@@ -133,6 +139,8 @@ class UpsertSession:
 
 def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tuple[UpsertSession, Collection]:
     """Return a session that says which value each key has, and the collection of (key, value). It is arranged by key.
+
+    Raises BuildError where times have several coordinates, and so are not totally ordered.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:

@@ -41,6 +41,9 @@ def window(
     is in from then on, for as long as it would have been had it come in time, or not at all if that is over; what comes
     before it waits.
 
+    Raises BuildError where `size` or `slide` is less than 1. A DataError ends the run where `at` does not return an
+    integer for each record.
+
     >>> def lately(scope):
     ...     visits = Collection.of(scope, np.array(["ann", "bob"]), np.array([3, 5]))
     ...     return visits.window(10, 5, at=lambda name, second: second).inspect(print)

@@ -55,7 +55,7 @@ class EventSocketWriter:
         self._pieces += encode(event)
 
     def flush(self) -> None:
-        """Send all events."""
+        """Send all events. Raises TransportError where the connection has broken."""
         pieces, self._pieces = self._pieces, []
         if self._socket is None or not pieces:
             return
@@ -106,7 +106,7 @@ class EventSocketReader:
         return f"the connection at {_shown(self.address)}"
 
     def listen(self) -> Address:
-        """Listen, and return the address; port 0 becomes a free one."""
+        """Listen, and return the address; port 0 becomes a free one. Raises TransportError where it cannot."""
         if self._listener is None:
             try:
                 self._listener = socket.create_server(self.address)

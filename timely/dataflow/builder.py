@@ -53,6 +53,8 @@ class OperatorBuilder:
 
         With `frontier`, the input knows its frontier, and the operator is activated when that changes. With `drains`,
         the operator promises to take all messages before it asks for the frontier, which makes that cheaper.
+
+        Raises BuildError unless the stream is of the operator's own scope.
         """
         if stream.scope is not self.scope:
             raise BuildError(

@@ -69,7 +69,10 @@ class FrontierNotificator:
         return sum(map(len, self._pending.values()))
 
     def notify_at(self, capability: Capability, guarantee: Time | None = None) -> None:
-        """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability."""
+        """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability.
+
+        Raises CapabilityError where the capability was dropped.
+        """
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
         asked = self._asked(capability.time if guarantee is None else guarantee)

@@ -37,7 +37,7 @@ class Pipeline:
     name = "pipeline"
 
     def split(self, batch: Batch, peers: int) -> None:
-        return None
+        """Say with None that the whole batch stays."""
 
 
 class Exchange:
@@ -57,6 +57,7 @@ class Exchange:
         self._route = route
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        """Return (worker, its records) for each worker that records go to, or None where there is one worker."""
         if peers == 1:
             return None
         return scatter(batch, destinations(self._hashes(batch), peers))
@@ -81,6 +82,7 @@ class Broadcast:
     name = "broadcast"
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        """Return the batch for every worker, or None where there is one worker."""
         return None if peers == 1 else ((peer, batch) for peer in range(peers))
 
 
@@ -96,6 +98,7 @@ class Gather:
         self._worker = worker
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        """Return the batch for the one worker, or None where there is no other."""
         return None if peers == 1 else iter([(self._worker % peers, batch)])
 
 

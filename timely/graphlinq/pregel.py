@@ -71,6 +71,8 @@ def pregel(
     `aggregators` are values of the whole graph that all nodes see in the next superstep; `until(superstep)` ends the
     run before a superstep if it is true; `supersteps` is the most there may be after superstep 0.
 
+    Raises BuildError where `supersteps` is negative.
+
     >>> edges = (np.array([0, 1, 2, 4]), np.array([1, 2, 3, 0]))
     >>> def hops(scope):
     ...     return Graph(scope.to_stream(edges)).pregel(

@@ -28,7 +28,7 @@ from timely.order import Time
 
 
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
-    """The minimal elements of `times` (which may repeat), sorted lexicographically.
+    """Return the minimal elements of `times` (which may repeat), sorted lexicographically.
 
     O(n log n) for up to two coordinates; beyond, O(n) for each element found.
     """
@@ -74,7 +74,7 @@ class Antichain:
     """The elements, sorted lexicographically."""
 
     def __init__(self, times: Iterable[Time] = ()) -> None:
-        """The minimal ones of `times`."""
+        """Take the minimal ones of `times`."""
         self.elements = minimal(tuple(times))
 
     @classmethod
@@ -103,7 +103,7 @@ class Antichain:
         return self.elements == other.elements or all(map(self.less_equal, other.elements))
 
     def join(self, other: Antichain) -> Antichain:
-        """The least antichain that both dominate: times that both permit.
+        """Return the least antichain that both dominate: times that both permit.
 
         >>> Antichain([(0, 5), (1, 0)]).join(Antichain([(0, 7)]))
         Antichain([(0, 7)])
@@ -117,7 +117,7 @@ class Antichain:
         return Antichain([order.join(a, b) for a in self.elements for b in other.elements])
 
     def meet(self, other: Antichain) -> Antichain:
-        """The greatest antichain that dominates both: times that either permits.
+        """Return the greatest antichain that dominates both: times that either permits.
 
         >>> Antichain([(0, 5)]).meet(Antichain([(1, 0)]))
         Antichain([(0, 5), (1, 0)])

@@ -43,22 +43,22 @@ class PathSummary(NamedTuple):
 
     @classmethod
     def identity(cls, length: int) -> PathSummary:
-        """The summary that leaves times of `length` coordinates as they are."""
+        """Return the summary that leaves times of `length` coordinates as they are."""
         return _identity(length)
 
     @classmethod
     def enter(cls, length: int) -> PathSummary:
-        """The summary of the way into a loop, for times of `length` coordinates outside it."""
+        """Return the summary of the way into a loop, for times of `length` coordinates outside it."""
         return cls(length, (0,) * length, (0,))
 
     @classmethod
     def leave(cls, length: int) -> PathSummary:
-        """The summary of the way out of a loop, for times of `length` coordinates inside it."""
+        """Return the summary of the way out of a loop, for times of `length` coordinates inside it."""
         return cls(length - 1, (0,) * (length - 1), ())
 
     @classmethod
     def feedback(cls, length: int, step: int = 1) -> PathSummary:
-        """The summary of going round a loop: `step` on the innermost of `length` coordinates."""
+        """Return the summary of going round a loop: `step` on the innermost of `length` coordinates."""
         return cls(length, (0,) * (length - 1) + (step,), ())
 
     @property
@@ -72,14 +72,14 @@ class PathSummary(NamedTuple):
         return any(self.increments)
 
     def results_in(self, time: Time) -> Time | None:
-        """The least time at the end of the path for a message at `time` at its start; None when there is none."""
+        """Return the least time at the end of the path for a message at `time` at its start, or None."""
         if not any(self.increments):
             return time[: self.keep] + self.suffix
         moved = tuple([t + more for t, more in zip(time, self.increments)])
         return None if max(moved) > LIMIT else moved + self.suffix
 
     def followed_by(self, other: PathSummary) -> PathSummary:
-        """The summary of this path and then `other`.
+        """Return the summary of this path and then `other`.
 
         >>> PathSummary.feedback(2).followed_by(PathSummary.leave(2)) == PathSummary.leave(2)
         True
@@ -90,7 +90,7 @@ class PathSummary(NamedTuple):
         return PathSummary(keep, increments, tuple(kept_suffix) + other.suffix)
 
     def less_equal(self, other: PathSummary) -> bool:
-        """Whether this path results in a time at or before that of `other`, whatever non-negative time it starts at.
+        """Return whether this path results in a time at or before that of `other`, from wherever it starts.
 
         >>> PathSummary.identity(2).less_equal(PathSummary.feedback(2))
         True

@@ -24,6 +24,8 @@ def concat(stream: Stream, *others: Stream, name: str = "concat") -> Stream:
 def concatenate(streams: Sequence[Stream], *, name: str = "concatenate") -> Stream:
     """Return the stream of everything on all of `streams`, of which there must be one at least.
 
+    Raises BuildError where no stream is given.
+
     >>> sorted(example(lambda scope: concatenate([scope.to_stream([number]) for number in range(3)])))
     [0, 1, 2]
     """

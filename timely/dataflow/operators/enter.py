@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 def enter(stream: Stream, scope: Scope, *, name: str = "enter") -> Stream:
     """Return the stream in `scope`, which lies inside the stream's: a time gets counters of 0 for the loops entered.
 
+    Raises BuildError unless `scope` lies inside the stream's.
+
     >>> def program(scope):
     ...     with scope.iterative() as inner:
     ...         return scope.to_stream(range(3)).enter(inner).map(lambda x: x + 1).leave(scope)

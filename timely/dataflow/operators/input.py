@@ -106,6 +106,8 @@ class Input:
         """Send one record given as scalars, or many given as equally long columns.
 
         A record that is no tuple of numbers, booleans and text can be sent with `send_batch`, in a list.
+
+        Raises DataError where there is no value, or not as many as in the record before.
         """
         if not values:
             raise DataError("send() needs at least one value")

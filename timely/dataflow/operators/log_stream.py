@@ -32,6 +32,8 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
     complete, or with the program; so build what is to be watched before the worker is stepped.
 
+    Raises BuildError in a scope whose times have more than one coordinate, or where the interval is not positive.
+
     >>> from timely.events import OperatorBuilt
     >>> def program(worker):
     ...     with worker.dataflow("watching") as scope:

@@ -21,6 +21,8 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
     latter two, a tuple of columns, of the batch's length. For list batches it receives one record and returns
     (whether it went well, the result or the error).
 
+    A DataError ends the run where `function` returns no three columns.
+
     >>> def halve(x):
     ...     return x % 2 == 0, x // 2, (x, "odd")
     >>> example(lambda scope: scope.to_stream(range(4)).ok_err(halve)[0])

@@ -22,6 +22,9 @@ def partition(stream: Stream, parts: int, route: Callable[..., Any], *, name: st
 
     `route` receives a batch's columns and returns a column of integers; for list batches, a record and an integer.
 
+    Raises BuildError for less than one part. A DataError ends the run where `route` says another number than 0 to
+    `parts` - 1.
+
     >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])
     [1, 4]
     """

@@ -67,7 +67,10 @@ class UnorderedInput:
         return self._meter.is_congested
 
     def send(self, capability: Capability, *values: Any) -> None:
-        """Send one record given as scalars, or many given as equally long columns, at the capability's time."""
+        """Send one record given as scalars, or many given as equally long columns, at the capability's time.
+
+        Raises DataError where there is no value, CapabilityError where the capability was dropped.
+        """
         if not values:
             raise DataError("send() needs at least one value")
         if not any(getattr(value, "ndim", 0) for value in values):
@@ -75,7 +78,10 @@ class UnorderedInput:
         self.send_batch(capability, Columns(as_columns(values)))
 
     def send_batch(self, capability: Capability, batch: Batch) -> None:
-        """Send a batch, `Columns` or a list of arbitrary records, at the capability's time."""
+        """Send a batch, `Columns` or a list of arbitrary records, at the capability's time.
+
+        Raises CapabilityError where the capability was dropped.
+        """
         if capability.output is None:
             raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
         self._meter.count(batch)

@@ -26,6 +26,8 @@ UNREACHED = -1
 def approximate_shortest_paths(graph: Graph, landmarks: Sequence[int]) -> Stream:
     """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 where there is no way.
 
+    Raises BuildError unless there are 1 to 62 landmarks.
+
     >>> edges = (np.array([1, 2, 3]), np.array([2, 3, 1]))
     >>> example(lambda scope: approximate_shortest_paths(Graph(scope.to_stream(edges)), [1, 3]))
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
