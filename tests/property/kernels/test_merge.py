@@ -123,3 +123,57 @@ def test_rows_that_cancel_are_work_too() -> None:
     assert merge.work(10_000) is None
     assert 180_000 < merge.remaining < 200_000
     assert len(merge.complete()) == 0
+
+
+def shaped(dice: np.random.Generator, rows: int, lower: Antichain) -> Batch:
+    """Return a batch of at most so many rows, with columns present and absent, from few or many keys and times."""
+    keys = dice.integers(0, dice.choice([1, 3, 40, 2000]), rows) * dice.choice([1, 50])
+    vals = dice.integers(0, 3, rows) if dice.random() < 0.5 else NOTHING
+    table = dice.integers(0, 8, (dice.choice([1, 2, 60]), 2))
+    index = dice.integers(0, len(table), rows) if len(table) > 1 else NOTHING
+    diffs = dice.choice([-1, 1, 1, 2], rows) if dice.random() < 0.5 else NOTHING
+    return Batch.build(keys, vals, index, diffs, table, lower, Antichain(), Antichain([(0, 0)]))
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_batches_of_all_shapes_are_merged_by_any_fuel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PIECE", 1)
+    dice = np.random.default_rng(seed)
+    least, all_time = Antichain([(0, 0)]), Antichain()
+    rows = dice.choice([0, 1, 5, 40, 300], 2)
+    first, second = shaped(dice, rows[0], least), shaped(dice, rows[1], all_time)
+    since = [least, Antichain([(3, 5), (5, 2)]), Antichain([(0, 4)]), Antichain([(9, 9)])][seed % 4]
+    fuel = int(dice.choice([1, 3, 50, 1000]))
+    merge = Merge(first, second, since)
+    result = None
+    while result is None:
+        result = merge.work(fuel)
+    result.validate()
+    assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
+
+
+@pytest.mark.parametrize("rows", [100, 300, 1000])
+def test_sides_with_the_same_keys_are_added_up_row_by_row(rows: int) -> None:
+    least, middle, all_time = Antichain([(0,)]), Antichain([(1,)]), Antichain()
+    first, second = (
+        Batch.build(np.arange(rows), NOTHING, NOTHING, np.full(rows, diff), np.array([[time]]), lower, upper, least)
+        for time, lower, upper, diff in ((0, least, middle, 2), (1, middle, all_time, 3))
+    )
+    result = Merge(first, second, middle).complete()
+    assert rows_of_batches([result]) == [(key, 0, (1,), 5) for key in range(rows)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(is_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PIECE", 1)
+    least, middle, all_time = Antichain([(0,)]), Antichain([(1,)]), Antichain()
+    keys = np.arange(2000)
+    sides = (keys, keys[-1:] + 5) if is_first else (keys[-1:] + 5, keys)
+    first, second = (
+        Batch.build(side, NOTHING, NOTHING, NOTHING, np.array([[time]]), lower, upper, least)
+        for side, time, lower, upper in zip(sides, (0, 1), (least, middle), (middle, all_time))
+    )
+    merge = Merge(first, second, least)
+    for steps in range(1, 190):
+        assert merge.work(10) is None
+        assert merge.remaining == 2001 - 10 * steps
