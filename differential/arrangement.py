@@ -53,6 +53,7 @@ class Arrangement:
 
     @property
     def scope(self) -> Scope:
+        """The scope whose times the batches have."""
         return self.stream.scope
 
     def reader(self) -> TraceHandle:

@@ -200,7 +200,7 @@ class Config:
         Options are `-w WORKERS`, `-n PROCESSES`, `-p PROCESS` and `-h HOSTFILE`; what they leave open comes
         from the environment. Several processes without a host file are on this machine, at ports from 2101.
 
-        Raises ConfigError where an option is none, or all together make no sense.
+        Raises ConfigError where an option has no proper value, or all together make no sense.
         """
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
         parser.add_argument("-w", "--workers", type=int)

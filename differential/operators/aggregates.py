@@ -20,7 +20,7 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
 
     A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
 
-    A DataError ends the run where the value is something else.
+    A DataError ends the run where the value is no such column.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]

@@ -79,13 +79,16 @@ class Capability:
         return Capability(self._live(), self.time, 2)
 
     def delayed(self, time: Time) -> Capability:
-        """Return a new capability for `time`; raise CapabilityError if that is not at or after this one's."""
+        """Return a new capability for `time`; raise CapabilityError unless that is at or after this one's."""
         output = self._live()
         self._check(time)
         return Capability(output, time, 2)
 
     def downgrade(self, time: Time) -> None:
-        """Move this capability forward to `time`, giving up the times before. Raises CapabilityError if it is one."""
+        """Move this capability forward to `time`, giving up the times in between.
+
+        Raises CapabilityError unless `time` is at or after its own.
+        """
         output = self._live()
         if time != self.time:
             self._check(time)

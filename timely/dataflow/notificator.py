@@ -145,16 +145,17 @@ class Notificator:
 
     State that nothing more is sent of is forgotten by a request that holds nothing back:
 
-    >>> def numbered(input, output, notificator):
+    >>> def each_once(input, output, notificator):
     ...     for capability, batch in input:
-    ...         known = seen.setdefault(capability.time, [])
-    ...         output.give(capability, [(len(known), record) for record in batch if not known.append(record)])
+    ...         known = seen.setdefault(capability.time, set())
+    ...         output.give(capability, [record for record in dict.fromkeys(batch) if record not in known])
+    ...         known.update(batch)
     ...         notificator.notify_after(capability.time)
     ...     for time, _ in notificator:
     ...         del seen[time]
     >>> seen = {}
-    >>> example(lambda scope: scope.to_stream(["a", "b"]).unary_notify(Pipeline(), numbered)), seen
-    ([(1, 'a'), (2, 'b')], {})
+    >>> example(lambda scope: scope.to_stream([3, 1, 3]).unary_notify(Pipeline(), each_once)), seen
+    ([3, 1], {})
     """
 
     __slots__ = ("_inputs", "_output", "_requests")

@@ -21,7 +21,7 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
     latter two, a tuple of columns, of the batch's length. For list batches it receives one record and returns
     (whether it went well, the result or the error).
 
-    A DataError ends the run where `function` returns no three columns.
+    A DataError ends the run where `function` does not return these three.
 
     >>> def halve(x):
     ...     return x % 2 == 0, x // 2, (x, "odd")
