@@ -105,17 +105,32 @@ def test_triangles_are_those_of_brute_force(
     check(algorithm, lambda edges: occurrences(edges, pattern), edits, workers=workers, outer=outer, seed=seed)
 
 
-@given(
+of_cliques = given(
     edges=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=8, max_size=10),
     workers=st.integers(1, 3),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=15, deadline=None)
-def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
+"""Edges among five nodes, each with when it comes and how much later it goes."""
+
+
+def check_cliques(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
     pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (0, 4), (1, 4), (2, 4), (3, 4)]
     edits: list[Update] = [(pair, (when,), 1) for pair, (when, _) in zip(pairs, edges)]
     edits += [(pair, (when + later,), -1) for pair, (when, later) in zip(pairs, edges) if later]
     check(cliques4, lambda held: occurrences(held, pairs[:6]), edits, workers=workers, seed=seed)
+
+
+@of_cliques
+@settings(max_examples=4, deadline=None)
+def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
+    check_cliques(edges, workers, seed)
+
+
+@pytest.mark.slow
+@of_cliques
+@settings(max_examples=40, deadline=None)
+def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
+    check_cliques(edges, workers, seed)
 
 
 @given(edits=updates(1, 3, 20))
