@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import signal
 import sys
 import time
 
@@ -46,8 +47,8 @@ def run(number: int) -> int:
     return programs
 
 
-def main() -> None:
-    """Run one seed after the other until it is enough."""
+def main() -> int:
+    """Run one seed after the other until it is enough, or until interrupted; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
     parser.add_argument("--programs", type=int, help="stop after so many programs")
@@ -57,13 +58,18 @@ def main() -> None:
         options.minutes = 60.0
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
     most = math.inf if options.programs is None else options.programs
-    number, programs = options.seed, 0
-    while programs < most and time.monotonic() < end:
-        print(f"seed {number}", file=sys.stderr, flush=True)
-        programs += run(number)
-        number += 1
+    number, programs, status = options.seed, 0, 0
+    try:
+        while programs < most and time.monotonic() < end:
+            print(f"seed {number}", file=sys.stderr, flush=True)
+            programs += run(number)
+            number += 1
+    except KeyboardInterrupt:
+        print(f"interrupted in seed {number}", file=sys.stderr)
+        status = 128 + signal.SIGINT
     print(f"{programs} programs of {number - options.seed} seeds were right")
+    return status
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
