@@ -54,6 +54,7 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
     output, stream = builder.add_output(initial=True)
     reader = trace.as_of(since)
     importer = Importer(export, trace.clone(), reader.clone(), output)
+    builder.operator.awaits = lambda: f"{export}, whose frontier is {list(export.frontier.elements)}"
     builder.build(importer.start)
     dataflow.when_complete(importer.drop)
     return Arrangement(stream, reader, export.key, export.value, export.keys)

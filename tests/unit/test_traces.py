@@ -190,3 +190,20 @@ def test_the_arrangement_of_an_inner_scope_has_no_trace_of_its_own() -> None:
                 arranged.enter(inner).trace()
 
     execute_directly(program)
+
+
+def test_an_import_that_holds_its_dataflow_up_names_the_dataflow_it_waits_for() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow("graph") as scope:
+            session, collection = new_input(scope)
+            trace = collection.arrange_by_key().trace()
+        session.insert(1, 2)
+        session.advance_to(3)
+        worker.step_while(lambda: trace.upper.less_equal((2,)))
+        with worker.dataflow("question") as scope:
+            answer = trace.import_into(scope).count().output()
+        worker.step_while(lambda: answer.less_than(3))
+        return worker.explain()
+
+    text = execute_directly(program)
+    assert "waits for dataflow 0 ('graph'), whose frontier is [(3,)]" in text

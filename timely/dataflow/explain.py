@@ -33,7 +33,8 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
         for output in operator.outputs:
             for capability in tuple(output.live):
                 if holds(output.location, capability.time):
-                    where = f"on {output}, made at {capability.origin}"
+                    awaited = "" if operator.awaits is None else f", waits for {operator.awaits()}"
+                    where = f"on {output}, made at {capability.origin}{awaited}"
                     found[capability.time, False, f"{where}{_round(operator.scope, capability.time)}"] += 1
         for port in operator.inputs:
             for queued, batch in tuple(port.queue):

@@ -22,11 +22,13 @@ class Operator:
     """An operator with ports.
 
     `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a
-    message to its only input calls that function instead.
+    message to its only input calls that function instead. `awaits`, where it is set, returns what outside of its
+    dataflow the operator waits for, for people.
     """
 
     __slots__ = (
         "active",
+        "awaits",
         "dataflow",
         "index",
         "inline",
@@ -53,6 +55,7 @@ class Operator:
         self.rank = -1
         self.active = False
         self.waits = True
+        self.awaits: Callable[[], str] | None = None
 
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
