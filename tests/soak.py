@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from types import FrameType
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -58,17 +59,24 @@ def main() -> int:
         options.minutes = 60.0
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
     most = math.inf if options.programs is None else options.programs
-    number, programs, status = options.seed, 0, 0
+    number, programs = options.seed, 0
+    interrupts: list[int] = []
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        interrupts.append(signum)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
     try:
-        while programs < most and time.monotonic() < end:
+        # One that comes while Hypothesis is told of a search for garbage is lost to it.
+        while programs < most and time.monotonic() < end and not interrupts:
             print(f"seed {number}", file=sys.stderr, flush=True)
             programs += run(number)
             number += 1
     except KeyboardInterrupt:
         print(f"interrupted in seed {number}", file=sys.stderr)
-        status = 128 + signal.SIGINT
     print(f"{programs} programs of {number - options.seed} seeds were right")
-    return status
+    return 128 + signal.SIGINT if interrupts else 0
 
 
 if __name__ == "__main__":
