@@ -17,15 +17,10 @@ from tests.strategies_batches import Columns, frontiers, rows_of, rows_of_batch,
 from timely.progress.antichain import Antichain
 
 
-def _from(columns: Columns, lower: Antichain) -> Columns | None:
-    """Return the columns with only those times in advance of `lower`, or None when there are none."""
-    keys, vals, index, diffs, table = columns
-    kept = [row for row, (_, _, time, _) in enumerate(rows_of(columns)) if lower.less_equal(time)]
-    if not kept:
-        return None
-    rows = np.array(kept)
-    vals, index, diffs = (column[rows] if len(column) else NOTHING for column in (vals, index, diffs))
-    return keys[rows], vals, index, diffs, table
+def _from(columns: Columns, step: int, least: tuple[int, ...]) -> Columns:
+    """Return the columns with their times moved on by `step`, and to `least` or later."""
+    *rows, table = columns
+    return *rows, np.maximum(table + step, np.array(least))
 
 
 @settings(deadline=None)
@@ -38,14 +33,13 @@ def test_each_seal_takes_what_its_frontier_has_passed(data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_PILE", data.draw(st.sampled_from([1, 2, 5, 32])))
         patch.setattr(module, "FEW", data.draw(st.sampled_from([0, 10, 256])))
-        for _ in range(data.draw(st.integers(1, 8))):
+        for step in range(data.draw(st.integers(1, 8))):
             for _ in range(data.draw(st.integers(0, 3))):
-                columns = _from(data.draw(updates(depth, most=20)), upper)
-                if columns is not None:
-                    keys, vals, index, diffs, table = columns
-                    batcher.push(keys, vals, table, index, diffs)
-                    held += rows_of(columns)
-            lower, upper = batcher.upper, upper.join(data.draw(frontiers(depth, top=5)))
+                columns = _from(data.draw(updates(depth, most=20)), step, data.draw(st.sampled_from(upper.elements)))
+                keys, vals, index, diffs, table = columns
+                batcher.push(keys, vals, table, index, diffs)
+                held += rows_of(columns)
+            lower, upper = batcher.upper, upper.join(data.draw(frontiers(depth, top=step + 2, least=1)))
             batch = batcher.seal(upper)
             due = consolidated(row for row in held if not upper.less_equal(row[2]))
             assert (batch is None) == (not due)

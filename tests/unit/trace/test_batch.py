@@ -50,6 +50,27 @@ def test_entering_appends_a_zero_and_shares_the_columns() -> None:
     assert batch.enter() is inner
 
 
+def test_the_bytes_of_a_batch_are_those_of_its_columns() -> None:
+    batch = _batch()
+    columns = (batch.keys, batch.vals, batch.time_index, batch.diffs, batch.times)
+    assert batch.nbytes == sum(column.nbytes for column in columns) == 14 * 8
+
+
+def test_as_of_a_frontier_times_are_those_that_represent_them() -> None:
+    keys, index = np.arange(4), np.array([0, 1, 2, 0])
+    table = np.array([[3], [4], [7]])
+    batch = Batch.build(keys, NOTHING, index, NOTHING, table, LOWER, UPPER, LOWER)
+    for since, expected in ((5, [5, 5, 7, 5]), (8, [8, 8, 8, 8])):
+        later = batch.as_of(Antichain([(since,)]))
+        assert later.keys is batch.keys
+        times = later.times[later.time_index] if len(later.time_index) else np.repeat(later.times, 4, axis=0)
+        assert times.ravel().tolist() == expected
+        assert len(later.time_index) == (4 if len(set(expected)) > 1 else 0)
+        assert later.since == Antichain([(since,)])
+    assert batch.as_of(Antichain([(2,)])) is batch
+    assert batch.as_of(LOWER) is batch
+
+
 def test_a_frontier_becomes_a_table() -> None:
     assert frontier_table(Antichain([(1, 2), (2, 0)]), 2).tolist() == [[1, 2], [2, 0]]
     assert frontier_table(Antichain(), 3).shape == (0, 3)
