@@ -303,8 +303,7 @@ def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diff
     status = MORE
     while status != NEEDS_DIFFS and i + j < stop and (i < len(a_keys) or j < len(b_keys)):
         before, status = out, MORE
-        has_both = i < len(a_keys) and j < len(b_keys)
-        if j == len(b_keys) or (has_both and i + _STRETCH < len(a_keys) and a_keys[i + _STRETCH] < b_keys[j]):
+        if j == len(b_keys) or (i + _STRETCH < len(a_keys) and a_keys[i + _STRETCH] < b_keys[j]):
             end = len(a_keys) if j == len(b_keys) else seek(a_keys, i + _STRETCH, b_keys[j])
             rows = min(end - i, stop - i - j)
             if not a_strict:

@@ -174,6 +174,29 @@ def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(is_first: bool, monkeypa
         for side, time, lower, upper in zip(sides, (0, 1), (least, middle), (middle, all_time))
     )
     merge = Merge(first, second, least)
-    for steps in range(1, 190):
-        assert merge.work(10) is None
-        assert merge.remaining == 2001 - 10 * steps
+    for steps in range(1, 247):
+        assert merge.work(8) is None
+        assert merge.remaining == 2001 - 8 * steps
+    assert len(merge.complete()) == 2001
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([(1, 1, 0)], [(1, 0, 0), (1, 0, 1)]),
+        ([(1, 0, 0), (10, 0, 0)], [(5, 0, 0), (9, 0, 0), (9, 0, 1)]),
+        ([(500, 0, 0)], [(key, 0, 0) for key in range(1000)]),
+        ([(500, 0, 0)], [(key, 0, time) for key in range(1000) for time in (0, 1)]),
+    ],
+)
+def test_rows_that_fall_together_are_found_at_the_ends_too(one: Any, other: Any, swap: bool) -> None:
+    least, middle, all_time = Antichain([(0,)]), Antichain([(2,)]), Antichain()
+    first, second = (
+        Batch.build(*map(np.array, zip(*rows)), NOTHING, np.array([[0], [1]]), least, all_time, least)
+        for rows in ((other, one) if swap else (one, other))
+    )
+    first, second = first.described(least, middle, least), second.described(middle, all_time, least)
+    result = Merge(first, second, middle).complete()
+    result.validate()
+    assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), middle)
