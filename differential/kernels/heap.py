@@ -1,6 +1,6 @@
 """What the C library does with memory that kernels give back.
 
-Pieces of a few hundred thousand rows come and go all the time. By default the C library takes each from the operating
+Columns of some hundred thousand rows come and go all the time. By default the C library takes each from the operating
 system and gives it back at once, and every new page costs a fault: several times what filling it costs. So pieces of
 up to `LARGE` bytes are kept on the heap, and up to `KEPT` bytes that are free at its end. Larger arrays still come from
 the system and go back to it, in large pages (see `differential.kernels.memory.empty`).
@@ -15,8 +15,8 @@ import functools
 import os
 import sys
 
-LARGE = 4 << 20
-KEPT = 32 << 20
+LARGE = 32 << 20
+KEPT = 256 << 20
 
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3

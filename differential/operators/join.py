@@ -155,7 +155,7 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
                 todo.popleft().capability.drop()
                 position = 0
             if todo:
-                dataflow.activate(operator)
+                dataflow.resume_later(operator)
 
     def constructor(_: list[Capability]) -> Logic:
         return logic

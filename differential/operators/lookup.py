@@ -200,7 +200,7 @@ class Lookup:
                 self._output.give(capability, piece)
                 rows += len(piece)
         if self._answering:
-            self._dataflow.activate(self._prefixes.operator)
+            self._dataflow.resume_later(self._prefixes.operator)
 
     def _compact(self) -> None:
         """Let the trace forget what no prefix, waiting or to come, can tell apart."""

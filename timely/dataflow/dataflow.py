@@ -63,6 +63,7 @@ class Dataflow:
         """Whether a step of this dataflow is under way."""
         self._is_dropped = False
         self._ready: list[int] = []
+        self._partway: list[int] = []
         self._put_off: list[int] = []
         self._counted: list[tuple[int, Ledger]] = []
         self._held_back: set[int] = set()
@@ -236,6 +237,16 @@ class Dataflow:
             else:
                 self._put_off.append(operator.rank)
 
+    def resume_later(self, operator: Operator) -> None:
+        """Schedule an operator that has more to send for when no other is ready: those that consume it come first.
+
+        Of several such operators the last in topological order goes on, so that what each has sent is consumed before
+        it sends more, however many one message becomes.
+        """
+        if not operator.active and operator.rank not in self._held_back:
+            operator.active = True
+            heappush(self._partway, -operator.rank)
+
     def holds_back(self, operator: Operator) -> bool:
         """Return whether an operator must not send now, for want of room behind it; then it is activated when there is.
 
@@ -318,24 +329,29 @@ class Dataflow:
         return True
 
     def _resume(self, ready: list[int]) -> None:
-        """Schedule the operators that were held back and need no more be, and when there are none those put off."""
+        """Schedule the operators that were held back and need no more be; when there are none, one that has more to
+        send; and when there is none, those put off."""
         if self._held_back:
             for rank in [rank for rank in self._held_back if not self._is_full_behind(rank)]:
                 self._held_back.discard(rank)
                 self.activate(self._scheduled[rank])
-        if self._put_off and not ready and not self.worker.is_congested:
+        if self._partway and not ready:
+            heappush(ready, -heappop(self._partway))
+        elif self._put_off and not ready and not self.worker.is_congested:
             while self._put_off:
                 heappush(ready, self._put_off.pop())
 
     @property
     def is_idle(self) -> bool:
         """Whether no operator is waiting to run."""
-        return not (self._ready or self._put_off or self._held_back) and not self.protocol.dirty
+        waiting = self._ready or self._partway or self._put_off or self._held_back
+        return not waiting and not self.protocol.dirty
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing can happen here any more: no capability, no message, on any worker."""
-        return self.tracker.is_idle and not (self._ready or self._put_off) and not self.protocol.holding
+        waiting = self._ready or self._partway or self._put_off
+        return self.tracker.is_idle and not waiting and not self.protocol.holding
 
     def close(self) -> None:
         """Let go of what operators hold outside this dataflow (traces, files).
@@ -346,6 +362,7 @@ class Dataflow:
         if self.is_running:
             return
         self._ready.clear()
+        self._partway.clear()
         self._put_off.clear()
         self._held_back.clear()
         for _, ledger in self._counted:

@@ -1,0 +1,46 @@
+"""An operator that has more to send than at once: what it has sent is consumed before it goes on."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from timely import Capability, Pipeline, Stream, Worker, execute_directly
+from timely.dataflow.builder import OperatorBuilder
+
+
+def tripled(stream: Stream, name: str, log: list[str]) -> Stream:
+    """Send each message three times, once an activation."""
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, Pipeline(), drains=True)
+    output, result = builder.add_output()
+    todo: deque[Capability] = deque()
+
+    def logic() -> None:
+        for time, _ in input.drain():
+            todo.extend(Capability(output, time) for _ in range(3))
+        if todo:
+            log.append(name)
+            with todo.popleft() as capability:
+                output.give(capability, [name])
+        if todo:
+            stream.scope.dataflow.resume_later(builder.operator)
+
+    builder.build(lambda _: logic)
+    return result
+
+
+def test_the_last_of_several_goes_on_so_that_no_more_than_one_message_ever_waits() -> None:
+    log: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            first = tripled(stream, "first", log)
+            tripled(first, "second", log).inspect(lambda _: log.append("told"))
+        session.send(0)
+        session.close()
+        while worker.step():
+            pass
+
+    execute_directly(program)
+    assert log == ["first", *["second", "told"] * 3] * 3
