@@ -94,6 +94,26 @@ def test_chunks_that_cancel_do_not_pile_up() -> None:
     assert batcher.seal(Antichain([(8,)])) is None
 
 
+def test_chunks_that_pile_up_are_made_one_and_counted() -> None:
+    batcher = Batcher(1)
+    for chunk in range(100):
+        batcher.push(np.arange(5) + 5 * chunk, NOTHING, np.array([[7]]), NOTHING, NOTHING)
+        assert len(batcher) == 5 * (chunk + 1)
+    batch = batcher.seal(Antichain([(8,)]))
+    assert batch is not None
+    assert batch.keys.tolist() == list(range(500))
+
+
+def test_the_rows_left_are_counted_and_the_frontier_is_theirs() -> None:
+    batcher = Batcher(2)
+    rows = 1000
+    batcher.push(np.arange(rows), NOTHING, np.array([[1, 5], [5, 1]]), np.arange(rows) % 2, NOTHING)
+    assert batcher.frontier() == Antichain([(1, 5), (5, 1)])
+    batch = batcher.seal(Antichain([(2, 0)]))
+    assert batch is not None
+    assert (len(batch), len(batcher), batcher.frontier()) == (500, 500, Antichain([(5, 1)]))
+
+
 def test_sealing_does_not_go_back() -> None:
     batcher = Batcher(1)
     batcher.push(np.array([1]), NOTHING, np.array([[3]]), NOTHING, NOTHING)

@@ -43,6 +43,21 @@ def test_values_absent_on_one_side_stay_absent() -> None:
     assert (new_vals.tolist(), past_vals.tolist()) == ([], [3, 3])
 
 
+def test_what_is_absent_in_one_batch_and_not_in_another_is_filled_in() -> None:
+    several = Layers([layer(1, val=3, diff=2), layer(2)], 1)
+    one = Layers([layer(1, 2, val=7)], 1)
+    _, new_vals, past_vals, _, _, diffs, _ = join(several.table, 0, 10, one.table)
+    assert (new_vals.tolist(), past_vals.tolist(), diffs.tolist()) == ([3, 0], [7, 7], [2, 1])
+    _, new_vals, past_vals, _, _, diffs, _ = join(one.table, 0, 10, several.table)
+    assert (new_vals.tolist(), past_vals.tolist(), diffs.tolist()) == ([7, 7], [3, 0], [2, 1])
+
+
+def test_a_new_time_after_all_the_past_but_its_first_time_joins_that() -> None:
+    new, past = Layers([layer(1, time=(2, 2))], 2), Layers([layer(1, time=(0, 9)) + layer(1, time=(1, 1), val=1)], 2)
+    _, _, _, times, time_index, _, _ = join(new.table, 0, 10, past.table)
+    assert times[time_index].tolist() == [[2, 9], [2, 2]]
+
+
 def test_diffs_are_multiplied() -> None:
     new, past = Layers([layer(1, diff=-2)], 1), Layers([layer(1, diff=3), layer(1)], 1)
     assert join(new.table, 0, 10, past.table)[5].tolist() == [-6, -2]
@@ -91,6 +106,11 @@ def test_a_key_with_very_many_pairs_comes_in_pieces() -> None:
             keys, new_vals, past_vals, _, _, _, position = join(new.table, position, limit, past.table)
             found += list(zip(new_vals.tolist() or [0] * len(keys), past_vals.tolist()))
         assert found == [(left, right) for left in range(3) for right in range(10_000)]
+
+
+def test_a_row_that_reaches_the_limit_is_the_last() -> None:
+    rows = [(0, val, (0,), 1) for val in range(3000)]
+    assert len(join(Layers([rows[:3]], 1).table, 0, 1, Layers([rows], 1).table)[0]) == 3000
 
 
 def test_many_times_on_both_sides_are_told_apart() -> None:

@@ -260,6 +260,31 @@ def test_what_is_pending_and_not_due_stays_pending() -> None:
     assert [column.tolist() for column in after] == [[1, 1, 3], [], [[1, 5], [2, 4], [0, 9]]]
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_a_new_time_sees_what_is_at_or_before_it_in_every_layer(seed: int) -> None:
+    dice = random.Random(seed)
+    past: list[list[Update]] = [
+        [(1, dice.randrange(9), (dice.randrange(3), dice.randrange(3)), 1) for _ in range(3)] for _ in range(3)
+    ]
+    new: list[Update] = [(1, 5, (2, dice.randrange(3)), 1)]
+    older = [row for rows in past for row in rows]
+    said = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
+    fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([said], 2)
+    no_times = np.empty((0, 2), np.int64)
+    result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
+    rows = said + rows_of(*result[:5])
+    for time in itertools.product(range(3), repeat=2):
+        count = sum(row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
+        assert accumulate(rows, time) == ({1: {count: 1}} if count else {})
+
+
+def test_records_of_several_batches_come_in_order() -> None:
+    layers = Layers([[(2, 3, (0,), 1)], [(1, 9, (0,), 1), (2, 1, (0,), 1)]], 1)
+    none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
+    result = reduce(kinds.DISTINCT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    assert rows_of(*result[:5]) == [(1, 9, (0,), 1), (2, 1, (0,), 1), (2, 3, (0,), 1)]
+
+
 def test_of_what_is_pending_the_minimal_times_are_kept_however_many() -> None:
     least = [[time, 40 - time, 9] for time in range(28)]
     later = [[time, 42 - time, 9] for time in range(28)]
