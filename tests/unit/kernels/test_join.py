@@ -110,7 +110,8 @@ def test_a_key_with_very_many_pairs_comes_in_pieces() -> None:
 
 def test_a_row_that_reaches_the_limit_is_the_last() -> None:
     rows = [(0, val, (0,), 1) for val in range(3000)]
-    assert len(join(Layers([rows[:3]], 1).table, 0, 1, Layers([rows], 1).table)[0]) == 3000
+    new, past = Layers([rows[:3]], 1), Layers([rows], 1)
+    assert len(join(new.table, 0, 1, past.table)[0]) == 3000
 
 
 def test_many_times_on_both_sides_are_told_apart() -> None:
