@@ -33,7 +33,12 @@ PROGRAMS = (
     "tests/property/differential/test_programs_mean_what_they_say.py",
 )
 OPERATORS = ("tests/unit/operators", "tests/property/differential/test_operators_at_every_time.py", *PROGRAMS)
-KERNELS = ("tests/unit/kernels/test_join.py", "tests/property/kernels", "tests/unit/trace/test_merge.py")
+KERNELS = (
+    "tests/unit/kernels/test_join.py",
+    "tests/property/kernels",
+    "tests/property/trace/test_batcher.py",
+    "tests/unit/trace/test_merge.py",
+)
 PROGRESS = ("tests/unit/progress", "tests/property/progress")
 REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
 KINDS = ("killed", "timed out", "survived")

@@ -199,3 +199,10 @@ def test_a_reader_as_of_a_frontier_sees_what_it_has_received_each_batch_made_onc
     _insert(spine, 3)
     reader.receive(spine.batches()[-1])
     assert all(before is after for before, after in zip(seen, reader.batches()))
+
+
+def test_a_reader_two_scopes_further_in_sees_two_coordinates_more(spine: Spine) -> None:
+    handle = TraceHandle(spine).enter().enter()
+    assert [batch.depth for batch in handle.batches()] == [3, 3, 3]
+    handle.set_logical_compaction(Antichain([(1, 0, 0)]))
+    assert handle.logical == Antichain([(1, 0, 0)])
