@@ -329,8 +329,10 @@ class Dataflow:
         return True
 
     def _resume(self, ready: list[int]) -> None:
-        """Schedule the operators that were held back and need no more be; when there are none, one that has more to
-        send; and when there is none, those put off."""
+        """Schedule the operators that were held back and need no more be; if nothing is ready, others that wait.
+
+        First the last of those that have more to send; when there is none, those without inputs.
+        """
         if self._held_back:
             for rank in [rank for rank in self._held_back if not self._is_full_behind(rank)]:
                 self._held_back.discard(rank)

@@ -114,17 +114,9 @@ class Replay:
                 assert accumulate(self.output, time) == right, f"at {time}, after {upper}"
 
 
-def run(
-    kind: str,
-    parameter: int,
-    depth: int,
-    updates: list[Update],
-    frontiers: list[Antichain],
-    random: Random,
-    compact: bool,
-) -> list[Update]:
-    """Return all that a reduction says of a history without negative diffs."""
-    output, fault = run_until_fault(kind, parameter, depth, updates, frontiers, random, compact)
+def run(*history: Any) -> list[Update]:
+    """Return all that a reduction says of a history without negative diffs (see `run_until_fault`)."""
+    output, fault = run_until_fault(*history)
     assert fault == ()
     return output
 
