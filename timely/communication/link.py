@@ -142,8 +142,9 @@ class Link:
     def close(self, linger: int) -> None:
         """Close the connection after what was sent has left, or so many milliseconds, if somebody is there to take it.
 
-        Only after the watch has ended.
+        Whoever has said hello is, be the way there still in the making. Only after the watch has ended.
         """
         self.socket.disable_monitor()
         self.monitor.close(0)
-        self.socket.close(linger if self.connected else 0)
+        awaited = self.pid is not None and not self.met and self.lost_at is None
+        self.socket.close(linger if self.connected or awaited else 0)

@@ -5,7 +5,7 @@ that a former run has not closed yet. Whoever has met a peer need not listen for
 an answer is answered once.
 
 What would keep workers apart for ever is told: those of another run, those started with other numbers, those that do
-not come.
+not come. Whoever turns a peer away says hello to it before, so that the peer finds the same reason, and does not wait.
 """
 
 from __future__ import annotations
@@ -68,8 +68,17 @@ class Meeting:
             link, Hello(config.processes, config.workers, link.own_quantum, answer, os.getpid(), config.accumulation)
         )
 
-    def check(self, sender: int, hello: Hello) -> None:
-        """Raise `TransportError` unless the sender was started like this process."""
+    def check(self, sender: int, hello: Hello, link: Link | None) -> None:
+        """Tell the sender, and raise `TransportError`, unless it was started like this process."""
+        try:
+            self._compare(sender, hello)
+        except TransportError:
+            if link is not None and not hello.answer:
+                link.pid = hello.pid
+                self._hello(link, answer=True)
+            raise
+
+    def _compare(self, sender: int, hello: Hello) -> None:
         config = self._config
         if (hello.processes, hello.workers) != (config.processes, config.workers):
             raise TransportError(

@@ -236,7 +236,7 @@ class SocketAllocator:
                 link.stranger = generation, clock.monotonic()
             raise FrameError(f"generation {generation!r}, this is {self._config.generation!r}")
         if isinstance(message, Hello):
-            self._meeting.check(sender, message)
+            self._meeting.check(sender, message, link)
         if link is None or receiver != self.index:
             raise FrameError(f"from worker {sender} to worker {receiver}, this is worker {self.index}")
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:

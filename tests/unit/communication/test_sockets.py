@@ -122,26 +122,34 @@ def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_pa
     second.close()
 
 
-def test_peers_started_with_other_numbers_are_told(tmp_path: Path) -> None:
-    first, second = ipc_configs(tmp_path, rendezvous_seconds=1.0)
+def refused_first(first: Config, second: Config) -> list[BaseException | None]:
+    """Return why two peers do not meet, where the second has turned the first away before that listens to it."""
+    allocators = socket_allocators(first) + socket_allocators(second)
+    hello = Hello(first.processes, first.workers, 1, False, 1, first.accumulation)
+    pour(first.endpoint(1), [[bytes(frame) for frame in Encoder(0, first.generation).encode(hello, 1)]])
+    errors: list[BaseException | None] = []
+    for allocator in reversed(allocators):
+        errors += together([allocator.connect])
+        allocator.close()
+    return errors
+
+
+def test_peers_started_with_other_numbers_are_both_told(tmp_path: Path) -> None:
+    first, second = ipc_configs(tmp_path)
     three = replace(second, processes=3, addresses=(*second.addresses, f"ipc://{tmp_path}/2"))
-    allocators = socket_allocators(first) + socket_allocators(three)
-    errors = together([allocator.connect for allocator in allocators])
-    for allocator in allocators:
-        allocator.close()
-    assert isinstance(errors[0], TransportError)
-    assert "process 1 was started for 3 processes of 1 workers, process 0 for 2 of 1" in str(errors[0])
+    errors = refused_first(first, three)
+    assert all(isinstance(error, TransportError) for error in errors)
+    assert "process 0 was started for 2 processes of 1 workers, process 1 for 3 of 1" in str(errors[0])
+    assert "process 1 was started for 3 processes of 1 workers, process 0 for 2 of 1" in str(errors[1])
 
 
-def test_peers_that_would_add_up_progress_in_other_ways_are_told(tmp_path: Path) -> None:
+def test_peers_that_would_add_up_progress_in_other_ways_are_both_told(tmp_path: Path) -> None:
     # They would send each other's changes along routes that do not meet, and wait for ever.
-    first, second = ipc_configs(tmp_path, rendezvous_seconds=1.0)
-    allocators = socket_allocators(first) + socket_allocators(replace(second, accumulation="cluster"))
-    errors = together([allocator.connect for allocator in allocators])
-    for allocator in allocators:
-        allocator.close()
-    assert isinstance(errors[0], TransportError)
-    assert "process 1 adds up progress by 'cluster', process 0 by 'process'" in str(errors[0])
+    first, second = ipc_configs(tmp_path)
+    errors = refused_first(first, replace(second, accumulation="cluster"))
+    assert all(isinstance(error, TransportError) for error in errors)
+    assert "process 0 adds up progress by 'process', process 1 by 'cluster'" in str(errors[0])
+    assert "process 1 adds up progress by 'cluster', process 0 by 'process'" in str(errors[1])
 
 
 def test_a_peer_may_come_late(tmp_path: Path) -> None:
