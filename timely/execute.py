@@ -171,7 +171,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
     A peer that has built more dataflows will never complete them without this worker, so that is an error here.
     """
     built = worker.built
-    for sender, dataflow in worker._peer_shapes:
+    for sender, dataflow in worker.shapes.ahead:
         if dataflow >= built:
             raise _more_dataflows(allocator.index, built, sender, dataflow + 1)
     broadcast(allocator, Goodbye(allocator.index, built))

@@ -2,21 +2,17 @@
 
 All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes
 in what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`.
-
-When a dataflow is complete the workers tell each other a digest of its shape; where two differ, both exchange the full
-description and end with an error naming the first operator that differs.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
 import time as clock
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
-from itertools import count, zip_longest
+from itertools import count
 from threading import get_ident
 
 from timely.communication.allocator import Allocator
@@ -29,13 +25,11 @@ from timely.dataflow.explain import EVERYWHERE
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.scope import Scope
-from timely.errors import BuildError, FrameError, ShapeError, StalledError
+from timely.errors import BuildError, FrameError, StalledError
 from timely.events import Parked, Unparked
 from timely.explaining import PATIENCE, Explainer
 from timely.logging import Log
-
-SHAPE_SECONDS = 5.0
-"""How long a worker whose dataflow differs waits for the other's description."""
+from timely.shapes import Shapes
 
 
 class Worker:
@@ -71,9 +65,7 @@ class Worker:
         """When the present step began, or the last one, by the monotonic clock."""
         self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
         self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
-        self._shapes: dict[int, tuple[bytes, tuple[str, ...]]] = {}
-        self._peer_shapes: dict[tuple[int, int], Shape] = {}
-        self._agreed: Counter[int] = Counter()
+        self.shapes = Shapes(allocator)
         self._requests: deque[Callable[[], None]] = deque()
         self._building = False
         self.thread = get_ident()
@@ -114,7 +106,7 @@ class Worker:
             self._building = False
         self.built += 1
         self._dataflows[dataflow.index] = dataflow
-        self._announce(dataflow)
+        self.shapes.announce(dataflow)
         for sender, message in self._early.pop(dataflow.index, ()):
             self._dispatch(sender, dataflow, message)
 
@@ -361,7 +353,7 @@ class Worker:
         elif isinstance(message, Taken):
             self._settle(sender, message)
         elif isinstance(message, Shape):
-            self._compare(sender, message)
+            self.shapes.receive(sender, message)
         else:
             assert isinstance(message, (Question, Answer))
             self.explainer.receive(sender, message)
@@ -382,55 +374,6 @@ class Worker:
             dataflow.receive(sender, message.changes)
         else:
             dataflow.deliver(sender, message.channel, message.time, message.batch)
-
-    # Comparing shapes
-
-    def _announce(self, dataflow: Dataflow) -> None:
-        if self.peers == 1:
-            return
-        shape = dataflow.shape()
-        digest = hashlib.blake2b("\n".join(map(_compared, shape)).encode(), digest_size=16).digest()
-        self._shapes[dataflow.index] = (digest, shape)
-        for peer in range(self.peers):
-            if peer != self.index:
-                self.allocator.send(peer, Shape(dataflow.index, digest, ()))
-        for peer in range(self.peers):
-            theirs = self._peer_shapes.pop((peer, dataflow.index), None)
-            if theirs is not None:
-                self._compare(peer, theirs)
-
-    def _compare(self, sender: int, theirs: Shape) -> None:
-        ours = self._shapes.get(theirs.dataflow)
-        if ours is None:
-            self._peer_shapes[sender, theirs.dataflow] = theirs
-            return
-        digest, shape = ours
-        if theirs.digest == digest:
-            self._agreed[theirs.dataflow] += 1
-            if self._agreed[theirs.dataflow] == self.peers - 1:
-                # Nobody will ask for the description any more.
-                del self._shapes[theirs.dataflow], self._agreed[theirs.dataflow]
-            return
-        self.allocator.send(sender, Shape(theirs.dataflow, digest, shape))
-        deadline = clock.monotonic() + SHAPE_SECONDS
-        while not theirs.operators and clock.monotonic() < deadline:
-            self.allocator.park(0.1)
-            for peer, message in self.allocator.receive():
-                if peer == sender and isinstance(message, Shape) and message.dataflow == theirs.dataflow:
-                    theirs = message
-        raise ShapeError(self._difference(sender, theirs, shape))
-
-    def _difference(self, sender: int, theirs: Shape, shape: tuple[str, ...]) -> str:
-        """Return the error's text; both workers say the same."""
-        first, second = sorted([(self.index, shape), (sender, theirs.operators)])
-        where = f"worker {first[0]} and worker {second[0]} built different dataflows (number {theirs.dataflow})"
-        advice = "every worker must build the same dataflows in the same order"
-        if not theirs.operators:
-            return f"{where}; {advice}"
-        for ours, others in zip_longest(first[1][:-1], second[1][:-1]):
-            if ours is None or others is None or _compared(ours) != _compared(others):
-                return f"{where}: {_shown(ours, first[0])}, {_shown(others, second[0])}; {advice}"
-        return f"{where}: the same operators, connected in another way; {advice}"
 
     def _stalled(self) -> StalledError:
         return StalledError(
@@ -458,16 +401,3 @@ def _no_search_for_garbage() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _compared(line: str) -> str:
-    """Return the part of a line of a dataflow's shape that must be the same everywhere."""
-    return line.partition("\t")[0]
-
-
-def _shown(line: str | None, worker: int) -> str:
-    """Return what a worker has where another has something else."""
-    if line is None:
-        return f"nothing more on worker {worker}"
-    described, _, origin = line.partition("\t")
-    return f"{described}{f' built at {origin}' if origin else ''} on worker {worker}"

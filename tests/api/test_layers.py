@@ -35,6 +35,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.execute",
             "timely.explaining",
             "timely.logging",
+            "timely.shapes",
             "timely.signals",
             "timely.stall",
             "timely.status",

@@ -97,6 +97,6 @@ def test_a_dropped_dataflow_is_forgotten_and_so_is_what_was_said_of_its_shape(wo
         while forgotten() is not None and clock.monotonic() < deadline:
             gc.collect()
             clock.sleep(0.001)
-        return forgotten() is None and not worker._shapes
+        return forgotten() is None and not worker.shapes._own
 
     assert execute(program, Config(workers=workers)) == [True] * workers

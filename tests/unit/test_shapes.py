@@ -1,0 +1,70 @@
+"""Shapes of dataflows: what is compared, what is said where they differ, and what is kept meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from timely.communication.message import Shape
+from timely.communication.thread import thread_allocators
+from timely.shapes import Shapes, difference
+
+ADVICE = "every worker must build the same dataflows in the same order"
+
+
+class Built(NamedTuple):
+    """As much of a dataflow as is compared."""
+
+    index: int
+    lines: tuple[str, ...]
+
+    def shape(self) -> tuple[str, ...]:
+        return self.lines
+
+
+def words(*operators: str) -> Any:
+    """Return a dataflow with these operators."""
+    return Built(0, ("dataflow 'words'", *operators, "wiring 1f"))
+
+
+def test_where_operators_were_built_need_not_be_the_same() -> None:
+    built = [words("operator 'map' ()\ta.py:1"), words("operator 'map' ()\tb.py:2"), words("operator 'map' ()")]
+    allocators = thread_allocators(3)
+    shapes = list(map(Shapes, allocators))
+    for own, dataflow in zip(shapes, built, strict=True):
+        own.announce(dataflow)
+    for own, allocator in zip(shapes, allocators, strict=True):
+        for sender, message in allocator.receive():
+            assert isinstance(message, Shape)
+            own.receive(sender, message)
+    assert [own.ahead for own in shapes] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (("dataflow 'words'", "operator 'map' ()", "wiring 2e"), ": the same operators, connected in another way; "),
+        (("dataflow 'words'", "wiring 1f"), ": operator 'map' () on worker 0, nothing more on worker 1; "),
+        (("dataflow 'numbers'", "wiring 1f"), ": dataflow 'words' on worker 0, dataflow 'numbers' on worker 1; "),
+        ((), "; "),
+    ],
+)
+def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], said: str) -> None:
+    ours = words("operator 'map' ()").shape()
+    text = difference(3, 0, ours, 1, others)
+    assert text == f"worker 0 and worker 1 built different dataflows (number 3){said}{ADVICE}"
+    if others:
+        assert difference(3, 1, others, 0, ours) == text
+
+
+def test_a_peer_that_is_ahead_is_known_until_its_dataflow_is_built_here_too() -> None:
+    first, second = thread_allocators(2)
+    shapes, ahead = Shapes(first), Shapes(second)
+    ahead.announce(words())
+    ((sender, message),) = first.receive()
+    assert isinstance(message, Shape)
+    shapes.receive(sender, message)
+    assert shapes.ahead == [(1, 0)]
+    shapes.announce(words())
+    assert shapes.ahead == []

@@ -1,0 +1,113 @@
+"""Whether all workers built the same dataflows: their shapes, compared.
+
+A shape is a dataflow's name, a line for each operator, and a digest of how they are connected. When a dataflow is
+complete each worker tells the others a digest of its shape; where two differ, both tell the whole, and end with the
+same error, which names the first operator that differs. What was said of a dataflow is forgotten once all agree.
+
+It costs a message to each peer for each dataflow, and looks at nothing but shapes: functions of the user may differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time as clock
+from collections import Counter
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from timely.communication.allocator import Allocator, broadcast
+from timely.communication.message import Shape
+from timely.errors import ShapeError
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+
+PATIENCE = 5.0
+"""Seconds that a worker whose dataflow differs waits for the other's description."""
+
+
+class Shapes:
+    """The shapes of this worker's dataflows and of its peers', until they have been compared."""
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._allocator = allocator
+        self._own: dict[int, tuple[bytes, tuple[str, ...]]] = {}
+        self._early: dict[tuple[int, int], Shape] = {}
+        self._agreed: Counter[int] = Counter()
+
+    @property
+    def ahead(self) -> list[tuple[int, int]]:
+        """The peers that have built a dataflow that is not built here, and its number."""
+        return list(self._early)
+
+    def announce(self, dataflow: Dataflow) -> None:
+        """Tell the peers what was built here, and compare it with what they have told already."""
+        allocator = self._allocator
+        if allocator.peers == 1:
+            return
+        shape = dataflow.shape()
+        digest = hashlib.blake2b("\n".join(map(_compared, shape)).encode(), digest_size=16).digest()
+        self._own[dataflow.index] = digest, shape
+        broadcast(allocator, Shape(dataflow.index, digest, ()))
+        for peer in range(allocator.peers):
+            theirs = self._early.pop((peer, dataflow.index), None)
+            if theirs is not None:
+                self.receive(peer, theirs)
+
+    def receive(self, sender: int, theirs: Shape) -> None:
+        """Compare what a peer built with what was built here, or keep it until that is; raise `ShapeError`."""
+        own = self._own.get(theirs.dataflow)
+        if own is None:
+            self._early[sender, theirs.dataflow] = theirs
+            return
+        digest, shape = own
+        if theirs.digest == digest:
+            self._agreed[theirs.dataflow] += 1
+            if self._agreed[theirs.dataflow] == self._allocator.peers - 1:
+                # Nobody will ask for the description any more.
+                del self._own[theirs.dataflow], self._agreed[theirs.dataflow]
+            return
+        self._allocator.send(sender, Shape(theirs.dataflow, digest, shape))
+        described = self._described(sender, theirs)
+        raise ShapeError(difference(theirs.dataflow, self._allocator.index, shape, sender, described))
+
+    def _described(self, sender: int, theirs: Shape) -> tuple[str, ...]:
+        """Wait for a peer's description of a dataflow that differs; return nothing if it does not come in time."""
+        deadline = clock.monotonic() + PATIENCE
+        while not theirs.operators and clock.monotonic() < deadline:
+            self._allocator.park(0.1)
+            for peer, message in self._allocator.receive():
+                if peer == sender and isinstance(message, Shape) and message.dataflow == theirs.dataflow:
+                    theirs = message
+        return theirs.operators
+
+
+def difference(dataflow: int, worker: int, shape: tuple[str, ...], other: int, others: tuple[str, ...]) -> str:
+    """Return how the shapes of a dataflow on two workers differ; the same text on both.
+
+    >>> ours, theirs = ("dataflow 'words'", "operator 'map' ()", "wiring 1f"), ("dataflow 'words'", "wiring 2e")
+    >>> print(difference(0, 1, theirs, 0, ours).partition(";")[0])
+    worker 0 and worker 1 built different dataflows (number 0): operator 'map' () on worker 0, nothing more on worker 1
+    """
+    (first, lines), (second, other_lines) = sorted([(worker, shape), (other, others)])
+    where = f"worker {first} and worker {second} built different dataflows (number {dataflow})"
+    advice = "every worker must build the same dataflows in the same order"
+    if not others:
+        return f"{where}; {advice}"
+    for line, other_line in zip_longest(lines[:-1], other_lines[:-1]):
+        if line is None or other_line is None or _compared(line) != _compared(other_line):
+            return f"{where}: {_shown(line, first)}, {_shown(other_line, second)}; {advice}"
+    return f"{where}: the same operators, connected in another way; {advice}"
+
+
+def _compared(line: str) -> str:
+    """Return the part of a line of a dataflow's shape that must be the same everywhere."""
+    return line.partition("\t")[0]
+
+
+def _shown(line: str | None, worker: int) -> str:
+    """Return what a worker has where another has something else."""
+    if line is None:
+        return f"nothing more on worker {worker}"
+    described, _, origin = line.partition("\t")
+    return f"{described}{f' built at {origin}' if origin else ''} on worker {worker}"
