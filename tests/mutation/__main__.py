@@ -39,7 +39,7 @@ KERNELS = (
     "tests/property/trace/test_batcher.py",
     "tests/unit/trace/test_merge.py",
 )
-PROGRESS = ("tests/unit/progress", "tests/property/progress")
+PROGRESS = ("tests/unit/progress", "tests/property/progress", "tests/simulation/protocol")
 REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
 KINDS = ("killed", "timed out", "survived")
 TESTS: dict[str, tuple[str, ...]] = {
@@ -65,10 +65,20 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"differential/kernels/{name}.py": KERNELS
         for name in ("join", "merge", "consolidate", "words", "times", "batching", "seek", "count")
     },
-    "timely/progress/reachability.py": PROGRESS,
-    "timely/progress/protocol.py": (*PROGRESS, "tests/simulation/protocol"),
-    "timely/progress/accumulation.py": ("tests/unit/progress", "tests/simulation/protocol/test_accumulation.py"),
-    "timely/progress/antichain.py": PROGRESS,
+    **{
+        f"timely/progress/{name}.py": PROGRESS
+        for name in (
+            "reachability",
+            "cycles",
+            "graph",
+            "summary",
+            "antichain",
+            "change_batch",
+            "protocol",
+            "accumulation",
+        )
+    },
+    "timely/order.py": PROGRESS,
 }
 """The files, and what must notice that they are broken."""
 

@@ -31,6 +31,9 @@ from tests.mutation.mutants import Mutant
 Place: TypeAlias = tuple[str, int]
 Functions: TypeAlias = list[tuple[Place, FunctionType]]
 
+OFTEN = 300
+"""After so many calls in a test a function is taken to have been everywhere."""
+
 BROKEN = 71
 """The exit status of a process whose tests fail without any mutant."""
 
@@ -140,15 +143,24 @@ def _status(child: int, timeout: float) -> int:
 
 
 class _lines_into:
-    """Note which lines of some files are run."""
+    """Note which lines of some files are run; of a function called often, in the end all, for noting is slow."""
 
     def __init__(self, lines: set[tuple[str, int]], files: set[str]) -> None:
+        calls: Counter[CodeType] = Counter()
+
         def local(frame: FrameType, event: str, _: object) -> Callable[..., Any]:
             lines.add((frame.f_code.co_filename, frame.f_lineno))
             return local
 
         def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-            return local if frame.f_code.co_filename in files else None
+            code = frame.f_code
+            if code.co_filename not in files or calls[code] > OFTEN:
+                return None
+            calls[code] += 1
+            if calls[code] <= OFTEN:
+                return local
+            lines.update((code.co_filename, line) for _, _, line in code.co_lines() if line is not None)
+            return None
 
         self.trace = trace
 

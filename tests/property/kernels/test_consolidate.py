@@ -76,6 +76,39 @@ def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, dif
     )
 
 
+@pytest.mark.parametrize("least", [0, 7])
+@pytest.mark.parametrize("field", range(4))
+def test_a_column_may_differ_by_one_bit_only(field: int, least: int) -> None:
+    columns = [np.full(300, least), np.full(300, least), np.zeros(300, np.int64), np.full(300, least + 1)]
+    columns[field] += np.random.default_rng(field).integers(0, 2, 300)
+    keys, vals, index, diffs = columns
+    _check((keys, vals, index, diffs, np.array([[3], [4]])))
+
+
+def test_keys_that_differ_in_their_last_bit_are_kept_apart_though_values_and_times_agree() -> None:
+    pairs = np.random.default_rng(2).integers(0, 4, 300)
+    keys = pairs * 2**61 + np.random.default_rng(3).integers(0, 2, 300)
+    _check((keys, pairs * 2**40, NOTHING, np.full(300, 2), np.array([[4]])))
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_what_cancels_leaves_neither_its_values_nor_its_time(left: int) -> None:
+    keys = np.repeat(np.arange(100, 0, -1), 2)
+    diffs = np.tile([1, -1], 100)
+    _check((np.append(keys, 7), np.append(keys, 0), NOTHING, np.append(diffs, 3), np.array([[4]])))
+    index = np.full(200, 1 - left)
+    _check((np.append(keys, 7), NOTHING, np.append(index, left), np.append(diffs, 3), np.array([[4], [5]])))
+
+
+def test_columns_absent_from_some_parts_have_room_among_those_of_others() -> None:
+    wide = np.arange(60, 0, -1)
+    one = wide, wide * 2**40 - 2**30, wide % 2, wide * 2**50, np.array([[5], [3]])
+    bare = wide * 2**20, NOTHING, NOTHING, NOTHING, np.array([[2]])
+    batch = Batch(*consolidated_parts([one, bare, bare]), Antichain([(0,)]), Antichain(), Antichain())
+    batch.validate()
+    assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])
+
+
 def test_long_runs_of_one_key_with_wide_values_are_sorted() -> None:
     draw = np.random.default_rng(1)
     rows = 3000

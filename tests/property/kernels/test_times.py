@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from differential.kernels.compile import NOTHING
 from differential.kernels.times import advance, drop_unused, in_advance, intern, minimal
 from differential.trace.batch import frontier_table
 from tests.oracle.trace import representative
@@ -32,6 +33,13 @@ def test_interned_times_are_sorted_and_distinct(data: Any) -> None:
     table, place = intern(np.array(given_times))
     assert _tuples(table) == sorted(set(given_times))
     assert [_tuples(table)[at] for at in place] == given_times
+
+
+def test_many_times_are_sorted_and_distinct() -> None:
+    given_times = np.random.default_rng(1).integers(0, 12, (200, 2))
+    table, place = intern(given_times)
+    assert _tuples(table) == sorted(set(_tuples(given_times)))
+    assert np.array_equal(table[place], given_times)
 
 
 @settings(deadline=None)
@@ -70,3 +78,13 @@ def test_times_no_row_is_at_are_dropped(data: Any) -> None:
     assert _tuples(kept) == [_tuples(table)[time] for time in used]
     assert (index.tolist() or [0] * len(rows)) == [used.index(time) for time in rows]
     assert (len(index) == 0) == (len(used) == 1)
+
+
+def test_rows_that_name_no_time_are_at_the_first() -> None:
+    index, kept = drop_unused(NOTHING, np.array([[3], [5], [9]]))
+    assert (index.tolist(), kept.tolist()) == ([], [[3]])
+
+
+def test_one_time_need_not_be_named() -> None:
+    index, kept = drop_unused(np.array([0, 0]), np.array([[3]]))
+    assert (index.tolist(), kept.tolist()) == ([], [[3]])

@@ -1,0 +1,38 @@
+"""How many rows have a key, against counting them; and so seeking in a column, from its beginning and to its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differential.kernels.compile import NOTHING
+from differential.kernels.occurrences import occurrences
+from differential.trace.batch import Batch, table_of
+from tests.strategies_batches import EXTREMES
+from timely.progress.antichain import Antichain
+
+LEAST = Antichain([(0,)])
+
+
+@given(st.lists(st.lists(st.integers(0, 30) | st.sampled_from(EXTREMES), min_size=1, max_size=60), max_size=3))
+def test_the_rows_of_all_batches_are_counted(columns: list[list[int]]) -> None:
+    asked = [*range(-1, 32), *EXTREMES]
+    batches = [_batch(column) for column in columns]
+    held = Counter(key for column in columns for key in column)
+    assert occurrences(np.array(asked), table_of(batches)).tolist() == [held[key] for key in asked]
+
+
+def test_a_key_is_found_however_far_it_is() -> None:
+    keys = np.repeat(np.arange(500) * 2, 3)
+    asked = np.arange(-1, 1001)
+    expected = [3 * (key % 2 == 0 and 0 <= key < 1000) for key in asked.tolist()]
+    assert occurrences(asked, table_of([_batch(keys.tolist())])).tolist() == expected
+
+
+def _batch(column: list[int]) -> Batch:
+    """Return a batch with as many rows of a key as the column has of it."""
+    keys, vals = np.array(column, np.int64), np.arange(len(column))
+    return Batch.build(keys, vals, NOTHING, NOTHING, np.array([[0]]), LEAST, Antichain(), LEAST)
