@@ -13,19 +13,23 @@ from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time, as_time, less_equal
 
 if TYPE_CHECKING:
+    from timely.dataflow.operators.input import Input
     from timely.dataflow.scope import Scope
 
 
 Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
-"""A record or columns of records, and by how much they occur more: a number, or one for each row."""
+"""A record or columns of records (see `owned`), and by how much they occur more: a number, or one for each row."""
+
+Diff = int | np.ndarray[Any, Any]
 
 
 class InputSession:
     """Changes a collection, epoch by epoch. Use from the worker's thread.
 
-    `insert`, `remove` and `update` take one record given as scalars or many given as whole columns. Changes are
-    handed over by `flush`, `advance_to` and `close`; each happens at the session's time when it was made, or at the
-    later time that `update_at` names.
+    `insert`, `remove` and `update` take one record given as scalars or many given as whole columns: arrays, lists, or
+    what NumPy makes arrays of. They are copied, so that arrays may be written to again. Changes are handed over by
+    `flush`, `advance_to` and `close`; each happens at the session's time when it was made, or at the later time that
+    `update_at` names.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -75,18 +79,19 @@ class InputSession:
         """Let a record, or each row of the given columns, occur once less."""
         self.update(*record, diff=-1)
 
-    def update(self, *record: Any, diff: int | np.ndarray[Any, Any]) -> None:
+    def update(self, *record: Any, diff: Diff) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row).
 
-        Raises DataError where there are not as many fields as in the record before, or none.
+        Raises DataError where there are not as many fields as in the record before, or none, or what cannot be a column
+        or a number of times; CapabilityError after `close`.
         """
         if self._changes:
-            _check_width(record, self._changes[-1][0])
-        elif not record:
-            raise DataError("a record needs at least one field")
-        self._changes.append((record, diff))
+            check_width(record, self._changes[-1][0])
+        else:
+            check_open(self._input, self._name)
+        self._changes.append(owned(record, diff))
 
-    def update_at(self, *record: Any, time: Moment, diff: int | np.ndarray[Any, Any] = 1) -> None:
+    def update_at(self, *record: Any, time: Moment, diff: Diff = 1) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more from `time` on.
 
         `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
@@ -106,8 +111,6 @@ class InputSession:
         >>> execute_directly(program)
         [(('blue',), (3,), 1), (('blue',), (5,), -1)]
         """
-        if not record:
-            raise DataError("a record needs at least one field")
         now, then = self._input.time, as_time(time)
         if len(then) != len(now):
             raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
@@ -117,8 +120,8 @@ class InputSession:
                 "after it: what the collection is there is final"
             )
         if self._later:
-            _check_width(record, self._later[-1][0][0])
-        self._later.append(((record, diff), then))
+            check_width(record, self._later[-1][0][0])
+        self._later.append((owned(record, diff), then))
 
     def flush(self) -> None:
         """Hand over the changes made so far."""
@@ -173,12 +176,22 @@ def new_input(scope: Scope, *, keys: int = 1, name: str = "input") -> tuple[Inpu
 
 def constant(scope: Scope, columns: tuple[Any, ...], keys: int) -> Collection:
     """Return the collection that holds the rows of `columns` (worker 0's) from the least time on."""
-    rows = as_columns(columns)
+    rows, _ = owned(columns)
+    rows = as_columns(rows)
     updates = [Updates.at(scope.minimum, rows)] if scope.index == 0 and len(rows[0]) else []
     return Collection(scope.to_stream(iter(updates), name="constant"), keys)
 
 
-def _check_width(record: tuple[Any, ...], before: tuple[Any, ...]) -> None:
+def check_open(input: Input, name: str) -> None:
+    """Raise CapabilityError where an input takes nothing any more."""
+    if input.is_closed:
+        raise CapabilityError(
+            f"input {name!r} was closed and takes no more changes (dropping a dataflow closes its inputs)"
+        )
+
+
+def check_width(record: tuple[Any, ...], before: tuple[Any, ...]) -> None:
+    """Raise DataError unless a record has as many fields as one before."""
     if len(record) != len(before):
         raise DataError(
             f"a record of {len(record)} field(s) after one of {len(before)}: "
@@ -196,26 +209,82 @@ def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
     return Updates(updates.columns, np.array(list(number), np.int64), index, updates.diffs)
 
 
+def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
+    """Return a change as it is kept until it is sent: scalars, or columns that nobody else writes to.
+
+    Columns have the width they will have where they are indexed: integers and floats of 64 bits.
+    """
+    for field in record:
+        if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
+            break
+    else:
+        if not record:
+            raise DataError("a record needs at least one field")
+        return record, diff if type(diff) is int and -_MOST <= diff < _MOST else _checked(diff, ())
+    if len(record) == 1 and type(record[0]) is tuple:
+        raise DataError(
+            f"{record[0]!r:.80} is a tuple as the only field: a record is given field by field (*record), a column "
+            "as a list or an array"
+        )
+    columns = tuple(
+        _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(as_columns(record), record)
+    )
+    return columns, _checked(diff, columns[0].shape)
+
+
+_SCALARS = {int, float, bool, str, bytes}
+_NUMPY_SCALARS = (np.number, np.bool_, np.character)
+_MOST = 1 << 63
+
+
+def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
+    """Return a column with integers or floats of 64 bits, if it is of numbers."""
+    kind = column.dtype.kind
+    if kind == "u" and not (len(column) and int(column.max()) >= _MOST):
+        kind = "i"
+    return column.astype({"i": np.int64, "f": np.float64}.get(kind, column.dtype), subok=False, copy=copy)
+
+
+def _checked(diff: Any, shape: tuple[int, ...]) -> Diff:
+    """Return by how much records occur more: one integer, or a copy of one for each row. Raise DataError otherwise."""
+    diffs = np.asarray(diff)
+    if diffs.dtype.kind not in "iub" or diffs.shape not in ((), shape) or (diffs.size and int(diffs.max()) >= _MOST):
+        each = f" for each of the {shape[0]} rows" if shape else ""
+        raise DataError(f"diffs must be one integer{each} of 64 bits, not {diff!r:.80} ({diffs.dtype}{diffs.shape})")
+    return diffs.astype(np.int64) if diffs.ndim else int(diffs)
+
+
 def gathered(changes: list[Change], time: Time) -> Updates:
-    """Return many changes as one batch of updates."""
+    """Return many changes as one batch of updates; raise DataError where a column's values are of several kinds."""
     if len(changes) == 1:
         record, diff = changes[0]
-        columns = as_columns(record)
+        columns = tuple(map(_widened, as_columns(record)))
         return Updates.at(time, columns, _diffs(diff, len(columns[0])))
-    singles = all(not getattr(field, "ndim", 0) for record, _ in changes for field in record)
-    if singles:
-        columns = as_columns(tuple(list(field) for field in zip(*(record for record, _ in changes))))
+    if all(type(record[0]) is not np.ndarray for record, _ in changes):
+        fields = tuple(list(field) for field in zip(*(record for record, _ in changes)))
+        columns = tuple(map(_widened, as_columns(fields)))
         diffs = np.array([diff for _, diff in changes], np.int64)
         return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)
-    parts = [as_columns(record) for record, _ in changes]
-    columns = tuple(np.concatenate(column) for column in zip(*parts))
+    parts = [tuple(map(_widened, as_columns(record))) for record, _ in changes]
+    columns = tuple(_stacked(position, column) for position, column in enumerate(zip(*parts)))
     each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
     return Updates.at(time, columns, np.concatenate(each))
 
 
-def _diffs(diff: int | np.ndarray[Any, Any], length: int, *, spelled_out: bool = False) -> np.ndarray[Any, Any]:
-    if isinstance(diff, np.ndarray) and diff.ndim:
-        if diff.shape != (length,) or diff.dtype.kind not in "iu":
-            raise DataError(f"diffs must be one integer for each of the {length} rows, not {diff.dtype}{diff.shape}")
-        return diff.astype(np.int64)
+def _stacked(position: int, parts: tuple[np.ndarray[Any, Any], ...]) -> np.ndarray[Any, Any]:
+    """Return the parts of a column as one, unless they are of several kinds, which NumPy would round or mix up."""
+    parts = tuple(part for part in parts if len(part)) or parts[:1]
+    kinds = {part.dtype.kind for part in parts}
+    if len(kinds) > 1 and kinds != {"b", "i"}:
+        one, other = (next(part[0] for part in parts if part.dtype.kind == kind) for kind in sorted(kinds)[:2])
+        raise DataError(
+            f"field {position} is {one!r} in one record and {other!r} in another: convert it, so that it is always of "
+            "the same kind"
+        )
+    return np.concatenate(parts)
+
+
+def _diffs(diff: Diff, length: int, *, spelled_out: bool = False) -> np.ndarray[Any, Any]:
+    if isinstance(diff, np.ndarray):
+        return diff
     return NOTHING if diff == 1 and not spelled_out else np.full(length, diff, np.int64)

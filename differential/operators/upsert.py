@@ -21,14 +21,13 @@ from differential.interning import interner_of
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.operators.arrange import ByKey, Sealer
-from differential.operators.input import Change, gathered
+from differential.operators.input import Change, check_open, check_width, gathered, owned
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from differential.updates import NOTHING, Array, Ints, Updates
-from timely.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.errors import BuildError, DataError
 from timely.order import Moment, Time
@@ -66,6 +65,7 @@ class UpsertSession:
 
     def __init__(self, scope: Scope, keys: int, name: str) -> None:
         self._input, self.stream = scope.new_input(name)
+        self._name = name
         self._keys = keys
         self._first = self._next = scope.index * STATEMENTS
         self._sets: list[Change] = []
@@ -85,19 +85,28 @@ class UpsertSession:
     def set(self, *record: Any) -> None:
         """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns.
 
-        Raises DataError where there are fewer fields than the key has.
+        Raises DataError where there are fewer fields than the key has, or not as many as before, or what cannot be a
+        column; CapabilityError after `close`.
         """
         if len(record) < self._keys:
             raise DataError(f"a record of {len(record)} field(s), but its key has {self._keys}")
+        if self._sets:
+            check_width(record, self._sets[-1][0][:-1])
+        else:
+            check_open(self._input, self._name)
+        record, _ = owned(record)
         self._sets.append(((*record, self._order(record)), 1))
 
     def unset(self, *key: Any) -> None:
         """Let a key have no value, whether it had one or not.
 
-        Raises DataError where there are not as many fields as the key has.
+        Raises DataError where there are not as many fields as the key has, or what cannot be a column; CapabilityError
+        after `close`.
         """
+        check_open(self._input, self._name)
         if len(key) != self._keys:
             raise DataError(f"a key of {len(key)} field(s), not {self._keys}: unset() is given keys without values")
+        key, _ = owned(key)
         self._unsets.append(((*key, self._order(key)), -1))
 
     def flush(self) -> None:
@@ -129,10 +138,10 @@ class UpsertSession:
     def _order(self, record: tuple[Any, ...]) -> int | Ints:
         """Return the place of a statement among all of its epoch; one for each row of columns."""
         start = self._next
-        if not any(getattr(field, "ndim", 0) for field in record):
+        if type(record[0]) is not np.ndarray:
             self._next += 1
             return start
-        length = len(as_columns(record)[0])
+        length = len(record[0])
         self._next += length
         return np.arange(start, start + length)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely.container import as_column, columns_from_buffers, columns_to_buffers
+from timely.container import as_column, as_columns, columns_from_buffers, columns_to_buffers
 from timely.errors import DataError
 
 STRINGS: list[Any] = ["", "a", "a\0", "é", "日本\0"]
@@ -37,10 +37,60 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
     assert again.dtype == column.dtype
 
 
-@pytest.mark.parametrize("values", [[b"a", 1], [None], [b"a", "a"], [object()], [2**70]])
-def test_what_is_no_column_is_refused(values: list[Any]) -> None:
-    with pytest.raises(DataError, match="cannot make a column"):
-        as_column(values)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([b"a", 1], r"1 \(int\) at row 1, beside b'a' \(bytes\)"),
+        ([b"a", "a"], r"'a' \(str\) at row 1, beside b'a'"),
+        ([1, b"a"], r"b'a' \(bytes\) at row 1, beside 1 \(int\)"),
+        (["a", "b", 3], r"3 \(int\) at row 2, beside 'a' \(str\)"),
+        ([1, "a"], r"'a' \(str\) at row 1, beside 1"),
+        (["a", None], r"None \(NoneType\) at row 1, beside 'a'.*leave such rows out"),
+        (np.array(["a", np.nan], np.object_), r"nan \(float\) at row 1, beside 'a'"),
+        (np.array(["a", None], np.dtypes.StringDType(na_object=None)), r"None \(NoneType\) at row 1"),
+        ((np.array(["a", np.nan], np.dtypes.StringDType(na_object=np.nan)),), r"nan \(float\) at row 1"),
+        ([None], r"None \(NoneType\):"),
+        ([object()], r"\(object\)"),
+        ((number for number in range(3)), r"\(generator\).*list\(\)"),
+        ([2**70], f"of {2**70}: its integers are too large for 64 bits together"),
+        (2**70, f"of {2**70}"),
+        ([2**63, 1, -1], f"of {2**63}: its integers are too large for 64 bits together"),
+        ([2**53 + 1, 0.5], f"of {2**53 + 1} and of floats"),
+        ("\ud800", "no Unicode"),
+        ([[1, 2], [3]], "one value for each row"),
+        ([(1, 2), (3, 4)], r"rows become columns by tuple\(zip"),
+        (np.ma.masked_array([1, 2], [False, True]), "masked values, as at row 1"),
+        (np.array(["2026-11-21"], "M8[D]"), r"\.astype\(np.int64\)"),
+        (np.array([1j]), "of complex128"),
+    ],
+)
+def test_what_is_no_column_is_refused(values: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"a column.*{message}"):
+        as_columns(values)
+
+
+def test_rows_in_an_array_are_refused_with_what_makes_columns_of_them() -> None:
+    with pytest.raises(DataError, match=r"shape \(3, 2\).*tuple\(array.T\)"):
+        as_columns(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, True], "i"),
+        ([1, 2.5], "f"),
+        ([2**63, 1], "u"),
+        (np.array([1, 2], np.object_), "i"),
+        (np.ma.masked_array([1, 2]), "i"),
+        (np.array(["a", "b"], np.dtypes.StringDType(na_object=None)), "T"),
+        ([], "f"),
+    ],
+)
+def test_numbers_of_python_and_of_others_become_columns_unrounded(values: Any, kind: str) -> None:
+    column = as_column(values)
+    assert column.dtype.kind == kind
+    assert type(column) is np.ndarray
+    assert column.tolist() == list(values)
 
 
 @pytest.mark.parametrize("lengths", [[-1, 3], [3], [1], [1 << 40]])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from differential import new_input, new_upsert_input
+from differential import Collection, InputSession, example, new_input, new_upsert_input
 from tests.oracle.grid import on_workers, run
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import CapabilityError, DataError
@@ -93,8 +95,118 @@ def test_changes_of_a_dataflow_that_was_dropped_are_refused_and_what_was_not_sen
         worker.drop_dataflow(scope.dataflow)
         session.close()
         upserts.close()
-        session.insert(0)
-        with pytest.raises(CapabilityError, match="takes no more data"):
-            session.flush()
+        with pytest.raises(CapabilityError, match="takes no more changes"):
+            session.insert(0)
 
     execute_directly(program)
+
+
+def inserted(*changes: Callable[[InputSession], None]) -> list[object]:
+    """Return the records, and how often each occurs, after changes to one session in one epoch."""
+
+    def program(worker: Worker) -> list[object]:
+        with worker.dataflow() as scope:
+            session, records = new_input(scope)
+            output = records.consolidate().output()
+        for change in changes:
+            change(session)
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return sorted(output.contents().items())
+
+    return execute_directly(program)
+
+
+def test_arrays_may_be_written_to_once_they_are_inserted() -> None:
+    numbers, times = np.arange(3), np.array([1, 2, 3])
+
+    def insert(session: InputSession) -> None:
+        session.update(numbers, diff=times)
+        session.update_at(numbers, time=1)
+        numbers.fill(9)
+        times.fill(9)
+
+    assert inserted(insert) == [((0,), 2), ((1,), 3), ((2,), 4)]
+
+
+@pytest.mark.parametrize("column", [[3, 4], np.array([3, 4]), range(3, 5), np.array([3, 4], np.uint8)])
+def test_columns_and_records_of_all_kinds_may_be_inserted_in_one_epoch(column: object) -> None:
+    assert inserted(
+        lambda session: session.insert([]),
+        lambda session: session.insert(column),
+        lambda session: session.insert([5]),
+        lambda session: session.insert(3),
+        lambda session: session.insert(np.array([4], np.uint64)),
+    ) == [((3,), 2), ((4,), 2), ((5,), 1)]
+
+
+def test_small_integers_are_widened_as_they_are_where_they_are_indexed() -> None:
+    numbers = np.array([200], np.uint8)
+    assert example(lambda scope: Collection.of(scope, numbers).map(lambda x: x + 100)) == [((300,), 1)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (np.array(["a"]), np.array([1])),
+        (np.array(["a"]), 1),
+        ("a", b"a"),
+        ("a", None),
+        (np.array([2**53 + 1]), np.array([0.5])),
+        (np.array([2**63], np.uint64), np.array([-1])),
+    ],
+)
+def test_fields_of_several_kinds_in_one_epoch_are_refused_and_not_converted(one: object, other: object) -> None:
+    with pytest.raises(DataError, match="kind"):
+        inserted(lambda session: session.insert(one), lambda session: session.insert(other))
+
+
+def test_a_record_given_as_a_tuple_is_refused() -> None:
+    with pytest.raises(DataError, match=r"field by field \(\*record\)"):
+        inserted(lambda session: session.insert((1, 2)))
+
+
+@pytest.mark.parametrize("diff", [1.5, None, "2", 2**63, [1.0, 2.0], [1, 2, 3], np.array([2**63, 1], np.uint64)])
+def test_a_diff_that_is_no_whole_number_is_refused(diff: object) -> None:
+    with pytest.raises(DataError, match="one integer for each of the 2 rows"):
+        inserted(lambda session: session.update([1, 2], diff=diff))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("diff", [[1, 2], np.array([1, 2], np.int8), (1, 2)])
+def test_diffs_may_be_any_integers(diff: object) -> None:
+    assert inserted(lambda session: session.update([7, 8], diff=diff)) == [((7,), 1), ((8,), 2)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", [lambda session: session.insert(1), lambda session: session.update_at(1, time=1)])
+def test_a_change_of_a_closed_input_is_refused(change: Callable[[InputSession], None]) -> None:
+    with pytest.raises(CapabilityError, match="was closed"):
+        inserted(lambda session: session.close(), change)
+
+
+def test_upserts_of_a_closed_input_or_of_another_width_are_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, _ = new_upsert_input(scope)
+        session.set("tea", 1)
+        with pytest.raises(DataError, match="1 field"):
+            session.set("milk")
+        session.close()
+        with pytest.raises(CapabilityError, match="was closed"):
+            session.set("tea", 2)
+        with pytest.raises(CapabilityError, match="was closed"):
+            session.unset("tea")
+
+    execute_directly(program)
+
+
+def test_of_one_key_twice_in_a_list_the_last_value_holds() -> None:
+    def program(worker: Worker) -> object:
+        with worker.dataflow() as scope:
+            session, prices = new_upsert_input(scope)
+            output = prices.output()
+        session.set(["tea", "milk", "tea"], [9, 5, 3])
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return output.contents()
+
+    assert execute_directly(program) == {("tea", 3): 1, ("milk", 5): 1}
