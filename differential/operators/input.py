@@ -139,9 +139,12 @@ class InputSession:
 
     def close(self) -> None:
         """Change nothing any more."""
-        if (self._changes or self._later) and not self._input.is_closed:
+        if self._input.is_closed:
+            self._changes.clear()
+            self._later.clear()
+        else:
             self.flush()
-        self._input.close()
+            self._input.close()
 
     def __enter__(self) -> InputSession:
         return self

@@ -125,9 +125,12 @@ class UpsertSession:
 
     def close(self) -> None:
         """Say nothing any more: what holds now holds for ever."""
-        if (self._sets or self._unsets) and not self._input.is_closed:
+        if self._input.is_closed:
+            self._sets.clear()
+            self._unsets.clear()
+        else:
             self.flush()
-        self._input.close()
+            self._input.close()
 
     def __enter__(self) -> UpsertSession:
         return self
