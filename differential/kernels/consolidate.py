@@ -29,7 +29,7 @@ from differential.kernels.memory import (
     times_of,
 )
 from differential.kernels.times import copy_advanced, only_used, sorted_distinct
-from differential.kernels.words import UNFIT, lay_out, pack, sort_words, unpack
+from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sort_words, unpack
 
 SMALL = 96
 """Up to so many rows merge sort is faster than radix sort."""
@@ -213,6 +213,35 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
         first, second, spare = sort_words(first, second, layout)
         diffs = spelled_out(parts, rows, DIFFS, 1) if is_by_row else np.empty(0, np.int64)
         keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row, len(times) > 1, layout)
+    index, times = only_used(index, times if len(keys) != 0 else times[:0])
+    return keys, vals, index, sums, times
+
+
+@kernel
+def plan_words(parts: Table) -> tuple[int, Ints, Ints, int, Table, Ints, Table, Ints]:
+    """Return how the rows of all parts become words (see `unpack_words`): how many words a row, room for the first and
+    the second, whether a row's number stands for its diff, the layout, the diffs if so, the times and each one's place.
+    """
+    rows = 0
+    for part in range(len(parts)):
+        rows += parts[part, ROWS]
+    times, place = all_times(parts, np.empty((0, 0), np.int64))
+    words, is_by_row, layout = lay_out(parts, rows, len(times))
+    first, second = empty(rows if words != UNFIT else 0), empty(rows if words == TWO_WORDS else 0)
+    diffs = spelled_out(parts, rows, DIFFS, 1) if words != UNFIT and is_by_row else np.empty(0, np.int64)
+    return words, first, second, int(is_by_row), layout, diffs, times, place
+
+
+@kernel
+def unpack_words(
+    first: Ints, second: Ints, layout: Table, is_by_row: int, diffs: Ints, times: Table
+) -> tuple[Ints, Ints, Ints, Ints, Table]:
+    """Return the consolidated updates that the words stand for, which are overwritten.
+
+    With `plan_words` and `pack_part` this is `consolidate_parts`, where parts need not all be there at the same time.
+    """
+    first, second, spare = sort_words(first, second, layout)
+    keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, len(times) > 1, layout)
     index, times = only_used(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times
 

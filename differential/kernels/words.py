@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, VALS, at, column, empty
 
 _WORD = 64
@@ -149,26 +149,34 @@ def insert_times(words: Ints, index: Ints, place: Ints, layout: Table) -> None:
         words[row] |= place[at(index, row, 0)] << shift
 
 
+@kernel
+def pack_part(
+    parts: Table, part: int, start: int, first: Ints, second: Ints, place: Ints, is_by_row: int, layout: Table
+) -> None:
+    """Write the words of one part's rows from `start` on, with the places of its times."""
+    stop = start + parts[part, ROWS]
+    own, other = first[start:stop], second[start:stop]
+    other[:] = 0
+    start_words(own, column(parts, part, KEYS), layout)
+    insert_field(other if layout[VAL, IN_SECOND] != 0 else own, column(parts, part, VALS), 0, layout, VAL)
+    timed = other if layout[TIME, IN_SECOND] != 0 else own
+    insert_times(timed, column(parts, part, TIME_INDEX), place, layout)
+    tails = other if layout[DIFF, IN_SECOND] != 0 else own
+    if is_by_row != 0:
+        for row in range(len(tails)):
+            tails[row] |= start + row
+    else:
+        insert_field(tails, column(parts, part, DIFFS), 1, layout, DIFF)
+
+
 @inner
 def pack(parts: Table, rows: int, place: Ints, words: int, is_by_row: bool, layout: Table) -> tuple[Ints, Ints]:
     """Return the words, one or two a row."""
     first, second = empty(rows), empty(rows if words == TWO_WORDS else 0)
     start = base = 0
     for part in range(len(parts)):
-        stop = start + parts[part, ROWS]
-        own, other = first[start:stop], second[start:stop]
-        other[:] = 0
-        start_words(own, column(parts, part, KEYS), layout)
-        insert_field(other if layout[VAL, IN_SECOND] != 0 else own, column(parts, part, VALS), 0, layout, VAL)
-        timed = other if layout[TIME, IN_SECOND] != 0 else own
-        insert_times(timed, column(parts, part, TIME_INDEX), place[base:], layout)
-        tails = other if layout[DIFF, IN_SECOND] != 0 else own
-        if is_by_row:
-            for row in range(len(tails)):
-                tails[row] |= start + row
-        else:
-            insert_field(tails, column(parts, part, DIFFS), 1, layout, DIFF)
-        start = stop
+        pack_part(parts, part, start, first, second, place[base:], int(is_by_row), layout)
+        start += parts[part, ROWS]
         base += parts[part, TIME_ROWS]
     return first, second
 
@@ -289,7 +297,7 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
             if len(second) != 0:
                 second[kept] = head_second
             kept += 1
-    return kept, sums[:kept].copy() if len(sums) != 0 else sums
+    return kept, sums[:kept] if len(sums) <= kept + kept // 4 else sums[:kept].copy()
 
 
 @inner

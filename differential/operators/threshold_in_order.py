@@ -16,8 +16,9 @@ from differential.kernels.count import record_changes
 from differential.operators.arrange import Sealer
 from differential.operators.reduce import negative_count
 from differential.trace.batch import Batch
-from differential.trace.batcher import Batcher, consolidated
+from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
+from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder

@@ -19,15 +19,11 @@ import numpy as np
 
 from differential.kernels.batching import by_time, take_passed, take_times
 from differential.kernels.compile import NOTHING, Ints, Table
-from differential.kernels.consolidate import consolidate, consolidate_parts
-from differential.kernels.memory import address_of
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
+from differential.trace.parts import Rows, consolidated, table_of_parts
 from timely.order import Time
 from timely.progress.antichain import Antichain
-
-Rows = tuple[Ints, Ints, Ints, Ints, Table]
-"""Keys, values, time index, diffs and the table of times."""
 
 FEW = 256
 """Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
@@ -35,8 +31,6 @@ FEW = 256
 _PILE = 16
 _GROWTH = 2
 """With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
-
-_AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
 
 class Batcher:
@@ -107,12 +101,8 @@ class Batcher:
     def _many_due(self, upper: Antichain) -> Rows | None:
         """The same, where looking at all rows would cost too much."""
         due: list[Rows] = []
-        kept = []
-        for chunk in self._chunks:
-            rest = chunk.split(upper, due)
-            if rest is not None:
-                kept.append(rest)
-        self._chunks = kept
+        rests = [chunk.split(upper, due) for chunk in self._chunks]
+        self._chunks = kept = [rest for rest in rests if rest is not None]
         self._rows = self._last = sum(map(len, kept))
         self._pile = len(kept) + _PILE
         if not due:
@@ -133,8 +123,9 @@ class Batcher:
         self._pile = len(chunks) + _PILE
         if self._rows < _GROWTH * self._last:
             return
-        together = consolidated([chunk.rows() for chunk in chunks])
+        parts = [chunk.rows() for chunk in chunks]
         chunks.clear()
+        together = consolidated(parts)
         if len(together[0]):
             chunks.append(_Chunk(*together))
         self._rows = self._last = len(together[0])
@@ -218,12 +209,3 @@ class _Chunk:
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         return _Chunk(keys, vals, NOTHING, diffs, times, np.column_stack((after - (runs[:, 1] - runs[:, 0]), after)))
 
-
-def consolidated(parts: list[Rows]) -> Rows:
-    """Return the rows of all parts, consolidated."""
-    return consolidate(*parts[0]) if len(parts) == 1 else consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
-
-
-def table_of_parts(parts: list[Rows]) -> Table:
-    """Return the addresses of the parts, which the caller keeps alive, as a table for kernels."""
-    return np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)

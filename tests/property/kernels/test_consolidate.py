@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import SMALL, consolidate
+from differential.kernels.words import pack_part
+from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
-from differential.trace.batcher import consolidated as consolidated_parts
+from differential.trace.parts import consolidated as consolidated_parts
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import Columns, rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
@@ -53,27 +56,54 @@ def test_rows_in_several_parts_are_as_those_in_one(data: Any) -> None:
         # Too many for merge sort, in parts that come turned round.
         keys, vals, index, diffs, table = parts[0]
         parts += [(keys[::-1].copy(), vals[::-1].copy(), index[::-1].copy(), diffs[::-1].copy(), table)] * SMALL
-    batch = Batch(*consolidated_parts(parts), Antichain([(0,) * depth]), Antichain(), Antichain())
+    expected = consolidated([row for part in parts for row in rows_of(part)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts_module, "MANY", data.draw(st.sampled_from([0, parts_module.MANY])))
+        batch = Batch(*consolidated_parts(parts), Antichain([(0,) * depth]), Antichain(), Antichain())
     batch.validate()
-    assert rows_of_batch(batch) == consolidated([row for part in parts for row in rows_of(part)])
+    assert rows_of_batch(batch) == expected
+    assert not parts
+
+
+def test_of_many_rows_each_part_is_let_go_of_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: list[int] = []
+
+    def watched(*arguments: Any) -> None:
+        pack_part(*arguments)
+        alive.append(sum(key() is not None for key in keys))
+
+    monkeypatch.setattr(parts_module, "MANY", 0)
+    monkeypatch.setattr(parts_module, "pack_part", watched)
+    parts = [(np.arange(50), NOTHING, NOTHING, NOTHING, np.array([[1]])) for _ in range(4)]
+    keys = [weakref.ref(part[0]) for part in parts]
+    assert consolidated_parts(parts)[3].tolist() == [4] * 50
+    assert alive == [4, 3, 2, 1]
 
 
 @pytest.mark.parametrize("key_scale", [1, 2**30, 2**61])
 @pytest.mark.parametrize("val_scale", [0, 1, 2**50, 2**62])
 @pytest.mark.parametrize("diff_scale", [0, 1, 2**30, 2**55])
 @pytest.mark.parametrize("times", [1, 5])
-def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, diff_scale: int, times: int) -> None:
+def test_every_way_of_packing_gives_the_same(
+    key_scale: int, val_scale: int, diff_scale: int, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = np.random.default_rng(key_scale + val_scale + diff_scale + times)
     rows = 700
-    _check(
-        (
-            draw.integers(-3, 4, rows) * key_scale,
-            draw.integers(-2, 2, rows) * val_scale + draw.integers(0, 5, rows) if val_scale else NOTHING,
-            draw.integers(0, times, rows) if times > 1 else NOTHING,
-            draw.integers(-2, 3, rows) * diff_scale if diff_scale else NOTHING,
-            draw.integers(0, 3, (times, 2)),
-        )
+    columns = (
+        draw.integers(-3, 4, rows) * key_scale,
+        draw.integers(-2, 2, rows) * val_scale + draw.integers(0, 5, rows) if val_scale else NOTHING,
+        draw.integers(0, times, rows) if times > 1 else NOTHING,
+        draw.integers(-2, 3, rows) * diff_scale if diff_scale else NOTHING,
+        draw.integers(0, 3, (times, 2)),
     )
+    _check(columns)
+    monkeypatch.setattr(parts_module, "MANY", 0)
+    keys, vals, index, diffs, table = columns
+    thirds = [
+        (keys[n::3].copy(), vals[n::3].copy(), index[n::3].copy(), diffs[n::3].copy(), table) for n in range(3)
+    ]
+    for one, other in zip(consolidated_parts(thirds), consolidate(*columns)):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("least", [0, 7])

@@ -1,0 +1,54 @@
+"""Parts: updates as they came, to be put together and consolidated.
+
+Many rows are packed into words part by part, and each part is let go of as soon as it has been: memory is then that of
+the parts and half as much again, not three times theirs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table
+from differential.kernels.consolidate import consolidate, consolidate_parts, plan_words, unpack_words
+from differential.kernels.memory import address_of
+from differential.kernels.words import UNFIT, pack_part
+
+Rows = tuple[Ints, Ints, Ints, Ints, Table]
+"""Keys, values, time index, diffs and the table of times."""
+
+MANY = 1 << 20
+"""From so many rows on it matters what is there at the same time."""
+
+_AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
+
+
+def consolidated(parts: list[Rows]) -> Rows:
+    """Return the rows of all parts, consolidated. The list is emptied."""
+    if len(parts) == 1:
+        return consolidate(*parts.pop())
+    rows = sum(len(part[0]) for part in parts)
+    together = _piecemeal(parts) if rows >= MANY else None
+    if together is None:
+        together = consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
+        parts.clear()
+    return together
+
+
+def _piecemeal(parts: list[Rows]) -> Rows | None:
+    """Return the same, letting go of each part once it is packed; None where rows do not fit two words."""
+    table = table_of_parts(parts)
+    words, first, second, is_by_row, layout, diffs, times, place = plan_words(table)
+    if words == UNFIT:
+        return None
+    start = base = 0
+    for number in range(len(table)):
+        keys, *_, own_times = parts.pop(0)  # held until the next one is
+        pack_part(table, number, start, first, second, place[base:], is_by_row, layout)
+        start += len(keys)
+        base += len(own_times)
+    return unpack_words(first, second, layout, is_by_row, diffs, times)
+
+
+def table_of_parts(parts: list[Rows]) -> Table:
+    """Return the addresses of the parts, which the caller keeps alive, as a table for kernels."""
+    return np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)
