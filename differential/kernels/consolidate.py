@@ -212,7 +212,7 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
         first, second = pack(parts, rows, place, words, is_by_row, layout)
         first, second, spare = sort_words(first, second, layout)
         diffs = spelled_out(parts, rows, DIFFS, 1) if is_by_row else np.empty(0, np.int64)
-        keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row, len(times) > 1, layout)
+        keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row, layout)
     index, times = only_used(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times
 

@@ -302,16 +302,14 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
 
 @inner
 def unpack(
-    first: Ints, second: Ints, spare: Ints, diffs: Ints, is_by_row: bool, has_times: bool, layout: Table
+    first: Ints, second: Ints, spare: Ints, diffs: Ints, is_by_row: bool, layout: Table
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns that sorted words stand for, equal rows summed."""
+    """Return the columns that sorted words stand for, equal rows summed; no index where all are at the first time."""
     kept, sums = fold_words(first, second, diffs, layout, is_by_row)
     keys = extract_field(first, second, kept, layout, KEY, spare)
     if len(keys) == 0:
         keys = np.zeros(kept, np.int64)
     index = extract_field(first, second, kept, layout, TIME, np.empty(0, np.int64))
-    if has_times and len(index) == 0:
-        index = np.zeros(kept, np.int64)
     # Each word is read before its place is written, and no field is read after the values.
     room = second if layout[VAL, IN_SECOND] != 0 else first
     return keys, extract_field(first, second, kept, layout, VAL, room), index, sums
