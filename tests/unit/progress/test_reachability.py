@@ -145,6 +145,50 @@ def test_a_loop_cannot_go_round_past_the_limit() -> None:
     tracker.validate()
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_time_goes_up_to_the_limit(length: int) -> None:
+    on, outer = PathSummary.feedback(length), (0,) * (length - 1)
+    tracker = Tracker([length] * 3, [Edge(0, 1, on), Edge(1, 2, on)])
+    tracker.update(0, (*outer, LIMIT - 1), 1)
+    tracker.propagate()
+    assert [elements(tracker, place) for place in range(3)] == [[(*outer, LIMIT - 1)], [(*outer, LIMIT)], []]
+
+
+def test_of_two_times_one_may_be_past_the_limit() -> None:
+    tracker = Tracker([2, 2], [Edge(0, 1, PathSummary.feedback(2))])
+    tracker.update_all([(0, (0, LIMIT), 1), (0, (1, 3), 1)])
+    tracker.propagate()
+    assert elements(tracker, 1) == [(1, 4)]
+    tracker.update_all([(0, (0, LIMIT), -1), (0, (1, 3), -1)])
+    tracker.propagate()
+    assert elements(tracker, 1) == []
+
+
+def test_what_changes_no_frontier_is_settled_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = loop()
+    tracker.update_all([(1, (0, 5), 1), (0, (7,), 1)])
+    tracker.propagate()
+    settled = settlements(monkeypatch)
+    tracker.update_all([(1, (0, 6), 1), (0, (8,), 1)])
+    assert tracker.propagate() == []
+    assert len(settled) == 2
+
+
+def test_an_element_that_stays_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = loop()
+    tracker.update_all([(1, (0, 5), 1), (1, (1, 4), 1)])
+    tracker.propagate()
+    settled = settlements(monkeypatch)
+    tracker.update(1, (2, 3), 1)
+    assert tracker.propagate() == [1, 2, 3]
+    # Each location of the loop, the output, and the next round's first.
+    assert len(settled) == 5
+    settled.clear()
+    tracker.update(1, (2, 3), -1)
+    assert tracker.propagate() == [1, 2, 3]
+    assert len(settled) == 5
+
+
 def test_the_sole_holder_is_the_one_whose_end_would_move_the_frontier() -> None:
     tracker = chain(2)
     tracker.update_all([(0, (0,), 1), (1, (0,), 1), (1, (4,), 1)])
