@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 from timely.communication.allocator import Allocator
 from timely.communication.message import Message
 from timely.communication.simulated import SimulatedNetwork
-from timely.communication.sockets import socket_allocators
+from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 
@@ -22,20 +24,22 @@ Arrived = list[tuple[int, Message]]
 KINDS = ("threads", "simulated", "ipc", "tcp", "mixed")
 
 
+_ports = count(10_000 + os.getpid() * 101 % 20_000)
+
+
 def free_ports(count: int) -> list[int]:
-    """Return ports nobody listens at now."""
-    with_ports = [socket.socket() for _ in range(count)]
-    for each in with_ports:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in with_ports]
-    for each in with_ports:
-        each.close()
+    """Return ports nobody listens at now, each only once, and below those that the system gives to anybody."""
+    ports: list[int] = []
+    while len(ports) < count:
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("", port := next(_ports)))
+            ports.append(port)
     return ports
 
 
 def configs(addresses: Sequence[str], **changes: Any) -> list[Config]:
     """Return the configuration of each process at these addresses."""
-    settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 5.0} | changes
+    settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 30.0} | changes
     return [
         Config(processes=len(addresses), process=process, addresses=tuple(addresses), **settings)
         for process in range(len(addresses))
@@ -51,7 +55,7 @@ def tcp_configs(processes: int = 2, **changes: Any) -> list[Config]:
 
 
 def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | None]:
-    """Run the actions at the same time; return the error of each. None takes longer than 20 s."""
+    """Run the actions at the same time; return the error of each. None takes longer than 50 s."""
     errors: list[BaseException | None] = [None] * len(actions)
 
     def attempt(position: int) -> None:
@@ -64,22 +68,47 @@ def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
-        assert not thread.is_alive(), "an action has not ended after 20 s"
+        thread.join(50)
+        assert not thread.is_alive(), "an action has not ended after 50 s"
     return errors
+
+
+class Greetings:
+    """What workers say while they meet: some of it arrives only when they have met, and would wake them later."""
+
+    def __init__(self, allocators: Sequence[SocketAllocator]) -> None:
+        self._said: list[object] = []
+        self._heard: list[object] = []
+        for allocator in allocators:
+            meeting = allocator._meeting
+            meeting._say = self._noting(self._said, meeting._say)
+            meeting.greet = self._noting(self._heard, meeting.greet)  # type: ignore[method-assign]
+
+    def are_over(self) -> bool:
+        """Return whether all that was said has been heard."""
+        return len(self._heard) == len(self._said)
+
+    @staticmethod
+    def _noting(notes: list[object], action: Callable[..., None]) -> Callable[..., None]:
+        def act(*arguments: object) -> None:
+            notes.append(arguments)
+            action(*arguments)
+
+        return act
 
 
 @contextmanager
 def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
     """Give the connected allocators of all workers of all processes, as if in one."""
-    allocators: list[Allocator] = []
+    allocators: list[SocketAllocator] = []
     try:
         for config in settings:
             allocators += socket_allocators(config)
+        greetings = Greetings(allocators)
         errors = together([allocator.connect for allocator in allocators])
         assert errors == [None] * len(allocators)
-        settle(allocators)
-        yield allocators
+        until(greetings.are_over, allocators)
+        yield [*allocators]
     finally:
         for allocator in allocators:
             allocator.close()
@@ -107,7 +136,7 @@ def collect(allocator: Allocator, count: int, others: Sequence[Allocator] = ()) 
     return exchange([allocator, *others], [count, *[0] * len(others)])[0]
 
 
-def exchange(allocators: Sequence[Allocator], counts: Sequence[int], seconds: float = 10.0) -> list[Arrived]:
+def exchange(allocators: Sequence[Allocator], counts: Sequence[int], seconds: float = 30.0) -> list[Arrived]:
     """Let all allocators receive in turn until each has exactly its count of messages."""
     arrived: list[Arrived] = [[] for _ in allocators]
     end = clock.monotonic() + seconds
@@ -119,15 +148,7 @@ def exchange(allocators: Sequence[Allocator], counts: Sequence[int], seconds: fl
     return arrived
 
 
-def settle(allocators: Sequence[Allocator]) -> None:
-    """Let what peers still say while they meet arrive, so that it wakes nobody later."""
-    for _ in range(5):
-        clock.sleep(0.002)
-        for allocator in allocators:
-            assert allocator.receive() == []
-
-
-def until(condition: Callable[[], bool], allocators: Sequence[Allocator], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], allocators: Sequence[Allocator], seconds: float = 30.0) -> None:
     """Let all allocators receive until a condition holds."""
     end = clock.monotonic() + seconds
     while not condition():
