@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time as clock
+from functools import partial
 from threading import Event, Thread, get_ident
 
 import pytest
 
-from timely import Config, Worker, execute, execute_directly
+from timely import Antichain, Config, Probe, Worker, execute, execute_directly, signals, stall
 from timely.stall import StallWatch, Still
-from timely.status import doing, report, running_workers, steady
+from timely.status import Doing, doing, report, running_workers, steady
 
 
 def test_there_is_nothing_to_report_where_no_worker_runs() -> None:
@@ -30,24 +31,18 @@ def test_a_worker_is_known_while_it_runs_and_no_longer() -> None:
 
 
 def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
-    there, seen = Event(), Event()
+    seen: list[Doing] = []
 
-    def program(worker: Worker) -> int:
-        there.set()
-        seen.wait(20)
-        return program.__code__.co_firstlineno + 2
+    def program(worker: Worker) -> str:
+        ident = get_ident()
+        thread = Thread(target=lambda: seen.append(doing(worker, ident)))
+        for each in (thread.start, thread.join):  # the other thread may look while either is called
+            each()
+        line = program.__code__.co_firstlineno + 4
+        return f"worker 0 of 1 (process 0, pid {os.getpid()}) is in the program, at {__file__}:{line}"
 
-    result: list[int] = []
-    thread = Thread(target=lambda: result.append(execute_directly(program)))
-    thread.start()
-    there.wait(20)
-    clock.sleep(0.05)
-    ((worker, ident),) = running_workers()
-    text, is_stepping = doing(worker, ident)
-    seen.set()
-    thread.join()
-    assert text == f"worker 0 of 1 (process 0, pid {os.getpid()}) is in the program, at {__file__}:{result[0]}"
-    assert not is_stepping
+    text = execute_directly(program)
+    assert seen == [Doing(text, is_stepping=False)]
 
 
 def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> None:
@@ -103,12 +98,13 @@ def test_stillness_is_told_once_for_each_value() -> None:
     ],
 )
 def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expected: str) -> None:
-    code = f"import os, signal, sys, time\n{before}from timely import execute_directly\n"
-    code += "execute_directly(lambda worker: None)\nos.kill(os.getpid(), signal.SIGUSR1)\ntime.sleep(0.5)\n"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
-    assert ended.returncode == 0
-    assert ended.stderr.startswith(expected)
-    assert ended.stderr.count("\n") == 1
+    code = f"import os, signal, sys\n{before}from timely import execute_directly\n"
+    code += "execute_directly(lambda worker: None)\nos.kill(os.getpid(), signal.SIGUSR1)\nsys.stdin.read()\n"
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stderr.readline().startswith(expected)
+        assert process.communicate(timeout=30)[1] == ""
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
@@ -130,45 +126,85 @@ assert not was_asked_to_end(time.monotonic() + 1)
     assert (ended.stderr, ended.returncode) == ("", 0)
 
 
-def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program() -> None:
+def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported = Event()
+    monkeypatch.setattr(signals, "say", lambda text: reported.set())
+
     def program(worker: Worker) -> bool:
         with worker.dataflow() as scope:
             numbers, _ = scope.new_input()
-        begun = clock.monotonic()
-        Thread(target=lambda: (clock.sleep(0.1), os.kill(os.getpid(), signal.SIGUSR1))).start()
-        worker.step_or_park(0.1)
-        worker.step_or_park(0.5)
-        numbers.close()
-        return clock.monotonic() - begun >= 0.4
+        while worker.dataflows[0].step():
+            pass
+
+        def signal_once_asleep() -> None:
+            while not worker.allocator._own.parked:  # type: ignore[attr-defined]
+                clock.sleep(0.001)
+            os.kill(os.getpid(), signal.SIGUSR1)
+            reported.wait(30)
+            worker.call(numbers.close)
+
+        thread = Thread(target=signal_once_asleep)
+        thread.start()
+        worker.step_or_park(40)
+        slept_through = reported.is_set()
+        thread.join()
+        return slept_through
 
     assert execute_directly(program)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_stall_is_told_once_and_the_next_one_again(workers: int) -> None:
-    told: list[str] = []
+def test_a_stall_is_told_once_and_the_next_one_again(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("RESPONSE_SECONDS", "STEPPING_SECONDS"):
+        monkeypatch.setattr(stall, patience, 30.0)
+    times, told, looked = (1, 7), list[str](), {time: Event() for time in (1, 7)}
+    probes: list[Probe] = []
 
-    def wait_for(count: int, worker: Worker) -> None:
-        deadline = clock.monotonic() + 20
-        while len(told) < count and clock.monotonic() < deadline:
-            worker.step_or_park(0.05)
-        end = clock.monotonic() + 0.5
-        while clock.monotonic() < end:
-            worker.step_or_park(0.05)
+    def program(worker: Worker) -> None:
+        worker.explain = partial(worker.explain, patience=30.0)  # type: ignore[method-assign]
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input("numbers")
+            probes.append(stream.exchange().probe())
+        for time in times:
+            numbers.advance_to(time)
+            while not looked[time].is_set():
+                worker.step_or_park(0.01)
+        numbers.close()
+
+    def look() -> None:
+        watch, now = StallWatch(2.0, told.append), 0.0
+        for time in times:
+            while len(probes) < workers or any(probe.frontier != Antichain([(time,)]) for probe in probes):
+                clock.sleep(0.001)
+            for _ in range(10):
+                for worker, ident in running_workers():
+                    watch._look(worker, ident, now)
+                now += 0.5
+            looked[time].set()
+
+    looker = Thread(target=look, daemon=True)
+    looker.start()
+    execute(program, Config(workers=workers))
+    looker.join()
+    assert len(told) == 2
+    for time, text in zip(times, told):
+        assert text.startswith("nothing has moved on worker 0 for 2 s\n")
+        for index in range(workers):
+            assert re.search(rf"a capability for \({time},\) on output 0 of operator 'num.*, worker {index}\b", text)
+
+
+def test_a_watch_looks_while_workers_run() -> None:
+    told: list[str] = []
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = scope.new_input("numbers")
-            stream.exchange().probe()
-        wait_for(1, worker)
-        numbers.advance_to(7)
-        wait_for(2, worker)
+            stream.probe()
+        end = clock.monotonic() + 30
+        while not told and clock.monotonic() < end:
+            worker.step_or_park(0.01)
         numbers.close()
 
-    with StallWatch(0.2, told.append):
-        execute(program, Config(workers=workers))
-    assert len(told) == 2
-    for time, text in zip((0, 7), told):
-        assert text.startswith("nothing has moved on worker 0 for 0.2 s\n")
-        for worker in range(workers):
-            assert re.search(rf"a capability for \({time},\) on output 0 of operator 'num.*, worker {worker}\b", text)
+    with StallWatch(0.05, told.append):
+        execute_directly(program)
+    assert told[0].startswith("nothing has moved on worker 0 for 0.05 s")
