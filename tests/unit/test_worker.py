@@ -226,7 +226,7 @@ def test_parking_ends_at_its_timeout() -> None:
         assert worker.step_or_park(0.05)
         return clock.monotonic() - begun
 
-    assert 0.05 <= execute_directly(program) < 5
+    assert 0.05 <= execute_directly(program) < 30
 
 
 def test_an_operator_that_keeps_itself_busy_does_not_keep_a_step_from_ending() -> None:

@@ -16,6 +16,8 @@ from threading import Thread
 ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 _PID = re.compile(r"pid (\d+)")
+PROMPT = 5.0
+"""Seconds in which everything ends that is to end at once, on a machine with nothing else to do."""
 
 
 class Run:
@@ -25,6 +27,8 @@ class Run:
         self, *arguments: str | Path, environ: Mapping[str, str] | None = None, directory: Path = ROOT
     ) -> None:
         self.started = clock.monotonic()
+        self.starting = 0.0
+        """How long the processes took to tell their pid."""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "timely", *map(str, arguments)],
             cwd=directory,
@@ -59,12 +63,18 @@ class Run:
         """The processes that have told theirs."""
         return [int(pid) for pid in _PID.findall(self.output)]
 
-    def until_told(self, count: int, seconds: float = 15) -> list[int]:
+    @property
+    def promptly(self) -> float:
+        """How many seconds it may take to end at once: on a machine that is busy, longer as starting took longer."""
+        return max(PROMPT, 4 * self.starting)
+
+    def until_told(self, count: int, seconds: float = 40) -> list[int]:
         """Wait until that many processes have told their pid."""
         self._wait_for(lambda: len(self.pids) == count, seconds, f"{count} processes have not told their pid")
+        self.starting = clock.monotonic() - self.started
         return self.pids
 
-    def until_gone(self, seconds: float = 6) -> None:
+    def until_gone(self, seconds: float = 30) -> None:
         """Wait until none of the processes that told their pid is left."""
         self._wait_for(lambda: not any(map(is_alive, self.pids)), seconds, f"{self.pids} are not all gone")
 
@@ -72,7 +82,7 @@ class Run:
         """Send a signal to the launcher alone."""
         self.process.send_signal(signum)
 
-    def end(self, seconds: float = 15) -> int:
+    def end(self, seconds: float = 40) -> int:
         """Wait for the command to end; return its status. Nothing of it is left then."""
         try:
             status = self.process.wait(seconds)

@@ -182,7 +182,7 @@ def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, st
     run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
     run.until_told(2 * int(workers))
     run.send(signum)
-    assert run.end(8) == status
+    assert run.end() == status
     assert run.error == ""
 
 
@@ -190,17 +190,17 @@ def test_ctrl_c_at_a_terminal_reaches_all_and_ends_all_quietly(start: Start) -> 
     run = start("run", "-n", "2", TALK, "wait", "-1")
     run.until_told(2)
     os.killpg(run.process.pid, signal.SIGINT)
-    assert run.end(8) == 130
+    assert run.end() == 130
     assert run.error == ""
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.3])
 def test_ctrl_c_while_starting_leaves_no_traceback_of_the_children(start: Start, delay: float) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"PYTHONSTARTUP": ""})
-    run._wait_for(lambda: has_children(run.process.pid), 10, "no child was started")
+    run._wait_for(lambda: has_children(run.process.pid), 40, "no child was started")
     clock.sleep(delay)
     os.killpg(run.process.pid, signal.SIGINT)
-    assert run.end(8) == 130
+    assert run.end() == 130
     assert "[0]" not in run.error
     assert "[1]" not in run.error
 
@@ -213,15 +213,13 @@ def test_ctrl_c_on_a_single_process_ends_with_130_and_no_traceback(start: Start)
     run = start("run", "-w", "2", TALK, "wait", "-1")
     run.until_told(2)
     run.send(signal.SIGINT)
-    assert run.end(8) == 130
+    assert run.end() == 130
     assert run.error == ""
 
 
 def test_a_killed_process_ends_the_others_and_is_named(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "kill")
-    killed = clock.monotonic()
     assert run.end() == 128 + signal.SIGKILL
-    assert clock.monotonic() - killed < 8
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
 
 
@@ -229,22 +227,22 @@ def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
     pids = run.until_told(4)
     os.kill(pids[0], signal.SIGKILL)
-    assert run.end(5) == 128 + signal.SIGKILL
+    assert run.end(run.promptly) == 128 + signal.SIGKILL
 
 
 def test_a_process_that_does_not_heed_signals_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_told(2)
     run.send(signal.SIGTERM)
-    assert run.end(6) == 143
+    assert run.end() == 143
 
 
 def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
     run.until_told(2)
     run.send(signal.SIGKILL)
-    run.process.wait(5)
-    run.until_gone(5)
+    run.process.wait(40)
+    run.until_gone()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -252,8 +250,8 @@ def test_a_stubborn_process_ends_too_when_the_launcher_is_killed(start: Start) -
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_told(2)
     run.send(signal.SIGKILL)
-    run.process.wait(5)
-    run.until_gone(7)
+    run.process.wait(40)
+    run.until_gone()
 
 
 def test_the_exit_status_of_a_script_is_that_of_the_command(start: Start) -> None:
@@ -264,7 +262,7 @@ def test_the_exit_status_of_a_script_is_that_of_the_command(start: Start) -> Non
 
 def test_a_process_that_leaves_without_a_word_is_reported_by_its_peer(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "leave")
-    assert run.end(8) == 3
+    assert run.end() == 3
     assert "timely: process 0: process 1 (worker 1 at ipc://" in run.error
     assert "gone without a farewell" in run.error
     assert "Traceback" not in run.error
@@ -361,7 +359,7 @@ def test_help_teaches_with_examples() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=20,
+        timeout=50,
     ).stdout
     assert "timely run -n 2 script.py" in help_text
     assert "--hostfile" in help_text

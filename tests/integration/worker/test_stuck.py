@@ -46,7 +46,7 @@ def options(processes: int, workers: int) -> tuple[str, ...]:
     return "-n", str(processes), "-w", str(workers)
 
 
-def until_said(run: Run, *parts: str, times: int = 1, seconds: float = 20.0) -> str:
+def until_said(run: Run, *parts: str, times: int = 1, seconds: float = 40.0) -> str:
     """Wait until the run has said all parts on stderr so many times; return what it has said."""
     end = clock.monotonic() + seconds
     while missing := [part for part in parts if run.error.count(part) < times]:
@@ -137,26 +137,28 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
 ) -> None:
     run = start(*options(processes, workers), STUCK, why)
     run.until_told(processes * workers)
-    clock.sleep(0.5)
-    for time in range(2):
+    expected = [f"worker {worker} of {processes * workers} (process" for worker in range(processes * workers)]
+    signals = 0
+    while min(run.error.count(doing), run.error.count(held)) < 2:  # the first may come too early
         os.kill(run.process.pid, signal.SIGUSR1)
-        expected = [f"worker {worker} of {processes * workers} (process" for worker in range(processes * workers)]
-        until_said(run, *expected, doing, held, times=time + 1)
+        signals += 1
+        until_said(run, *expected, times=signals)
+        clock.sleep(0.1)
     interrupt(run)
-    assert [run.error.count(part) for part in expected] == [2] * (processes * workers)
+    assert [run.error.count(part) for part in expected] == [signals] * (processes * workers)
 
 
 @slow
 def test_a_run_that_moves_is_not_told_to_have_stalled(start: Start) -> None:
     run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
-    assert run.end(30) == 0
+    assert run.end() == 0
     assert run.error == ""
 
 
 @pytest.mark.parametrize("seconds", ["0", "nan"])
 def test_a_stall_of_no_time_is_refused(start: Start, seconds: str) -> None:
     run = start("--stall", seconds, STUCK, "leak")
-    assert run.end(15) == 2
+    assert run.end() == 2
     assert "stall_seconds must be positive" in run.error
 
 
@@ -164,7 +166,7 @@ HANGS = """
 import pytest
 from timely import execute, Config
 
-@pytest.mark.timeout(2)
+@pytest.mark.timeout(4)
 def test_hangs():
     def program(worker):
         with worker.dataflow() as scope:

@@ -128,11 +128,14 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
 COUNTED = "a capability or message at (0,) on other workers, output 0 of operator 'numbers'"
 
 
-def test_other_workers_are_asked_what_they_hold() -> None:
-    for text in (between_two(lambda probe, _: probe.explain(0)), between_two(lambda _, worker: worker.explain())):
-        assert f"a capability for (0,) on output 0 of operator 'numbers' (built at {__file__}:" in text
-        assert text.endswith("worker 1")
-        assert text.count("\n") == 1
+@pytest.mark.parametrize(
+    "ask", [lambda probe, _: probe.explain(0, patience=20), lambda _, worker: worker.explain(patience=20)]
+)
+def test_other_workers_are_asked_what_they_hold(ask: Callable[[Probe, Worker], str]) -> None:
+    text = between_two(ask)
+    assert f"a capability for (0,) on output 0 of operator 'numbers' (built at {__file__}:" in text
+    assert text.endswith("worker 1")
+    assert text.count("\n") == 1
 
 
 def test_a_worker_that_is_not_asked_is_counted() -> None:
