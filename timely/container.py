@@ -15,6 +15,7 @@ anything it did not write.
 
 from __future__ import annotations
 
+import functools
 import re
 import reprlib
 from collections.abc import Callable, Iterator, Sequence
@@ -115,7 +116,7 @@ class Columns:
     @classmethod
     def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Columns:
         columns = columns_from_buffers(meta, buffers)
-        if not columns or any(len(column) != len(columns[0]) for column in columns):
+        if not columns or len(set(map(len, columns))) > 1:
             raise ValueError("columns of different lengths")
         return cls(columns)
 
@@ -376,8 +377,8 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
             buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
             buffers.append(np.frombuffer(b"".join(contents), np.uint8))
         else:
-            dtype = column.dtype.newbyteorder("<")
-            dtypes.append(dtype.str)
+            dtype, name = _raw(column.dtype)
+            dtypes.append(name)
             buffers.append(np.ascontiguousarray(column, dtype))
     return dtypes, buffers
 
@@ -387,7 +388,7 @@ def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Ar
     if not isinstance(dtypes, (list, tuple)):
         raise ValueError("column types must be a list")
     remaining = list(buffers)
-    columns = tuple(_column_from_buffers(dtype, remaining) for dtype in dtypes)
+    columns = tuple([_column_from_buffers(dtype, remaining) for dtype in dtypes])
     if remaining:
         raise ValueError("more buffers than columns")
     return columns
@@ -406,9 +407,24 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
             return np.array(_cut(lengths, data), np.object_)
         column = from_ascii(lengths, np.frombuffer(data, np.uint8))
         return np.array([content.decode() for content in _cut(lengths, data)], _TEXT) if column is None else column
-    if not isinstance(dtype, str) or not _RAW_DTYPE.fullmatch(dtype):
+    if not isinstance(dtype, str):
         raise ValueError(f"unknown column type {dtype!r}")
-    return np.frombuffer(remaining.pop(0), np.dtype(dtype))
+    return np.frombuffer(remaining.pop(0), _named(dtype))
+
+
+@functools.lru_cache(256)
+def _raw(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], str]:
+    """Return the type that columns of this one are sent as, and its name."""
+    sent = dtype.newbyteorder("<")
+    return sent, sent.str
+
+
+@functools.lru_cache(256)
+def _named(dtype: str) -> np.dtype[Any]:
+    """Return the type that a peer names; raise `ValueError` on any that is not sent as it is."""
+    if not _RAW_DTYPE.fullmatch(dtype):
+        raise ValueError(f"unknown column type {dtype!r}")
+    return np.dtype(dtype)
 
 
 def _check_lengths(lengths: Array, size: int) -> None:
