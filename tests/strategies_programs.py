@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from tests.oracle.graphs import GRAPHS, OF_EDGES
 from tests.oracle.kinds import KINDS
-from tests.oracle.programs import BINARY, DRESSED, SIZE, UNARY, Program
+from tests.oracle.programs import BINARY, DRESSED, LARGE, SIZE, UNARY, Program
 from tests.oracle.running import INPUTS
 from tests.oracle.scenario import Scenario
 from tests.strategies_updates import histories
 
-MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self", "window")
-MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect", "delta")
+MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self", "window", "nothing",
+                  "index distinct", "there and back")  # fmt: skip
+MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect", "delta", "index join")
+MONOTONE_LARGE = ("extended", *(name for name, graph in GRAPHS.items() if graph.is_monotone))
 
 inputs: st.SearchStrategy[Program] = st.sampled_from(
     (*[("input", 0), ("input", 1)] * 3, *[("input", INPUTS)] * 2, ("input", INPUTS + 1))
@@ -29,6 +32,13 @@ def operators(draw: st.DrawFn, names: tuple[str, ...], dressed: bool = False) ->
 
 
 @st.composite
+def large(draw: st.DrawFn, names: tuple[str, ...], operands: st.SearchStrategy[Program]) -> Program:
+    """An operator of many operators: a graph algorithm, of edges or of edges and other pairs, or a join of three."""
+    name = draw(st.sampled_from(names))
+    return (name, draw(operands)) if name in OF_EDGES else (name, draw(operands), draw(operands))
+
+
+@st.composite
 def bodies(draw: st.DrawFn, variables: int, depth: int, dressed: bool = False) -> Program:
     """Monotone programs of inputs and of the variables around them."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
@@ -39,6 +49,8 @@ def bodies(draw: st.DrawFn, variables: int, depth: int, dressed: bool = False) -
     again = bodies(variables, depth - 1, dressed)
     if shape == 0 and variables < 4:
         return draw(loops(again, lambda more: bodies(variables + more, depth - 1, dressed)))
+    if shape == 1 and not dressed and draw(st.booleans()):
+        return draw(large(MONOTONE_LARGE, again))
     if shape <= 3:
         return (*draw(operators(MONOTONE_UNARY, dressed)), draw(again))
     return (*draw(operators(MONOTONE_BINARY, dressed)), draw(again), draw(again))
@@ -59,7 +71,7 @@ def programs(draw: st.DrawFn, depth: int = 4, dressed: bool = False) -> Program:
     """Programs of all operators, with loops nested up to three deep."""
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         return draw(inputs)
-    shape = draw(st.integers(0, 8))
+    shape = draw(st.integers(0, 9))
     again = programs(depth - 1, dressed)
     if shape == 0:
         return draw(loops(again, lambda more: bodies(more, 3, dressed)))
@@ -68,7 +80,9 @@ def programs(draw: st.DrawFn, depth: int = 4, dressed: bool = False) -> Program:
         return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
     if shape == 2:
         return ("delay", draw(again))
-    if shape <= 5:
+    if shape == 3 and not dressed:
+        return draw(large(LARGE, again))
+    if shape <= 6:
         return (*draw(operators(UNARY, dressed)), draw(again))
     return (*draw(operators(BINARY, dressed)), draw(again), draw(again))
 

@@ -8,13 +8,14 @@ other kinds of columns for some operators, and undressed after (`tests.oracle.ki
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from differential import CoGroups, Collection, Groups, Variable, innermost
-from differential.delta import AltNeu, Changes
+from tests.oracle import delta, graphs
 from tests.oracle.kinds import KINDS
 
 Pair = tuple[int, int]
@@ -144,28 +145,29 @@ def _dressed(key: str, value: str, operator: str, operands: Sequence[Collection]
     return result.map(lambda *columns: (keys.undress(*columns[:width]), vals.undress(*columns[width:])))
 
 
-def _delta(left: Collection, right: Collection) -> Collection:
-    """Return the join, as the changes of each side matched with the other as it was then."""
-    left, right = innermost(left, right)
-    width = left.keys
-    ours = Changes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
-
-    def in_turn(*columns: Any) -> tuple[Any, ...]:
-        middle = (width + len(columns)) // 2
-        return (*columns[:width], *columns[middle:], *columns[width:middle])
-
-    theirs = Changes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
-    return ours.concat(theirs).results()
-
-
 def _look(record: Pair, time: tuple[int, ...], diff: int) -> None:
     assert len(record) == 2
     assert diff
 
 
+def _there_and_back(one: Collection) -> Collection:
+    """Return a collection through a loop in which nothing happens, as it is and as it is arranged, less itself."""
+    with one.scope.iterative("there and back") as inner:
+        entered = one.enter(inner)
+        arranged = one.arrange_by_key().enter(inner).as_collection()
+        return entered.concat(arranged).leave().concat(one.negate())
+
+
 def _keys_of(one: Collection) -> Collection:
     width = one.keys
     return one.map(lambda *columns: columns[:width], keys=width).distinct()
+
+
+def _added(parts: Iterable[tuple[Pair, int]]) -> Pairs:
+    total: Pairs = Counter()
+    for pair, count in parts:
+        total[pair] += count
+    return total
 
 
 def _clean(pairs: Pairs) -> Pairs:
@@ -174,10 +176,7 @@ def _clean(pairs: Pairs) -> Pairs:
 
 def _map(function: Callable[[int, int], Pair]) -> Callable[[Pairs], Pairs]:
     def apply(pairs: Pairs) -> Pairs:
-        result: Pairs = Counter()
-        for (key, value), count in pairs.items():
-            result[function(key, value)] += count
-        return result
+        return _added((function(key, value), count) for (key, value), count in pairs.items())
 
     return apply
 
@@ -296,7 +295,16 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "except": _combine(lambda ours, theirs: max(ours - theirs, 0)),
     "either": _combine(lambda ours, theirs: abs(ours - theirs)),
     "cogroup": _cogroup,
-}
+    "extended": delta.meaning,
+    "index join": _join,
+    "index join map": _join,
+    "index count": _per_key(lambda group: {sum(group.values()): 1}),
+    "index distinct": _distinct,
+    "index squares": _per_key(lambda group: {sum(value * value * count for value, count in group.items()): 1}),
+    "occurrences": lambda pairs: _added(((key, value + count), 1) for (key, value), count in pairs.items() if count),
+    "there and back": lambda pairs: pairs,
+    "nothing": lambda pairs: pairs,
+} | {name: partial(graphs.meaning, name) for name in graphs.GRAPHS}
 
 _BUILDERS: dict[str, Callable[..., Collection]] = {
     "swap": lambda one: one.map(lambda key, value: (value, key)),
@@ -334,14 +342,25 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     ),
     "numbered": lambda one: one.identifiers(hash=lambda columns: columns[0] * 0).map(lambda *record: record[:2]),
     "self": lambda one: Collection(one.arrange_by_self().as_updates(), one.keys),
-    "delta": lambda left, right: _delta(left, right).map(lambda key, first, second: (first, second)),
+    "delta": lambda left, right: delta.matched(left, right).map(lambda key, first, second: (first, second)),
     "delay": lambda one: one.delay(lambda time: (time[0] + 1, *time[1:])),
     "union": lambda left, right: left.union(right),
     "intersect": lambda left, right: left.intersect(right),
     "except": lambda left, right: left.except_(right),
     "either": lambda left, right: left.symmetric_difference(right),
     "cogroup": lambda left, right: left.cogroup(right, _sum_less_count),
-}
+    "extended": lambda left, right: delta.extended(left, right).map(delta.as_pairs),
+    "index join": lambda left, right: (
+        left.arrange_by_key().join(right.arrange_by_key()).map(lambda key, first, second: (first, second))
+    ),
+    "index join map": lambda left, right: left.arrange_by_key().join_map(right, lambda _, *both: both),
+    "index count": lambda one: one.arrange_by_key().count(),
+    "index distinct": lambda one: one.arrange_by_key().distinct(),
+    "index squares": lambda one: one.arrange_by_key().reduce(_sum_of_squares),
+    "occurrences": lambda one: one.arrange_by_self().count().map(lambda key, value, count: (key, value + count)),
+    "there and back": _there_and_back,
+    "nothing": lambda one: one.concat(one.filter(lambda key, value: key != key).assert_empty()),
+} | {name: partial(graphs.build, name) for name in graphs.GRAPHS}
 
 DRESSED: dict[str, Callable[..., Collection]] = {
     name: _BUILDERS[name]
@@ -349,7 +368,7 @@ DRESSED: dict[str, Callable[..., Collection]] = {
                  "union", "intersect", "except", "either")
 } | {
     "join": lambda left, right: left.join(right),
-    "delta": _delta,
+    "delta": delta.matched,
     "semijoin": lambda left, right: left.semijoin(_keys_of(right)),
     "antijoin": lambda left, right: left.antijoin(_keys_of(right)),
     "each": lambda one: one.reduce_each(lambda key, values: [values[len(values) // 2][0]]),
@@ -359,17 +378,9 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
          "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
-         "window", "watched")  # fmt: skip
-BINARY = (
-    "concat",
-    "less",
-    "join",
-    "semijoin",
-    "antijoin",
-    "union",
-    "intersect",
-    "except",
-    "either",
-    "cogroup",
-    "delta",
-)
+         "window", "watched", "index count", "index distinct", "index squares", "occurrences", "there and back",
+         "nothing")  # fmt: skip
+BINARY = ("concat", "less", "join", "semijoin", "antijoin", "union", "intersect", "except", "either", "cogroup",
+          "delta", "index join", "index join map")  # fmt: skip
+LARGE = (*graphs.GRAPHS, "extended")
+"""Operators of many operators."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,29 +20,10 @@ from differential.graphs import (
     label_propagation,
     pagerank,
 )
+from tests.oracle.graphs import closure, communities, core, independent, ranks
 from tests.oracle.grid import Multiset, check
-from tests.property.differential.test_paths import NODES, closure, edits
+from tests.property.differential.test_paths import edits
 from timely.errors import BuildError
-
-
-def both_ways(edges: Multiset) -> set[tuple[Any, Any]]:
-    return {pair for a, b in edges for pair in ((a, b), (b, a))}
-
-
-def core(edges: Multiset) -> dict[Any, int]:
-    left = {(a, b) for a, b in both_ways(edges) if a != b}
-    for _ in NODES:
-        enough = {node for node in NODES if sum(a == node for a, _ in left) >= 2}
-        left = {(a, b) for a, b in left if a in enough and b in enough}
-    return dict.fromkeys(left, 1)
-
-
-def walk(edges: Multiset) -> dict[Any, int]:
-    joined, taken = both_ways(edges), set[Any]()
-    for node in sorted({a for a, _ in joined}):
-        if not any((node, other) in joined for other in taken):
-            taken.add(node)
-    return {(node,): 1 for node in taken}
 
 
 def cores(edges: Multiset) -> dict[Any, int]:
@@ -55,29 +35,6 @@ def colours(edges: Multiset) -> dict[Any, int]:
     graph = networkx.Graph([*edges])
     graph.remove_edges_from([(node, node) for node in graph])
     return dict.fromkeys(networkx.greedy_color(graph, lambda graph, _: sorted(graph)).items(), 1)
-
-
-def communities(edges: Multiset) -> dict[Any, int]:
-    labels = {node: node for edge in edges for node in edge}
-    for _ in range(3):
-        heard: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
-        for (a, b), times in edges.items():
-            heard[a][labels[b]] += times
-            heard[b][labels[a]] += times
-        labels = {node: min(each, key=lambda label: (-each[label], label)) for node, each in heard.items()}
-    return dict.fromkeys(labels.items(), 1)
-
-
-def ranks(edges: Multiset, tolerance: int = 1) -> dict[Any, int]:
-    rank = {node: 600 for edge in edges for node in edge}
-    for _ in range(4):
-        passed = dict.fromkeys(rank, 100)
-        for (source, target), times in edges.items():
-            degree = sum(number for (other, _), number in edges.items() if other == source)
-            rounded = (rank[source] + tolerance // 2) // tolerance * tolerance
-            passed[target] += times * (5 * rounded // (6 * degree))
-        rank = passed
-    return {(node, each): 1 for node, each in rank.items() if each}
 
 
 def closed(edges: Collection) -> Collection:
@@ -100,7 +57,7 @@ CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[
     (core_numbers, cores),
     (colouring, colours),
     (lambda edges: label_propagation(edges, 3), communities),
-    (independent_set, walk),
+    (independent_set, independent),
     (lambda edges: pagerank(edges, 4, unit=600), ranks),
     (lambda edges: pagerank(edges, 4, unit=600, tolerance=30), lambda edges: ranks(edges, 30)),
     (closed, closure),

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from differential import Collection
 from differential.graphs import shortest_distances, transitive_closure
+from tests.oracle.graphs import NODES, closure
 from tests.oracle.grid import Multiset, Update, check, run
 from timely.errors import TimelyError
-
-NODES = range(5)
 
 
 def edits(*lengths: Any) -> st.SearchStrategy[list[Update]]:
@@ -39,14 +38,6 @@ def distances(edges: Multiset) -> dict[tuple[Any, Any], int]:
             if source in least:
                 least[target] = min(least.get(target, 10**6), least[source] + length)
     return dict.fromkeys(least.items(), 1)
-
-
-def closure(edges: Multiset) -> dict[tuple[Any, Any], int]:
-    """Return all pairs joined by a path, by Warshall's algorithm."""
-    joined = set(edges)
-    for middle in NODES:
-        joined |= {(a, b) for a in NODES for b in NODES if (a, middle) in joined and (middle, b) in joined}
-    return dict.fromkeys(joined, 1)
 
 
 @pytest.mark.parametrize(("lengths", "zero"), [((0, 1, 2, 7), 0), ((0.0, 0.5, 2.25), 0.0)])

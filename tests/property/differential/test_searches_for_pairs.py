@@ -12,23 +12,13 @@ from hypothesis import strategies as st
 
 from differential import Collection
 from differential.graphs import approximate_distances, bidirectional_search
+from tests.oracle.graphs import FAR, lengths
 from tests.oracle.grid import Multiset, Update, check
-from tests.property.differential.test_paths import NODES, edits
+from tests.property.differential.test_paths import edits
 from timely import Worker, execute_directly
 from timely.accounting import Account
 
-FAR = 100
 LANDMARKS = (1, 3)
-
-
-def lengths(edges: Multiset) -> dict[Any, int]:
-    """Return the least number of edges from each node to each other, or FAR, by relaxing all as often as needed."""
-    least = {(a, b): 0 if a == b else FAR for a in NODES for b in NODES}
-    for _ in NODES:
-        for source, target in edges:
-            for node in NODES:
-                least[node, target] = min(least[node, target], least[node, source] + 1)
-    return least
 
 
 def distances(edges: Multiset, goals: Multiset) -> dict[Any, int]:

@@ -1,0 +1,80 @@
+"""Joins as delta queries, of two collections and of three, and what the latter mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from differential import Collection, innermost
+from differential.delta import AltNeu, Changes, Extension, Relation, extend
+
+Pairs = Counter[tuple[int, int]]
+
+FAR = 1 << 40
+"""More values than a relation has."""
+
+
+def matched(left: Collection, right: Collection) -> Collection:
+    """Return the join, as the changes of each side matched with the other as it was then."""
+    left, right = innermost(left, right)
+    width = left.keys
+    ours = Changes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
+
+    def in_turn(*columns: Any) -> tuple[Any, ...]:
+        middle = (width + len(columns)) // 2
+        return (*columns[:width], *columns[middle:], *columns[width:middle])
+
+    theirs = Changes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
+    return ours.concat(theirs).results()
+
+
+def extended(left: Collection, right: Collection) -> Collection:
+    """Return (a, b, c) for (a, b) on the left and both (a, c) and (b, c) on the right.
+
+    These are three relations, the second and the third of which change together: in the place of each a change is
+    extended by what the two others both have, for the third step by step.
+    """
+    left, right = innermost(left, right)
+    first, first_back = Relation(left), Relation(_back(left))
+    other, other_back = Relation(right), Relation(_back(right))
+    sees = AltNeu.of
+    by_first = extend(
+        Changes.of(left), [other.extension(0, sees(1, changing=0)), other.extension(1, sees(2, changing=0))]
+    )
+    by_second = extend(
+        Changes.of(right), [first.extension(0, sees(0, changing=1)), other_back.extension(1, sees(2, changing=1))]
+    )
+    by_third = _by_hand(
+        Changes.of(right), first_back.extension(0, sees(0, changing=2)), other_back.extension(1, sees(1, changing=2))
+    )
+    return by_first.concat(
+        by_second.map(lambda a, c, b: (a, b, c)),
+        by_third.map(lambda b, c, a: (a, b, c)),
+    ).results()
+
+
+def _by_hand(prefixes: Changes, one: Extension, two: Extension) -> Changes:
+    """Return what `extend` does: counted, then proposed by who has fewer values, and validated by the other."""
+    unknown = prefixes.map(lambda *columns: (*columns, FAR, -1))
+    counted = two.count(one.count(unknown, place=0), place=1)
+    ours = two.validate(one.propose(counted.filter(lambda *columns: columns[-1] == 0), without=2))
+    return ours.concat(one.validate(two.propose(counted.filter(lambda *columns: columns[-1] == 1), without=2)))
+
+
+def _back(pairs: Collection) -> Collection:
+    return pairs.map(lambda key, value: (value, key))
+
+
+def meaning(left: Pairs, right: Pairs) -> Pairs:
+    """Return what `extended` means, as pairs."""
+    found: Pairs = Counter()
+    for (a, b), times in left.items():
+        for (other, c), number in right.items():
+            if other == a:
+                found[a, 3 * b + c] += times * number * right[b, c]
+    return found
+
+
+def as_pairs(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Return a record of three as a pair."""
+    return a, 3 * b + c
