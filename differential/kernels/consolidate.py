@@ -241,7 +241,7 @@ def unpack_words(
     With `plan_words` and `pack_part` this is `consolidate_parts`, where parts need not all be there at the same time.
     """
     first, second, spare = sort_words(first, second, layout)
-    keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, len(times) > 1, layout)
+    keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, layout)
     index, times = only_used(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times
 
