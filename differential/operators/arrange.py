@@ -73,6 +73,7 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
     writer = Arranger(input, output, spine, key, value, keys)
+    builder.operator.cancels = True
     builder.build(lambda _: writer.run)
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
 

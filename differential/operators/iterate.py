@@ -79,8 +79,8 @@ class Variable:
         # Where nothing on the way round lets updates cancel, a change and its opposite would chase each other for ever.
         # And what is beyond a limit must have cancelled: among the result's updates alone where the source, from
         # outside, has none there.
-        is_in_line = dataflow.wiring.flows_in_line(self.collection.stream.location, result.stream.location)
-        if is_in_line or (self._limit is not None and not self._starts_late):
+        goes_on = dataflow.wiring.flows_uncancelled(self.collection.stream.location, result.stream.location)
+        if goes_on or (self._limit is not None and not self._starts_late):
             result = result.consolidate()
         changes = result if self._source is None else result.concat(self._source.negate())
         if self._limit is not None and self._starts_late:

@@ -23,12 +23,14 @@ class Operator:
 
     `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a
     message to its only input calls that function instead. `awaits`, where it is set, returns what outside of its
-    dataflow the operator waits for, for people.
+    dataflow the operator waits for, for people. One that `cancels` passes on what is left of all that comes in at a
+    time: never both a change and its opposite.
     """
 
     __slots__ = (
         "active",
         "awaits",
+        "cancels",
         "dataflow",
         "index",
         "inline",
@@ -55,6 +57,7 @@ class Operator:
         self.rank = -1
         self.active = False
         self.waits = True
+        self.cancels = False
         self.awaits: Callable[[], str] | None = None
 
     def __str__(self) -> str:

@@ -106,18 +106,18 @@ class Wiring:
                 first.inline = None
                 candidates += others
 
-    def flows_in_line(self, source: int, target: int) -> bool:
-        """Return whether what is at one place gets to another without passing a scheduled operator."""
+    def flows_uncancelled(self, source: int, target: int) -> bool:
+        """Return whether what is at one place is at another, or gets there without passing an operator that cancels."""
+        barred = {port.location for operator in self.operators if operator.cancels for port in operator.ports}
         onward: dict[int, list[int]] = {}
-        for edge in self._in_line_edges():
-            onward.setdefault(edge.source, []).append(edge.target)
-        reached: set[int] = set()
-        waiting = list(onward.get(source, ()))
+        for edge in self.edges:
+            if edge.target not in barred:
+                onward.setdefault(edge.source, []).append(edge.target)
+        reached, waiting = {source}, [source]
         while waiting:
-            place = waiting.pop()
-            if place not in reached:
-                reached.add(place)
-                waiting.extend(onward.get(place, ()))
+            places = set(onward.get(waiting.pop(), ())) - reached
+            reached |= places
+            waiting.extend(places)
         return target in reached
 
     def _in_line_edges(self) -> list[Edge]:

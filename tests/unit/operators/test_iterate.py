@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from differential import Collection, Variable, example, new_input
+from differential.delta import Changes
+from differential.operators.hold import hold
 from differential.operators.rounds import Rounds
 from tests.oracle.grid import contents, on_workers, run
 from timely import Config, Scope, Worker, execute
@@ -53,6 +55,21 @@ def mutual(scope: Scope, limit: int) -> Collection:
         even.set(evens)
         odd.set(odds)
         return evens.concat(odds).leave()
+
+
+def by_half_join(inner: Collection) -> Collection:
+    outside = inner.scope.parent
+    assert outside is not None
+    same = Collection.of(outside, np.arange(3), np.arange(3)).arrange_by_key().enter(inner.scope)
+    return Changes.of(inner).half_join(same, lambda _, number: number).results()
+
+
+@pytest.mark.parametrize("body", [lambda inner: inner, lambda inner: inner.negate().negate(), hold, by_half_join])
+@on_workers
+def test_a_loop_that_changes_nothing_settles(workers: int, body: Callable[[Collection], Collection]) -> None:
+    updates = [((0,), (0,), 2), ((1,), (0,), 1), ((0,), (1,), -2), ((1,), (1,), -1)]
+
+    assert run(lambda numbers: numbers.iterate(body), updates, workers=workers) == updates
 
 
 @on_workers
