@@ -15,7 +15,7 @@ raises the error itself.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from itertools import count
@@ -24,7 +24,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape
+from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import PeerFailed, ShapeError
@@ -170,30 +170,26 @@ def _part(worker: Worker, allocator: Allocator) -> None:
 
     A peer that has built more dataflows will never complete them without this worker, so that is an error here.
     """
-    built = worker.built
-    for sender, dataflow in worker.shapes.ahead:
-        if dataflow >= built:
-            raise _more_dataflows(allocator.index, built, sender, dataflow + 1)
-    broadcast(allocator, Goodbye(allocator.index, built))
+    _refuse_more(worker, enumerate(worker.shapes.told))
+    broadcast(allocator, Goodbye(allocator.index, worker.built))
     while True:
-        for sender, message in allocator.receive():
-            if isinstance(message, (Data, Progress, Shape)) and message.dataflow >= built:
-                raise _more_dataflows(allocator.index, built, sender, message.dataflow + 1)
-            if isinstance(message, (Question, Answer)):
-                worker.explainer.receive(sender, message)
+        worker.take_in()
+        _refuse_more(worker, enumerate(worker.shapes.told))
         if len(allocator.farewells) == allocator.peers - 1:
             break
         allocator.park(None)
-    for peer, goodbye in allocator.farewells.items():
-        if goodbye.dataflows > built:
-            raise _more_dataflows(allocator.index, built, peer, goodbye.dataflows)
+    _refuse_more(worker, [(peer, goodbye.dataflows) for peer, goodbye in allocator.farewells.items()])
 
 
-def _more_dataflows(index: int, built: int, peer: int, theirs: int) -> ShapeError:
-    return ShapeError(
-        f"worker {index} ended after building {built} dataflows, but worker {peer} built {theirs}; every worker must "
-        "build the same dataflows in the same order"
-    )
+def _refuse_more(worker: Worker, built: Iterable[tuple[int, int]]) -> None:
+    """Raise `ShapeError` where one of the peers has built more dataflows than this worker, which builds no more."""
+    ours = worker.built
+    for peer, theirs in built:
+        if theirs > ours:
+            raise ShapeError(
+                f"worker {worker.index} ended after building {ours} dataflows, but worker {peer} built {theirs}; "
+                "every worker must build the same dataflows in the same order"
+            )
 
 
 Outcome = tuple[int, Result | None, BaseException | None]

@@ -50,17 +50,28 @@ class Explainer:
         heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
         return explanation(lines or ["something under way between workers; ask again"], heading)
 
+    def refusals(self) -> list[str]:
+        """Return a line, for people, where something was refused: what waits may be waiting for that."""
+        allocator = self._worker.allocator
+        refused = allocator.statistics().refused
+        if not refused:
+            return []
+        last = f", the last one: {allocator.last_refusal}" if allocator.last_refusal else ""
+        return [f"{self._named(allocator.index)} has refused {refused:,} of the messages and connections to it{last}"]
+
     def receive(self, sender: int, message: Question | Answer) -> None:
-        """Answer a question, or note an answer."""
+        """Answer a question, or note an answer; raise `FrameError` for a question about no place there is."""
         if isinstance(message, Question):
-            self._worker.allocator.send(sender, Answer(message.number, tuple(self._held(message))))
+            self._worker.allocator.send(sender, Answer(message.number, tuple(self._held(sender, message))))
         elif message.number in self._answers:
             self._answers[message.number][sender] = message.lines
 
-    def _held(self, question: Question) -> list[str]:
+    def _held(self, sender: int, question: Question) -> list[str]:
         worker = self._worker
         dataflow = worker.dataflow_at(question.dataflow)
         if dataflow is not None:
+            if question.location != EVERYWHERE:
+                dataflow.arrivals.check_place(sender, question.location, question.time)
             return held_here(dataflow, question.location, question.time)
         if question.dataflow >= worker.built:
             return [f"{self._named(worker.index)} has not built dataflow {question.dataflow} yet"]

@@ -4,6 +4,8 @@ A shape is a dataflow's name, a line for each operator, and a digest of how they
 complete each worker tells the others a digest of its shape; where two differ, both tell the whole, and end with the
 same error, which names the first operator that differs. What was said of a dataflow is forgotten once all agree.
 
+Peers build in the same order, so each tells of dataflow 0 first, then 1, and so on, and of none twice.
+
 It costs a message to each peer for each dataflow, and looks at nothing but shapes: functions of the user may differ.
 """
 
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Shape
-from timely.errors import ShapeError
+from timely.errors import FrameError, ShapeError
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
@@ -34,11 +36,8 @@ class Shapes:
         self._own: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._early: dict[tuple[int, int], Shape] = {}
         self._agreed: Counter[int] = Counter()
-
-    @property
-    def ahead(self) -> list[tuple[int, int]]:
-        """The peers that have built a dataflow that is not built here, and its number."""
-        return list(self._early)
+        self.told = [0] * allocator.peers
+        """How many dataflows each peer has told of."""
 
     def announce(self, dataflow: Dataflow) -> None:
         """Tell the peers what was built here, and compare it with what they have told already."""
@@ -52,10 +51,22 @@ class Shapes:
         for peer in range(allocator.peers):
             theirs = self._early.pop((peer, dataflow.index), None)
             if theirs is not None:
-                self.receive(peer, theirs)
+                self._compare(peer, theirs)
 
     def receive(self, sender: int, theirs: Shape) -> None:
-        """Compare what a peer built with what was built here, or keep it until that is; raise `ShapeError`."""
+        """Compare what a peer built with what was built here, or keep it until that is.
+
+        Raises `ShapeError` where it differs, and `FrameError` where it is not the peer's turn to tell of this dataflow.
+        """
+        if theirs.dataflow != self.told[sender] or theirs.operators:
+            raise FrameError(
+                f"worker {sender} told of the shape of dataflow {theirs.dataflow}, where that of dataflow "
+                f"{self.told[sender]} is next"
+            )
+        self.told[sender] += 1
+        self._compare(sender, theirs)
+
+    def _compare(self, sender: int, theirs: Shape) -> None:
         own = self._own.get(theirs.dataflow)
         if own is None:
             self._early[sender, theirs.dataflow] = theirs

@@ -78,7 +78,7 @@ def report() -> str:
     texts = []
     for (worker, _), line, loops in zip(workers, doings, before):
         held = [steady(lambda dataflow=dataflow: explain_here(dataflow)) for dataflow in worker.dataflows]  # type: ignore[misc]
-        texts += [line, *held, *going_round(worker, loops, PAUSE_SECONDS)]
+        texts += [line, *held, *going_round(worker, loops, PAUSE_SECONDS), *worker.explainer.refusals()]
     return "\n".join(texts)
 
 

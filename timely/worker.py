@@ -108,7 +108,7 @@ class Worker:
         self._dataflows[dataflow.index] = dataflow
         self.shapes.announce(dataflow)
         for sender, message in self._early.pop(dataflow.index, ()):
-            self._dispatch(sender, dataflow, message)
+            self._receive(sender, message)
 
     @property
     def is_congested(self) -> bool:
@@ -290,7 +290,7 @@ class Worker:
           a capability for (0,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
         texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
-        return "\n".join(texts) or "all dataflows are complete"
+        return "\n".join([*(texts or ["all dataflows are complete"]), *self.explainer.refusals()])
 
     def take_in(self) -> bool:
         """Take in what has arrived, without running anything. Return whether there was something."""
@@ -341,39 +341,46 @@ class Worker:
         log.record(Unparked(ended, self.index, ended - begun))
 
     def _receive(self, sender: int, message: Message) -> None:
-        if isinstance(message, (Data, Progress)):
-            dataflow = self._dataflows.get(message.dataflow)
-            if dataflow is not None:
-                self._dispatch(sender, dataflow, message)
-            elif message.dataflow >= self.built:
-                self._early.setdefault(message.dataflow, []).append((sender, message))
-            elif isinstance(message, Data):
-                # Nobody takes it any more, and its sender may not have dropped the dataflow yet.
-                self.outstanding.take(sender, message.dataflow, message.channel, weight_of(message.batch))
-        elif isinstance(message, Taken):
-            self._settle(sender, message)
-        elif isinstance(message, Shape):
-            self.shapes.receive(sender, message)
-        else:
-            assert isinstance(message, (Question, Answer))
-            self.explainer.receive(sender, message)
-
-    def _settle(self, sender: int, taken: Taken) -> None:
-        """Heed what another worker has taken, or refuse what it cannot have."""
+        """Take in a message; refuse and count one that says what cannot be."""
         try:
-            for index, channel, messages in taken.counts:
-                if index in self._dataflows:
-                    self._dataflows[index].settle(sender, channel, messages)
-                elif index >= self.built:
-                    raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")
+            if isinstance(message, (Data, Progress)):
+                self._dispatch(sender, message)
+            elif isinstance(message, Taken):
+                self._settle(sender, message)
+            elif isinstance(message, Shape):
+                self.shapes.receive(sender, message)
+            else:
+                assert isinstance(message, (Question, Answer))
+                self.explainer.receive(sender, message)
         except FrameError as error:
             self.allocator.refuse(str(error))
 
-    def _dispatch(self, sender: int, dataflow: Dataflow, message: Data | Progress) -> None:
-        if isinstance(message, Progress):
-            dataflow.receive(sender, message.changes)
-        else:
-            dataflow.deliver(sender, message.channel, message.time, message.batch)
+    def _dispatch(self, sender: int, message: Data | Progress) -> None:
+        """Hand a message to its dataflow, or keep it until that is built; raise `FrameError` if it can be for none."""
+        index = message.dataflow
+        dataflow = self._dataflows.get(index)
+        if dataflow is not None:
+            if isinstance(message, Progress):
+                dataflow.receive(sender, message.changes)
+            else:
+                dataflow.arrivals.deliver(sender, message.channel, message.time, message.batch)
+        elif index >= self.built:
+            # A peer tells of a dataflow's shape when it is built; operators may send when they are made, just before.
+            if index > self.shapes.told[sender]:
+                kind = "a batch" if isinstance(message, Data) else "progress"
+                raise FrameError(f"worker {sender} sent {kind} of dataflow {index}, which it has not built")
+            self._early.setdefault(index, []).append((sender, message))
+        elif isinstance(message, Data):
+            # Nobody takes it any more, and its sender may not have dropped the dataflow yet.
+            self.outstanding.take(sender, index, message.channel, weight_of(message.batch))
+
+    def _settle(self, sender: int, taken: Taken) -> None:
+        """Heed what another worker has taken; raise `FrameError` for what it cannot have."""
+        for index, channel, messages in taken.counts:
+            if index in self._dataflows:
+                self._dataflows[index].arrivals.settle(sender, channel, messages)
+            elif index >= self.built:
+                raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")
 
     def _stalled(self) -> StalledError:
         return StalledError(

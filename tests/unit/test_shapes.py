@@ -8,6 +8,7 @@ import pytest
 
 from timely.communication.message import Shape
 from timely.communication.thread import thread_allocators
+from timely.errors import FrameError, ShapeError
 from timely.shapes import Shapes, difference
 
 ADVICE = "every worker must build the same dataflows in the same order"
@@ -38,7 +39,8 @@ def test_where_operators_were_built_need_not_be_the_same() -> None:
         for sender, message in allocator.receive():
             assert isinstance(message, Shape)
             own.receive(sender, message)
-    assert [own.ahead for own in shapes] == [[], [], []]
+    assert [own.told for own in shapes] == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    assert not any(own._own for own in shapes)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +60,28 @@ def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], sa
         assert difference(3, 1, others, 0, ours) == text
 
 
-def test_a_peer_that_is_ahead_is_known_until_its_dataflow_is_built_here_too() -> None:
+def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> None:
     first, second = thread_allocators(2)
     shapes, ahead = Shapes(first), Shapes(second)
-    ahead.announce(words())
-    ((sender, message),) = first.receive()
-    assert isinstance(message, Shape)
-    shapes.receive(sender, message)
-    assert shapes.ahead == [(1, 0)]
-    shapes.announce(words())
-    assert shapes.ahead == []
+    ahead.announce(words("operator 'map' ()"))
+    ahead.announce(words("operator 'filter' ()")._replace(index=1))
+    for sender, message in first.receive():
+        assert isinstance(message, Shape)
+        shapes.receive(sender, message)
+    assert shapes.told == [0, 2]
+    shapes.announce(words("operator 'map' ()"))
+    second.send(0, Shape(1, b"", words("operator 'filter' ()").shape()))
+    with pytest.raises(ShapeError, match=r"\(number 1\): operator 'map' \(\) on worker 0, operator 'filter'"):
+        shapes.announce(words("operator 'map' ()")._replace(index=1))
+
+
+@pytest.mark.parametrize(
+    "wrong", [Shape(0, b"again", ()), Shape(2, b"too early", ()), Shape(1, b"not asked for", ("dataflow 'words'",))]
+)
+def test_a_shape_that_is_not_due_is_refused(wrong: Shape) -> None:
+    shapes = Shapes(thread_allocators(2)[0])
+    shapes.receive(1, Shape(0, b"digest", ()))
+    with pytest.raises(FrameError, match=f"worker 1 told of the shape of dataflow {wrong.dataflow}, .* 1 is next"):
+        shapes.receive(1, wrong)
+    shapes.receive(1, Shape(1, b"digest", ()))
+    assert shapes.told == [0, 2]

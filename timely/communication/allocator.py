@@ -94,6 +94,11 @@ class Allocator(Protocol):
         """Whether the backlog is over its bound, so that inputs should wait."""
         ...
 
+    @property
+    def last_refusal(self) -> str:
+        """Why a message was refused last, for people; empty where none was."""
+        ...
+
     def refuse(self, reason: str) -> None:
         """Count a message that arrived in good form and says what cannot be."""
         ...

@@ -71,6 +71,7 @@ class SimulatedAllocator:
         self.farewells: dict[int, Goodbye] = {}
         self.arrived: list[tuple[int, Message]] = []
         self.backlog = 0
+        self.last_refusal = ""
         self._network = network
         self._queue_bytes = queue_bytes
         self._woken = False
@@ -108,6 +109,7 @@ class SimulatedAllocator:
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
+        self.last_refusal = reason
 
     def wake(self) -> None:
         self._woken = True

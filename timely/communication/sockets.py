@@ -13,9 +13,10 @@ as far as the worker heeds `congested`.
 lost. The system closes the connections of a process that has ended; `watch` finds those that are stopped or cut off.
 
 **Strangers.** Whoever can reach the socket can send bytes. Those with other keys fail in the handshake (`door`). Frames
-that are malformed, of another generation, not from a peer to this worker, or not the next one of that peer are refused.
-Both are counted. The largest frame is bounded. ZeroMQ takes in whatever arrives, for a heartbeat must not wait behind
-messages: it is the window that bounds what peers send.
+that are malformed, of another generation, not from a peer to this worker, or not the next one of that peer are refused;
+so is, by the worker, what a peer cannot mean (`Allocator.refuse`). All of it is counted. The largest frame is bounded.
+ZeroMQ takes in whatever arrives, for a heartbeat must not wait behind messages: it is the window that bounds what peers
+send.
 
 It leaves out reconnecting: a broken connection may have swallowed messages, so it ends the run.
 """
@@ -86,7 +87,7 @@ class SocketAllocator:
         self._outstanding = 0
         self._watch_at = 0.0
         self._fruitless = 0
-        self._last_refusal = ""
+        self.last_refusal = ""
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
         self._ends = False
@@ -125,7 +126,7 @@ class SocketAllocator:
     def _alone(self) -> str:
         """Return who has not been met, and what may be the reason."""
         reasons = "; ".join(f"{link}: {link.state}" for link in self._meeting.missing())
-        refused = f"; frames were refused, the last one because: {self._last_refusal}" if self._refused else ""
+        refused = f"; frames were refused, the last one because: {self.last_refusal}" if self._refused else ""
         count = self._door.refused
         turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""
         seconds = self._config.rendezvous_seconds
@@ -336,7 +337,7 @@ class SocketAllocator:
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
-        self._last_refusal = reason
+        self.last_refusal = reason
 
     @property
     def backlog(self) -> int:

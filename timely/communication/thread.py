@@ -93,6 +93,7 @@ class ThreadAllocator:
         self.peers = len(mailboxes)
         self.process = 0
         self.farewells: dict[int, Goodbye] = {}
+        self.last_refusal = ""
         self._mailboxes = mailboxes
         self._own = mailboxes[index]
         self._bell = bell
@@ -138,6 +139,7 @@ class ThreadAllocator:
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
+        self.last_refusal = reason
 
     def wake(self) -> None:
         self._bell.ring()

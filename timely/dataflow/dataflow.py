@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from timely.communication.message import Data, Progress
 from timely.container import Batch
+from timely.dataflow.arrivals import Arrivals
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.ports import InputPort, Tee
 from timely.dataflow.wiring import Wiring
-from timely.errors import BuildError, FrameError
+from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
@@ -134,8 +135,9 @@ class Dataflow:
         kept, edges = self.wiring.merge_ports(self._observed)
         number = {place: location for location, place in enumerate(kept)}
         self._kept = [self.wiring.places[place] for place in kept]
+        widths = [place.scope.width for place in self._kept]
         self.tracker = Tracker(
-            [place.scope.width for place in self._kept],
+            widths,
             [Edge(number[source], number[target], summary) for source, target, summary in edges],
             self.describe,
         )
@@ -145,6 +147,7 @@ class Dataflow:
         self.update = self.protocol.update
         self._number = number
         self._place_ports(number, ranks)
+        self.arrivals = Arrivals(self, route.sources, widths)
         self.built = True
         self.resolve_tees()
         self.worker.log.dataflow_built(self)
@@ -285,22 +288,12 @@ class Dataflow:
         """Send a batch to an input of this dataflow on another worker."""
         self.worker.allocator.send(worker, Data(self.index, channel, time, batch))
 
-    def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
-        """Queue a batch that came from another worker."""
-        self.channels[channel].deliver(sender, time, batch)
-
-    def settle(self, sender: int, channel: int, messages: int) -> None:
-        """Heed that operators of another worker have taken messages of this one.
-
-        Raises `FrameError` if they cannot have: no such channel is counted, or it was sent fewer.
-        """
-        ledger = self.channels[channel].ledger if channel < len(self.channels) else None
-        if ledger is None:
-            raise FrameError(f"worker {sender} took messages of channel {channel} of {self}, which has no such count")
-        ledger.settle(sender, messages)
-
     def receive(self, sender: int, changes: Changes) -> None:
-        """Take in a peer's atomic batch of progress, and pass it on to those who hear of it from this worker."""
+        """Take in a peer's atomic batch of progress, and pass it on to those who hear of it from this worker.
+
+        Raises `FrameError`, and takes in nothing of it, where it cannot be meant for this.
+        """
+        self.arrivals.check(sender, changes)
         for peer in self.protocol.receive(sender, changes):
             self.worker.allocator.send(peer, Progress(self.index, changes))
 

@@ -176,9 +176,9 @@ class LoggedDataflow(Dataflow):
         log.record(MessageSent(log.now(), *where, len(batch), weight_of(batch), target))
 
     def receive(self, sender: int, changes: Changes) -> None:
+        super().receive(sender, changes)
         log: Log = self.worker.log
         log.record(ProgressReceived(log.now(), self.worker_index, self.index, changes, sender))
-        super().receive(sender, changes)
 
     def _send_progress(self, changes: Changes) -> None:
         log: Log = self.worker.log

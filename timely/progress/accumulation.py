@@ -59,3 +59,8 @@ class Route(NamedTuple):
     def targets(self) -> tuple[int, ...]:
         """The workers to whom this one sends its own batches."""
         return (*self.fellows, *self.children) if self.parent is None else (self.parent,)
+
+    @property
+    def sources(self) -> frozenset[int]:
+        """The workers whose batches come to this one."""
+        return frozenset((*self.fellows, *self.children, *(() if self.parent is None else (self.parent,))))

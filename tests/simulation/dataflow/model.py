@@ -217,6 +217,7 @@ class Cluster:
             assert not site.worker.dataflows
             assert not list(site.dataflow.tracker.pointstamps())
             site.dataflow.tracker.validate()
+            assert not site.worker.allocator.last_refusal
         assert not list(self.live())
 
     def _busy(self) -> bool:

@@ -1,0 +1,244 @@
+"""What peers say in good form and cannot mean is refused, counted and explained, and the run goes on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.communication.networks import ipc_configs, together
+from timely import Capability, Config, OperatorBuilder, Pipeline, Worker, execute
+from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
+from timely.communication.simulated import SimulatedNetwork
+from timely.dataflow.dataflow import Dataflow
+from timely.execute import local_allocators, run
+from timely.order import Time
+from timely.status import report
+
+RECORDS = list(range(20))
+FAR = 1 << 40
+
+
+def wrong(kind: str, dataflow: Dataflow) -> Message:
+    """Return a message that no peer with the same dataflow sends."""
+    spread = next(port for port in dataflow.channels if port.pact.name == "exchange")
+    queued = next(port for port in dataflow.channels if port.operator.name == "drain")
+    batch = [1, 2, 3]
+    messages: dict[str, Message] = {
+        "a batch to no channel": Data(0, FAR, (0,), batch),
+        "a batch to a channel within workers": Data(0, queued.channel, (0,), batch),
+        "a batch at a time of another scope": Data(0, spread.channel, (0, 0), batch),
+        "a batch at no time": Data(0, spread.channel, (), batch),
+        "a batch of no dataflow": Data(FAR, 0, (0,), batch),
+        "progress at no location": Progress(0, ((spread.location, (0,), 1), (FAR, (0,), 1))),
+        "progress before all locations": Progress(0, ((-1, (0,), 1),)),
+        "progress at a time of another scope": Progress(0, ((spread.location, (0,), 1), (spread.location, (0, 7), -1))),
+        "progress at no time": Progress(0, ((spread.location, (), 1),)),
+        "progress of no dataflow": Progress(FAR, ((0, (0,), 1),)),
+        "taken from no channel": Taken(((0, FAR, 1),)),
+        "taken from a channel within workers": Taken(((0, queued.channel, 1),)),
+        "taken from no dataflow": Taken(((FAR, 0, 1),)),
+        "more taken than sent": Taken(((0, spread.channel, 1000),)),
+        "a shape told of again": Shape(0, b"digest", ()),
+        "the shape of no dataflow": Shape(FAR, b"digest", ()),
+        "a question about no location": Question(1, 0, FAR, (0,)),
+        "a question about a time of another scope": Question(1, 0, spread.location, (0, 0)),
+    }
+    return messages[kind]
+
+
+REASONS = {
+    "a batch to no channel": rf"sent a batch to channel {FAR} of dataflow 0 \('numbers'\), which has \d+$",
+    "a batch to a channel within workers": r"sent a batch to .*'drain'.*takes nothing from other workers",
+    "a batch at a time of another scope": r"at \(0, 0\) to channel .*'exchange'.*whose times have 1 coordinate$",
+    "a batch at no time": r"at \(\) to channel",
+    "a batch of no dataflow": rf"sent a batch of dataflow {FAR}, which it has not built",
+    "progress at no location": rf"told of progress at \(0,\) at location {FAR} of dataflow 0 .*, which has \d+$",
+    "progress before all locations": r"at location -1 of dataflow 0",
+    "progress at a time of another scope": r"at \(0, 7\) at location .*operator.*, whose times have 1 coordinate$",
+    "progress at no time": r"at \(\) at location",
+    "progress of no dataflow": rf"sent progress of dataflow {FAR}, which it has not built",
+    "taken from no channel": rf"took messages of channel {FAR}",
+    "taken from a channel within workers": r"took messages of .*'drain'.*takes nothing from other workers",
+    "taken from no dataflow": rf"took messages of dataflow {FAR}",
+    "more taken than sent": r"took 1000 messages of channel",
+    "a shape told of again": r"told of the shape of dataflow 0, where that of dataflow 1 is next",
+    "the shape of no dataflow": rf"told of the shape of dataflow {FAR}",
+    "a question about no location": rf"asked about \(0,\) at location {FAR}",
+    "a question about a time of another scope": r"asked about \(0, 0\) at location",
+}
+
+
+Outcome = tuple[list[int], int, str]
+
+
+def numbers(worker: Worker, kind: str) -> Outcome:
+    """Spread numbers; let worker 1 say something wrong meanwhile. Return the numbers here, and what was refused."""
+    found: list[int] = []
+    with worker.dataflow("numbers") as scope:
+        handle, stream = scope.new_input()
+        probe = stream.exchange().inspect(found.append).probe()
+        builder = OperatorBuilder(scope, "drain")
+        drained = builder.add_input(stream, Pipeline(), drains=True)
+        builder.build(lambda capabilities: lambda: [*drained.drain()].clear())
+    if worker.index == 1:
+        worker.allocator.send(0, wrong(kind, scope.dataflow))
+    handle.send_batch(RECORDS)
+    handle.close()
+    worker.step_while(lambda: not probe.done())
+    return found, worker.allocator.statistics().refused, worker.allocator.last_refusal
+
+
+def check(kind: str, outcomes: list[Outcome]) -> None:
+    """Assert that the numbers are right, and that worker 0 alone refused one message, for the reason to be expected."""
+    (first, refused, reason), (second, none, no_reason) = outcomes
+    assert sorted(first + second) == sorted(2 * RECORDS)
+    assert (refused, none, no_reason) == (1, 0, "")
+    assert reason.startswith("worker 1 ")
+    assert re.search(REASONS[kind], reason), reason
+
+
+@pytest.mark.parametrize("kind", REASONS)
+def test_what_cannot_be_meant_is_refused_with_its_reason_and_the_answer_is_right(kind: str) -> None:
+    check(kind, execute(lambda worker: numbers(worker, kind), Config(workers=2)))
+
+
+def in_processes(settings: list[Config], program: Callable[[Worker], Outcome]) -> list[Outcome]:
+    """Run a program on the workers of several processes, as if these were threads; return what it returned."""
+    found: dict[int, Outcome] = {}
+
+    def noting(worker: Worker) -> None:
+        found[worker.index] = program(worker)
+
+    allocators = [allocator for config in settings for allocator in local_allocators(config)]
+    owners = [config for config in settings for _ in range(config.workers)]
+    actions = [partial(run, allocator, noting, config) for allocator, config in zip(allocators, owners, strict=True)]
+    assert together(actions) == [None] * len(actions)
+    return [found[index] for index in range(len(allocators))]
+
+
+@pytest.mark.parametrize("kind", ["a batch to no channel", "progress at no location", "a batch of no dataflow"])
+def test_an_authenticated_peer_of_another_process_is_refused_alike(kind: str, tmp_path: Path) -> None:
+    check(kind, in_processes(ipc_configs(tmp_path), lambda worker: numbers(worker, kind)))
+
+
+def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path) -> None:
+    def program(worker: Worker) -> Outcome:
+        found: list[int] = []
+        with worker.dataflow("numbers") as scope:
+            handle, stream = scope.new_input()
+            probe = stream.exchange().inspect(found.append).probe()
+        if worker.index == 3:
+            worker.allocator.send(0, Progress(0, ((0, (0,), 1),)))  # the first worker of its process tells worker 0
+        handle.send_batch(RECORDS)
+        handle.close()
+        worker.step_while(lambda: not probe.done())
+        return found, worker.allocator.statistics().refused, worker.allocator.last_refusal
+
+    outcomes = in_processes(ipc_configs(tmp_path, workers=2), program)
+    assert sorted(number for found, _, _ in outcomes for number in found) == sorted(4 * RECORDS)
+    assert [refused for _, refused, _ in outcomes] == [1, 0, 0, 0]
+    assert outcomes[0][2] == "worker 3 told of progress in dataflow 0 ('numbers'), which others tell this worker of"
+
+
+def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
+    def program(worker: Worker) -> str:
+        with worker.dataflow("numbers") as scope:
+            scope.new_input()
+        if worker.index == 1:
+            worker.allocator.send(0, Data(0, FAR, (0,), RECORDS))
+        worker.step_while(lambda: worker.allocator.statistics().messages_received < (1 if worker.index else 2))
+        return f"{worker.explain(patience=0)}\n{report()}" if worker.index == 0 else ""
+
+    text = execute(program, Config(workers=2))[0]
+    told = rf"worker 0 has refused 1 of the messages and connections .*: worker 1 sent a batch to channel {FAR} of"
+    assert len(re.findall(told, text)) == 2
+
+
+def test_what_an_operator_sends_when_it_is_made_is_kept_until_the_dataflow_is_built_here_too() -> None:
+    def program(worker: Worker) -> tuple[list[int], int]:
+        found: list[int] = []
+        if worker.index == 0:
+            while worker.allocator.statistics().messages_received < 2:  # a batch, and then the shape
+                worker.step_or_park(0.01)
+        with worker.dataflow("numbers") as scope:
+            builder = OperatorBuilder(scope, "source")
+            output, stream = builder.add_output(initial=True)
+
+            def construct(capabilities: list[Capability]) -> Callable[[], None]:
+                with capabilities[0] as capability:
+                    output.give(capability, RECORDS)
+                return lambda: None
+
+            builder.build(construct)
+            probe = stream.exchange().inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+        return found, worker.allocator.statistics().refused
+
+    (first, refused), (second, others) = execute(program, Config(workers=2))
+    assert sorted(first + second) == sorted(2 * RECORDS)
+    assert (refused, others) == (0, 0)
+
+
+DATAFLOWS = st.sampled_from([0, 0, 0, 1, 2, FAR])
+PLACES = st.sampled_from([-1, 0, 1, 2, 3, 4, 5, 6, 7, FAR])
+TIMES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+MESSAGES = st.one_of(
+    st.builds(Data, DATAFLOWS, PLACES, TIMES, st.just(RECORDS)),
+    st.builds(Progress, DATAFLOWS, st.lists(st.tuples(PLACES, TIMES, st.integers(-2, 2)), max_size=3).map(tuple)),
+    st.builds(Taken, st.lists(st.tuples(DATAFLOWS, PLACES, st.integers(0, 2)), max_size=2).map(tuple)),
+    st.builds(Shape, st.sampled_from([0, 2, FAR]), st.just(b"digest"), st.just(())),
+    st.builds(Question, DATAFLOWS, DATAFLOWS, PLACES, TIMES),
+    st.builds(Answer, DATAFLOWS, st.just(("nothing",))),
+)
+
+
+def can_be_meant(message: Message, dataflow: Dataflow) -> bool:
+    """Return whether a peer may say this that has built this dataflow, builds another, and was sent nothing."""
+    spread = [port for port in dataflow.channels if port.pact.name == "exchange"]
+    widths = {port.channel: port.operator.scope.width for port in spread}
+    places = range(len(dataflow.tracker.fronts()))
+
+    def is_place(location: int, time: Time) -> bool:
+        return location in places and dataflow.scope_of(location).width == len(time)
+
+    if isinstance(message, Data):
+        return message.dataflow == 1 or (message.dataflow == 0 and widths.get(message.channel) == len(message.time))
+    if isinstance(message, Progress):
+        places_are_right = all(is_place(location, time) for location, time, _ in message.changes)
+        return message.dataflow == 1 or (message.dataflow == 0 and places_are_right)
+    if isinstance(message, Taken):
+        return all(number == 0 and place in widths and taken == 0 for number, place, taken in message.counts)
+    if isinstance(message, Question):
+        return message.dataflow > 0 or message.location == -1 or is_place(message.location, message.time)
+    return isinstance(message, Answer)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(1, 2), MESSAGES), min_size=1, max_size=8))
+def test_whatever_peers_say_is_taken_in_or_refused_and_counted(said: list[tuple[int, Message]]) -> None:
+    network = SimulatedNetwork(peers=3, seed=1)
+    workers = [Worker(allocator, Config(workers=3)) for allocator in network.allocators]
+    for worker in workers:
+        with worker.dataflow("loop") as scope, scope.iterative() as inner:
+            handle, again = inner.feedback()
+            numbers = scope.to_stream(RECORDS).exchange().enter(inner).concat(again).exchange()
+            numbers.map(lambda x: x - 1).filter(lambda x: x > 0).connect_loop(handle)
+            numbers.leave().exchange().probe()
+    receiver = workers[0]
+    while network.deliver_one():
+        receiver.take_in()
+    for sender, message in said:
+        network.allocators[sender].send(0, message)
+    while network.deliver_one():
+        receiver.take_in()
+    dataflow = receiver.dataflows[0]
+    refused = [message for _, message in said if not can_be_meant(message, dataflow)]
+    event(f"{min(len(refused), 3)} refused, {min(len(said) - len(refused), 3)} taken in")
+    assert receiver.allocator.statistics().refused == len(refused)
+    assert bool(receiver.allocator.last_refusal) == bool(refused)

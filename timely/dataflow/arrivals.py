@@ -1,0 +1,87 @@
+"""What may arrive at a dataflow from other workers; all else is refused, and changes nothing.
+
+- A batch comes to an input that spreads what it takes over the workers, at a time of that input's scope.
+- Progress comes from those that tell this worker of it (`accumulation`), at locations there are, and at their times.
+- What was taken is told of inputs of the first kind, by whoever was sent as much.
+
+Peers that agree on a dataflow's shape never send anything else. It costs a look into a dictionary for a batch, and
+for each change. What is said in good form and is not so is believed: that is between peers with the same keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timely.container import Batch
+from timely.errors import FrameError
+from timely.order import Time
+from timely.progress.protocol import Changes
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.ports import InputPort
+    from timely.dataflow.scope import Scope
+
+
+class Arrivals:
+    """The inputs and locations of a dataflow that other workers may speak of."""
+
+    __slots__ = ("_dataflow", "_ports", "_tellers", "_widths")
+
+    def __init__(self, dataflow: Dataflow, tellers: frozenset[int], widths: list[int]) -> None:
+        """For a dataflow whose ports are placed, workers that tell of progress, and each location's coordinates."""
+        self._dataflow = dataflow
+        self._ports = {port.channel: port for port in dataflow.channels if port.spreads}
+        self._tellers = tellers
+        self._widths = dict(enumerate(widths)) if tellers else {}
+
+    def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
+        """Queue a batch that came from another worker; raise `FrameError` where it cannot come."""
+        port = self._ports.get(channel)
+        if port is None:
+            raise FrameError(f"worker {sender} sent a batch to {self._no_port(channel)}")
+        scope = port.operator.scope
+        if len(time) != scope.width:
+            raise FrameError(f"worker {sender} sent a batch at {time} to {self._port(port)}, {_times_of(scope)}")
+        port.deliver(sender, time, batch)
+
+    def settle(self, sender: int, channel: int, messages: int) -> None:
+        """Heed that operators of another worker have taken messages of this one; raise `FrameError` if they cannot."""
+        port = self._ports.get(channel)
+        if port is None or port.ledger is None:
+            raise FrameError(f"worker {sender} took messages of {self._no_port(channel)}")
+        port.ledger.settle(sender, messages)
+
+    def check(self, sender: int, changes: Changes) -> None:
+        """Raise `FrameError` unless a peer's batch of progress can be meant for this worker and this dataflow."""
+        if sender not in self._tellers:
+            raise FrameError(f"worker {sender} told of progress in {self._dataflow}, which others tell this worker of")
+        widths = self._widths
+        for location, time, _ in changes:
+            if widths.get(location) != len(time):
+                raise FrameError(f"worker {sender} told of progress at {time} at {self._no_place(location)}")
+
+    def check_place(self, sender: int, location: int, time: Time) -> None:
+        """Raise `FrameError` unless a peer may ask about a time at a location."""
+        if self._widths.get(location) != len(time):
+            raise FrameError(f"worker {sender} asked about {time} at {self._no_place(location)}")
+
+    def _no_port(self, channel: int) -> str:
+        channels = self._dataflow.channels
+        if not 0 <= channel < len(channels):
+            return f"channel {channel} of {self._dataflow}, which has {len(channels)}"
+        return f"{self._port(channels[channel])}, which takes nothing from other workers"
+
+    def _port(self, port: InputPort) -> str:
+        return f"channel {port.channel} of {self._dataflow}, {port}"
+
+    def _no_place(self, location: int) -> str:
+        if location not in self._widths:
+            return f"location {location} of {self._dataflow}, which has {len(self._widths)}"
+        scope = self._dataflow.scope_of(location)
+        return f"location {location} of {self._dataflow}, {self._dataflow.describe(location)}, {_times_of(scope)}"
+
+
+def _times_of(scope: Scope) -> str:
+    """Return what the times of a scope look like, for people."""
+    return f"whose times have {scope.width} coordinate{'s' if scope.width > 1 else ''}"
