@@ -99,9 +99,7 @@ def test_every_way_of_packing_gives_the_same(
     _check(columns)
     monkeypatch.setattr(parts_module, "MANY", 0)
     keys, vals, index, diffs, table = columns
-    thirds = [
-        (keys[n::3].copy(), vals[n::3].copy(), index[n::3].copy(), diffs[n::3].copy(), table) for n in range(3)
-    ]
+    thirds = [(keys[n::3].copy(), vals[n::3].copy(), index[n::3].copy(), diffs[n::3].copy(), table) for n in range(3)]
     for one, other in zip(consolidated_parts(thirds), consolidate(*columns)):
         assert np.array_equal(one, other)
 

@@ -61,13 +61,13 @@ def test_how_often_a_record_occurs_before_and_after_each_of_its_rows(data: Any) 
 
 
 def test_records_are_found_however_far_they_are() -> None:
-    vals = np.arange(0, 300, 3)
-    past = Batch.build(np.full(100, 5), vals, NOTHING, vals + 1, np.array([[0]]), LEAST, LEAST, LEAST)
-    for stride in (1, 7, 31, 299):
-        new = np.arange(0, 300, stride)
-        layers = table_of([past])
-        before, _ = record_changes(np.full(len(new), 5), new, np.zeros(len(new), np.int64), layers)
-        assert before.tolist() == [val + 1 if val % 3 == 0 else 0 for val in new.tolist()]
+    for rows in (*range(1, 100, 9), 300):
+        vals = 3 * np.arange(rows)
+        past = Batch.build(np.full(rows, 5), vals, NOTHING, vals + 1, np.array([[0]]), LEAST, LEAST, LEAST)
+        for stride in (1, 31, 299):
+            new = np.arange(0, 3 * rows, stride)
+            before, _ = record_changes(np.full(len(new), 5), new, np.zeros(len(new), np.int64), table_of([past]))
+            assert before.tolist() == [val + 1 if val % 3 == 0 else 0 for val in new.tolist()]
 
 
 def _wrapped(number: int) -> int:

@@ -81,6 +81,16 @@ def test_updates_go_where_the_hash_of_their_key_says(rows: int, peers: int) -> N
                 assert part.times[part.time_index].tolist() == right.times[right.time_index].tolist()
 
 
+def test_only_who_gets_all_rows_gets_the_batch_as_it_is() -> None:
+    ids = np.arange(100)
+    ways = destinations(hash_columns((ids,)), 3)
+    keys = np.repeat([ids[ways == worker][0] for worker in range(3)], [40, 10, 40])
+    updates = Updates((keys, np.arange(90)), np.array([[0]]))
+    split = ByKey(1).split(updates, 3)
+    assert split is not None
+    assert [(worker, len(part)) for worker, part in split] == [(0, 40), (1, 10), (2, 40)]
+
+
 def test_what_is_sealed_at_incomparable_times_is_sent_at_each() -> None:
     times = [(0, 3), (1, 1), (3, 0)]
     sent: list[tuple[Time, list[Any]]] = []

@@ -96,3 +96,9 @@ def test_a_negative_count_takes_no_part_until_it_is_made_up_for() -> None:
     assert not counts.update((1,), 1)
     assert counts.update((1,), 1)
     assert counts.frontier == Antichain([(1,)])
+
+
+def test_when_the_least_time_goes_the_least_of_those_left_make_the_frontier() -> None:
+    counts = MutableAntichain([((0, 0), 1), ((1, 4), 1), ((3, 2), 2), ((2, 5), 1), ((0, 9), -1)])
+    assert counts.update((0, 0), -1)
+    assert counts.frontier == Antichain([(1, 4), (3, 2)])

@@ -21,6 +21,15 @@ def test_a_hub_stays_where_its_removal_would_cost_too_many_edges() -> None:
     assert len(contract(edges, kept, most=14)) == 10
 
 
+def test_that_one_hub_stays_keeps_no_other() -> None:
+    # Four times five edges in place of nine are eleven more; two times twelve in place of fourteen are ten more.
+    stays = [*(Edge(place, 100, ONE) for place in range(4)), *(Edge(100, place, ONE) for place in range(10, 15))]
+    goes = [*(Edge(place, 101, ONE) for place in range(2)), *(Edge(101, place, ONE) for place in range(20, 32))]
+    edges = contract([*stays, *goes], {*range(4), *range(10, 15), *range(20, 32)}, most=10)
+    assert {place for edge in edges for place in edge[:2] if place >= 100} == {100}
+    assert len(edges) == 9 + 24
+
+
 def test_only_the_minimal_of_parallel_paths_remains() -> None:
     delay = PathSummary(1, (2,), ())
     diamond = [Edge(0, 1, ONE), Edge(1, 3, ONE), Edge(0, 2, delay), Edge(2, 3, ONE)]
@@ -56,6 +65,17 @@ def test_a_removed_location_may_be_left_after_turns_of_its_own_loops() -> None:
     assert contract(edges, {0, 2}) == [Edge(0, 2, again), Edge(0, 2, inside)]
 
 
+def test_turns_of_different_loops_may_follow_each_other() -> None:
+    once, other = PathSummary(1, (1,), (0, 3)), PathSummary(2, (0, 1), (0,))
+    edges = [Edge(0, 1, PathSummary(1, (0,), (5, 5))), Edge(1, 1, once), Edge(1, 1, other)]
+    assert contract([*edges, Edge(1, 2, PathSummary.identity(3))], {0, 2}) == [
+        Edge(0, 2, PathSummary(1, (0,), (5, 5))),
+        Edge(0, 2, PathSummary(1, (0,), (6, 0))),
+        Edge(0, 2, PathSummary(1, (1,), (0, 3))),
+        Edge(0, 2, PathSummary(1, (1,), (1, 0))),
+    ]
+
+
 def test_a_loop_that_only_returns_later_is_left_out() -> None:
     assert contract([Edge(0, 1, TWO), Edge(1, 0, ROUND)], {0}) == []
 
@@ -72,3 +92,9 @@ def test_the_paths_to_a_location_include_those_round_its_loops() -> None:
         1: [PathSummary.identity(3), round_outside],
         2: [round_outside],
     }
+
+
+def test_a_path_for_which_a_shorter_one_is_found_ends_no_search() -> None:
+    late = PathSummary.feedback(1, 2)
+    edges = [Edge(0, 1, ONE), Edge(1, 4, ONE), Edge(2, 3, ONE), Edge(3, 4, late), Edge(3, 4, ONE)]
+    assert summaries_to(4, 1, edges) == {place: [ONE] for place in range(5)}

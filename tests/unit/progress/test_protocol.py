@@ -65,6 +65,20 @@ def test_a_dropped_capability_takes_along_all_that_was_made_under_it() -> None:
     assert not protocol.holding
 
 
+def test_what_was_sent_and_received_is_counted() -> None:
+    first, second = two_workers("eager")
+    for _ in range(2):
+        first.update(INPUT, (0,), 1)
+        first.update(INPUT, (1,), 1)
+        first.update(OUTPUT, (0,), 3)
+        batch = first.flush()
+        assert batch is not None
+        second.receive(0, batch)
+    assert first.statistics() == Statistics(2, 6, 0, 0, 0, 0)
+    second.update(INPUT, (0,), -1)
+    assert second.statistics() == Statistics(0, 0, 2, 6, 0, updates_held=1)
+
+
 def test_the_own_tracker_learns_of_changes_when_the_peers_are_sent_them() -> None:
     protocol, peer = two_workers("demand")
     peer.update(OUTPUT, (0,), -1)
