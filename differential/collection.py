@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from differential.arrangement import Arrangement
-from differential.keys import EVERY
+from differential.keys import EVERY, check_keys
 from differential.operators import aggregates as _aggregates
 from differential.operators import argmin as _argmin
 from differential.operators import arrange as _arrange
@@ -62,6 +62,7 @@ class Collection:
     """
 
     def __init__(self, stream: Stream, keys: int = 1) -> None:
+        check_keys(keys)
         self._scope = stream.scope
         self._stream: Stream | None = stream
         self._make_stream: Callable[[], Stream] | None = None
@@ -239,9 +240,13 @@ def innermost(*collections: Collection) -> tuple[Collection, ...]:
     target = max((collection.scope for collection in collections), key=lambda scope: scope.path.count("/"))
     for collection in collections:
         if not target.is_within(collection.scope):
-            raise BuildError(
-                f"a collection of {collection.scope} cannot be used with one of {target}: neither lies in the other"
-            )
+            one, other = collection.scope, target
+            if one.dataflow is not other.dataflow:
+                raise BuildError(
+                    f"a collection of {one.dataflow} cannot be used with one of {other.dataflow}: import its trace "
+                    "there (Trace.import_into)"
+                )
+            raise BuildError(f"a collection of {one} cannot be used with one of {other}: neither lies in the other")
     return tuple(collection.enter(target) for collection in collections)
 
 

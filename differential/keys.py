@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
+from timely.errors import BuildError
+
 ALL_BUT_LAST = -1
 """As a number of key columns: all but the last column are the key."""
 
 EVERY = 1 << 30
 """As a number of key columns: all columns are the key."""
+
+
+def check_keys(keys: int) -> None:
+    """Raise BuildError unless `keys` says which columns are the key.
+
+    >>> check_keys(0)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: a key is of at least one column, so `keys` cannot be 0
+    """
+    if not isinstance(keys, Integral) or (keys < 1 and keys != ALL_BUT_LAST):
+        raise BuildError(f"a key is of at least one column, so `keys` cannot be {keys!r:.80}")
 
 
 def described(keys: int) -> str:

@@ -22,6 +22,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from ipaddress import ip_address
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ ACCUMULATIONS = ("worker", "process", "cluster")
 LONGEST_SECONDS = 1_000_000
 """The clocks of sockets and threads count no further than a few weeks."""
 _IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final zero
+
+
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(("processes", "workers", "process", "queue_bytes", "frame_bytes", "report_rounds"), Integral),
+    **dict.fromkeys(("rendezvous_seconds", "peer_timeout"), Real),
+    "stall_seconds": Real | None,
+    "spill_above": Integral | None,
+}
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class Config:
     accumulation: str = "process"
 
     def __post_init__(self) -> None:
+        self._check_numbers()
         self._check_counts()
         if self.processes > 1:
             self._check_addresses()
@@ -136,6 +146,12 @@ class Config:
             return f"{address}.{thread}"
         host, port = split_tcp(address)
         return f"tcp://{host}:{port + thread}"
+
+    def _check_numbers(self) -> None:
+        for name, kinds in _NUMBERS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise ConfigError(f"{name} must be a number, and whole where it counts, not {value!r:.80}")
 
     def _check_counts(self) -> None:
         if self.processes < 1 or self.workers < 1:

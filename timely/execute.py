@@ -27,7 +27,7 @@ from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
-from timely.errors import PeerFailed, ShapeError
+from timely.errors import ConfigError, PeerFailed, ShapeError
 from timely.failure import describe, install_hook
 from timely.interruption import interruption
 from timely.signals import report_on_signal, say, was_asked_to_end
@@ -48,11 +48,14 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     """Run `build` on every worker of this process and return what it returned, in order of the workers.
 
     Without a configuration the environment decides, which `timely run` sets; with nothing set there is one worker. The
-    processes of a cluster must call this equally often.
+    processes of a cluster must call this equally often. Raises ConfigError where it is given what is
+    no configuration.
 
     >>> execute(lambda worker: worker.index, Config(workers=3))
     [0, 1, 2]
     """
+    if not (config is None or isinstance(config, Config)):
+        raise ConfigError(f"execute() takes a Config, such as Config(workers=2), and not {config!r:.80}")
     install_hook()
     report_on_signal()
     settled = Config.from_environ() if config is None else config

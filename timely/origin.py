@@ -1,9 +1,15 @@
-"""Where in the user's program something was made: the innermost source line outside this library."""
+"""Where in the user's program something was made or went wrong: the innermost source line that is the user's.
+
+Not the user's are this library, Python's own and, where an error is concerned, installed ones: NumPy raises for what a
+user's function asked it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+import sysconfig
+from functools import cache
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
@@ -11,6 +17,9 @@ _PACKAGES = tuple(
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), package) + os.sep
     for package in ("timely", "differential")
 )
+
+_PYTHON = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
+_INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 
 
 class Origin(NamedTuple):
@@ -28,20 +37,29 @@ def is_ours(file: str) -> bool:
     return file.startswith(_PACKAGES)
 
 
+@cache
+def _is_python(file: str) -> bool:
+    """Whether a source file is Python's own; installed packages may lie beneath it."""
+    return file.startswith("<frozen") or (file.startswith(_PYTHON) and not file.startswith(_INSTALLED))
+
+
 def user_origin() -> Origin:
-    """Return the innermost line of the current call stack that is not ours."""
+    """Return the innermost line of the current call stack that is neither ours nor Python's own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
         frame = frame.f_back
     return Origin("<unknown>", 0) if frame is None else Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
 def raised_at(traceback: TracebackType | None) -> Origin | None:
-    """Return the innermost user line of a traceback, or None when it never left this library."""
+    """Return the innermost user line of a traceback, or None when it never left this library.
+
+    Where only installed packages' functions ran, that is the line of theirs that was called first.
+    """
     found: Origin | None = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not is_ours(file) and not file.startswith("<frozen"):
+        if not is_ours(file) and not _is_python(file) and (found is None or not file.startswith(_INSTALLED)):
             found = Origin(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from differential.codes import Encoder, Kind
@@ -49,13 +50,13 @@ def max(collection: Collection, *, name: str = "max") -> Collection:
 def top_k(collection: Collection, k: int, *, smallest: bool = False, name: str = "top_k") -> Collection:
     """Return (key, value) for the `k` largest (or smallest) values of each key; one that occurs twice counts as two.
 
-    Raises DataError where `k` is less than 1.
+    Raises DataError where `k` is less than 1, or no whole number.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]
     """
-    if k < 1:
-        raise DataError(f"top_k needs a k of at least 1, not {k}")
+    if not isinstance(k, Integral) or k < 1:
+        raise DataError(f"top_k needs a whole number of at least 1, not {k!r}")
     kind = kernels.SMALLEST if smallest else kernels.LARGEST
     return _by_order(collection, kind, kind, k, name)
 

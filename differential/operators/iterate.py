@@ -132,5 +132,9 @@ def iterate(
     with collection.scope.iterative(name) as inner:
         variable = Variable(inner, collection, limit=limit, name=name)
         result = body(variable.collection)
+        if not hasattr(result, "leave"):
+            raise BuildError(
+                f"{name}: its function must return what the collection becomes, and returned {result!r:.80}"
+            )
         variable.set(result)
         return result.leave(collection.scope)

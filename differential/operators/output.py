@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
+from timely.errors import DataError
 from timely.order import Moment, Time, as_time
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Output:
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
         self._dataflow = scope.dataflow
+        self._operator = builder.operator
         builder.operator.waits = False
         builder.build(lambda _: self._gather)
 
@@ -60,7 +62,7 @@ class Output:
         contents = self._contents
         for time in passed:
             updates = self._waiting.pop(time)
-            for record, diff in sorted(updates.items()) if len(updates) > 1 else updates.items():
+            for record, diff in self._in_order(updates, time):
                 if diff:
                     result.append((record, time, diff))
                     contents[record] = contents.get(record, 0) + diff
@@ -80,6 +82,17 @@ class Output:
     def less_than(self, time: Moment) -> bool:
         """Return whether the collection may still change before `time`."""
         return self._input.frontier.less_than(as_time(time))
+
+    def _in_order(self, updates: dict[Record, int], time: Time) -> list[tuple[Record, int]]:
+        try:
+            return sorted(updates.items())
+        except TypeError:
+            kinds = {tuple(type(field).__name__ for field in record): record for record in updates}
+            one, other = list(kinds.values())[:2]
+            raise DataError(
+                f"{self._operator}: {one!r:.80} and {other!r:.80}, at {time}, are not of the same kinds, as all "
+                "records of a collection must be"
+            ) from None
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():

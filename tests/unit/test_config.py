@@ -41,6 +41,9 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
     [
         ({"processes": 0}, "at least one process"),
         ({"workers": 0}, "at least one process and one worker"),
+        ({"workers": "2"}, "workers must be a number.*not '2'"),
+        ({"workers": 2.0}, r"workers must be a number, and whole.*not 2\.0"),
+        ({"peer_timeout": None}, "peer_timeout must be a number.*not None"),
         ({"workers": 5000}, "at most 1024"),
         ({"process": 1}, "process 1 of 1"),
         ({"accumulation": "host"}, "accumulation must be one of worker, process, cluster, not 'host'"),

@@ -15,7 +15,7 @@ from tests.unit.communication.networks import collect, ipc_configs, together
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
-from timely.errors import DataError, PeerFailed, ShapeError
+from timely.errors import ConfigError, DataError, PeerFailed, ShapeError
 from timely.execute import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker import Worker
 
@@ -145,3 +145,8 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
     assert "worker 0 ended after building 0 dataflows, but worker 1 built 1" in str(first)
     assert isinstance(second, PeerFailed)
     assert "every worker must build the same dataflows" in str(second)
+
+
+def test_what_is_no_configuration_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"Config\(workers=2\), and not 2"):
+        execute(fail, 2)  # type: ignore[arg-type]

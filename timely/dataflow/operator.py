@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -102,5 +103,15 @@ def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Excepti
     where = f"{line}" if line is not None else f"built at {origin}"
     return OperatorError(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers} "
-        f"({where}): {type(error).__name__}: {error}"
+        f"({where}): {type(error).__name__}: {error}{_hint(error)}"
     )
+
+
+def _hint(error: Exception) -> str:
+    """Return what to do about an error that a function of single values raises when it is given columns."""
+    if isinstance(error, (TypeError, ValueError, AttributeError)) and _OF_COLUMNS.search(str(error)):
+        return " (functions receive whole columns; rowwise(f) makes one of a function f of one row's values)"
+    return ""
+
+
+_OF_COLUMNS = re.compile(r"numpy\.ndarray|array with more than one element|scalar arrays can be|0-dimensional arrays")

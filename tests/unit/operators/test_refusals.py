@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, Groups, example
-from timely import Scope
+from timely import Scope, Worker, execute_directly
 from timely.errors import BuildError, TimelyError
 
 
@@ -37,6 +37,13 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: numbers(scope).negate().union(numbers(scope)), "occurs a negative number of times"),
     (lambda scope: numbers(scope).reduce(lambda groups: (np.array([7]),)), "group numbers from 0 to 1 first"),
     (lambda scope: numbers(scope).reduce_each(lambda key, values: [(1, 2), (3,)]), "'reduce_each'"),
+    (lambda scope: Collection.of(scope, np.array([1, 1]), keys=0), "at least one column, so `keys` cannot be 0"),
+    (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "`keys` cannot be 0"),
+    (lambda scope: Collection.of(scope, 1, keys=-2), "`keys` cannot be -2"),
+    (lambda scope: Collection.of(scope, 1, keys=1.0), "`keys` cannot be 1.0"),  # type: ignore[arg-type]
+    (lambda scope: numbers(scope).top_k(1.5), "a whole number of at least 1, not 1.5"),  # type: ignore[arg-type]
+    (lambda scope: numbers(scope).iterate(lambda inner: None), "what the collection becomes, and returned None"),  # type: ignore[arg-type, return-value]
+    (lambda scope: numbers(scope).concat(words(scope)), r"'output'.*\(\d, '.'\).* not of the same kinds"),
 ]
 
 
@@ -44,6 +51,17 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
 def test_what_has_no_meaning_is_refused(program: Callable[[Scope], Collection], message: str) -> None:
     with pytest.raises(TimelyError, match=message):
         example(program)
+
+
+def test_collections_of_dataflows_of_one_name_are_told_apart_when_they_meet() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("graph") as scope:
+            one = numbers(scope)
+        with worker.dataflow("graph") as scope:
+            numbers(scope).concat(one)
+
+    with pytest.raises(BuildError, match=r"dataflow 0 \('graph'\) cannot .* dataflow 1 \('graph'\): import its trace"):
+        execute_directly(program)
 
 
 def by_self(one: Collection) -> Collection:

@@ -1,0 +1,82 @@
+"""Which line is said to be the user's: of what was built, and of what went wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from timely import example
+from timely.errors import OperatorError
+from timely.origin import Origin, user_origin
+
+HERE = __file__
+
+
+def numpys(column: np.ndarray) -> np.ndarray:
+    return np.linalg.inv(column)
+
+
+def pythons(column: np.ndarray) -> np.ndarray:
+    return np.array([json.loads("{") for _ in column])
+
+
+def by_numpy(column: np.ndarray) -> np.ndarray:
+    def fail(value: int) -> int:
+        return 1 // 0
+
+    return np.vectorize(fail)(column)
+
+
+@pytest.mark.parametrize(("function", "line"), [(numpys, 1), (pythons, 1), (by_numpy, 2)])
+def test_an_error_in_a_library_that_a_function_calls_is_said_to_be_at_the_line_of_the_function(
+    function: Callable[[np.ndarray], np.ndarray], line: int
+) -> None:
+    at = f"{HERE}:{function.__code__.co_firstlineno + line}"
+    with pytest.raises(OperatorError, match=rf"\({at}\)"):
+        example(lambda scope: scope.to_stream(np.arange(3)).map(function))
+
+
+def test_an_error_of_a_librarys_function_is_said_to_be_at_its_line() -> None:
+    with pytest.raises(OperatorError, match=r"numpy/linalg/_linalg\.py:\d+\)"):
+        example(lambda scope: scope.to_stream(np.arange(3)).map(np.linalg.inv))
+
+
+def test_what_is_built_when_a_context_is_entered_is_at_the_line_of_the_users() -> None:
+    made = []
+
+    class Opened:
+        @contextmanager
+        def __call__(self):  # type: ignore[no-untyped-def]
+            made.append(user_origin())
+            yield
+
+    with Opened()():
+        pass
+    assert made == [Origin(HERE, made[0].line)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda word: word.upper(),
+        lambda word: 1 if word == "a" else 0,
+        lambda word: {"a": 1}[word],
+        lambda word: range(np.arange(len(word))),
+    ],
+)
+def test_a_function_of_one_value_is_told_that_it_receives_columns(function: Callable[[object], object]) -> None:
+    with pytest.raises(OperatorError, match=r"receive whole columns; rowwise\(f\)"):
+        example(lambda scope: scope.to_stream(np.array(["a", "b"])).map(function))
+
+
+def test_an_error_that_has_nothing_to_do_with_columns_is_left_as_it_is() -> None:
+    with pytest.raises(OperatorError, match=r"ValueError: no such word$"):
+        example(lambda scope: scope.to_stream(np.array(["a", "b"])).map(fail))
+
+
+def fail(word: object) -> object:
+    raise ValueError("no such word")
