@@ -222,9 +222,11 @@ def _decode_data(values: Sequence[Any], frames: Sequence[bytes | memoryview]) ->
 
 def _decode_progress(dataflow: Any, changes: Any) -> Progress:
     for location, time, difference in _instance(changes, tuple):
-        if type(location) is not int or location < 0 or type(difference) is not int:
+        if type(location) is not int or location < 0 or type(difference) is not int or type(time) is not tuple:
             raise ValueError("malformed change")
-        _time(time)
+        for coordinate in time:
+            if type(coordinate) is not int:
+                raise ValueError(f"{time!r} is not a timestamp")
     return Progress(_index(dataflow), changes)
 
 
