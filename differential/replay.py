@@ -23,7 +23,7 @@ from differential.collection import Collection
 from differential.interning import interner_of
 from differential.seen import Rows, Seen
 from differential.tally import Tally
-from differential.updates import NOTHING, Ints, Updates
+from differential.updates import NOTHING, Ints, OfUpdates, Updates
 from timely.captured import EventSource
 from timely.container import Batch
 from timely.dataflow.builder import OperatorBuilder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
 
 
-class ByRecord:
+class ByRecord(OfUpdates):
     """A pact: each update goes to the worker that its record's hash names."""
 
     name = "by record"

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.container import Buffers, columns_from_buffers, columns_to_buffers, register
+from timely.container import Batch, Buffers, columns_from_buffers, columns_to_buffers, register
 from timely.order import Time
 
 Array = NDArray[Any]
@@ -130,3 +130,11 @@ class Updates:
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)
+
+
+class OfUpdates:
+    """What pacts for updates alone have in common: they admit no other batches, and no times of other scopes."""
+
+    def admits(self, batch: Batch, coordinates: int) -> bool:
+        """Return whether a batch is one of updates, at times of so many coordinates (see `pact.Selective`)."""
+        return type(batch) is Updates and batch.times.shape[1] == coordinates

@@ -17,7 +17,7 @@ from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
-from differential.updates import Updates
+from differential.updates import OfUpdates, Updates
 from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import CapabilitySet
@@ -36,7 +36,7 @@ _FEW = 64
 """So many rows are spread as well without a kernel."""
 
 
-class ByKey:
+class ByKey(OfUpdates):
     """A pact: each update goes to the worker that its key's hash names."""
 
     def __init__(self, keys: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from differential.updates import Updates
+from differential.updates import OfUpdates, Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
 from timely.errors import DataError
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from differential.collection import Collection
 
 Record = tuple[Any, ...]
+
+
+class GatherUpdates(OfUpdates, Gather):
+    """A pact: one worker receives all updates."""
 
 
 class Output:
@@ -45,7 +49,7 @@ class Output:
     def __init__(self, collection: Collection, worker: int, name: str) -> None:
         scope = collection.scope
         builder = OperatorBuilder(scope, name)
-        self._input = builder.add_input(collection.stream, Gather(worker), frontier=True)
+        self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
         self._dataflow = scope.dataflow

@@ -6,13 +6,17 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from differential import new_input
+from differential.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
-from timely import Capability, Config, OperatorBuilder, Pipeline, Worker, execute
+from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worker, execute
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
@@ -120,6 +124,34 @@ def in_processes(settings: list[Config], program: Callable[[Worker], Outcome]) -
     actions = [partial(run, allocator, noting, config) for allocator, config in zip(allocators, owners, strict=True)]
     assert together(actions) == [None] * len(actions)
     return [found[index] for index in range(len(allocators))]
+
+
+BATCHES = {
+    "list": [(1, 2)],
+    "columns": Columns((np.array([1]), np.array([2]))),
+    "updates": Updates.at((0, 0), (np.array([1]), np.array([2]))),
+}
+
+
+@pytest.mark.parametrize("pact", ["by the first column", "gather at 0"])
+@pytest.mark.parametrize("kind", BATCHES)
+def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kind: str, pact: str) -> None:
+    def program(worker: Worker) -> tuple[Any, int, str]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            answer = numbers.count().output()
+        if worker.index == 1:
+            channel = next(port.channel for port in scope.dataflow.channels if port.pact.name == pact)
+            worker.allocator.send(0, Data(0, channel, (0,), BATCHES[kind]))
+        session.insert(np.arange(10) % 3)
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return answer.contents(), worker.allocator.statistics().refused, worker.allocator.last_refusal
+
+    (contents, refused, reason), (_, none, _) = execute(program, Config(workers=2))
+    assert contents == {(0, 8): 1, (1, 6): 1, (2, 6): 1}
+    assert (refused, none) == (1, 0)
+    assert f"worker 1 sent a batch of kind '{kind}' to channel " in reason
 
 
 @pytest.mark.parametrize("kind", ["a batch to no channel", "progress at no location", "a batch of no dataflow"])

@@ -7,7 +7,7 @@ so that equal keys meet; `Broadcast` sends every record to all workers, `Gather`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,6 +24,15 @@ class Pact(Protocol):
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Yield (worker, part of the batch); None means that the whole batch stays on this worker."""
+        ...
+
+
+@runtime_checkable
+class Selective(Pact, Protocol):
+    """A pact for some batches only, so that others from other workers are refused."""
+
+    def admits(self, batch: Batch, coordinates: int) -> bool:
+        """Return whether this is a batch to spread where times have so many coordinates."""
         ...
 
 
