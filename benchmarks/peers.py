@@ -169,7 +169,7 @@ def _words(peer: str, words: int, distinct: int) -> Figures:
         expected = {f"w{rank}": int(occurrences[rank]) for rank in np.flatnonzero(occurrences)}
         seconds, found = _pathway_words(path) if peer == "pathway" else _bytewax_words(path)
     check(found == expected, f"{peer}: the counts are wrong")
-    here = wordcount.measure(words, distinct, 10)[wordcount.RATE]
+    here = wordcount.measure(words, distinct, 10, ahead=1)[wordcount.RATE]
     theirs = 1e-6 * words / seconds
     return {f"{peer}: {WORDS}": theirs, f"here: {WORDS}": here, f"{peer}, of here: {WORDS}": theirs / here}
 

@@ -146,7 +146,7 @@ PATH = Path()
         *(("sliding", (name, 40, 3, 5, 4), "median differences of a slide") for name in ("weak", "strong")),
         *(("triangles", (30, 300, name, 3, 1), "initial s") for name in triangles.ALGORITHMS),
         ("unionfind", (100, 90, 10), "M edges/s"),
-        ("wordcount", (2000, 100, 4), "M words/s"),
+        ("wordcount", (2000, 100, 4, 1), "M words/s"),
     ],
 )
 def test_a_workload_runs_and_checks_itself(workload: str, parameters: tuple[Any, ...], figure: str) -> None:
