@@ -10,19 +10,20 @@ import numpy as np
 from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.errors import DataError
-from timely.order import Time, less_equal
+from timely.order import Moment, Time, as_time, less_equal
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from differential.collection import Collection
 
 
-def delay(collection: Collection, function: Callable[[Time], Time | int], *, name: str = "delay") -> Collection:
+def delay(collection: Collection, function: Callable[[Time], Moment], *, name: str = "delay") -> Collection:
     """Return the collection with each change at `function` of its time, which must not be before it.
 
     The function is called once for each time in a batch and should keep times in their order: then the result at
     `function(t)` is what the collection is at `t`. Changes that fall on one time cancel as if they had been made then.
 
-    A DataError ends the run where `function` moves a time back.
+    A DataError ends the run where `function` returns no time, an earlier one, or one beyond 2 ** 62.
 
     >>> def hourly(scope):
     ...     return Collection.of(scope, 1).delay(lambda time: (60 * (time[0] // 60 + 1),)).inspect(print)
@@ -35,9 +36,13 @@ def delay(collection: Collection, function: Callable[[Time], Time | int], *, nam
 
     def later(time: Time) -> Time:
         given = function(time)
-        moved = (given,) if isinstance(given, int) else tuple(given)
-        if len(moved) != len(time) or not less_equal(time, moved):
-            raise DataError(f"delay cannot move a change from {time} to {moved}: times may only move forward", time)
+        try:
+            moved = as_time(given)
+        except TypeError:
+            raise DataError(f"the function of delay must return a time, not {given!r}", time) from None
+        if len(moved) != len(time) or not less_equal(time, moved) or max(moved) > LIMIT:
+            problem = f"delay cannot move a change from {time} to {moved}"
+            raise DataError(f"{problem}: times may only move forward, and up to 2 ** 62", time)
         return moved
 
     return linear(collection, transform, name=name)

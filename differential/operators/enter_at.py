@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from differential.updates import NOTHING, Ints, Updates
+from differential.updates import NOTHING, Array, Ints, Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError
 from timely.order import Time
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> Collection:
     """Return the collection in the loop of `scope`, each record from the round on that `rounds` says.
 
-    `rounds` receives whole columns and returns a column of integers not below 0. Records that matter most can be let in
-    first, so that what the others would do is settled by the time they come (prioritised iteration).
+    `rounds` receives whole columns and returns a column of integers from 0 to 2 ** 61. Records that matter most can be
+    let in first, so that what the others would do is settled by the time they come (prioritised iteration).
 
     Raises BuildError unless `scope` is a loop directly inside the collection's. A DataError ends the run where `rounds`
     returns something else.
@@ -44,12 +45,17 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
     def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
         assert isinstance(batch, Updates)
         given = np.asarray(rounds(*batch.columns))
-        if given.dtype.kind not in "iub" or given.shape not in ((), (len(batch),)) or (given < 0).any():
-            raise DataError("the rounds of enter_at must be one integer, 0 or more, for each record")
+        if given.dtype.kind not in "iub" or given.shape not in ((), (len(batch),)) or _is_outside(given):
+            raise DataError("the rounds of enter_at must be one integer, from 0 to 2 ** 61, for each record")
         return (*time, 0), delayed(batch, np.broadcast_to(given.astype(np.int64), len(batch)))
 
     stream = inline_timed(collection.stream, transform, name=name, scope=scope, summary=outside.summary_to(scope))
     return Collection(stream, collection.keys)
+
+
+def _is_outside(rounds: Array) -> bool:
+    # As many rounds more may follow before there is no time left.
+    return rounds.size > 0 and (rounds.min() < 0 or rounds.max() > LIMIT // 2)
 
 
 def delayed(updates: Updates, rounds: Ints) -> Updates:

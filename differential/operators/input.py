@@ -11,6 +11,7 @@ from differential.updates import NOTHING, Updates
 from timely.container import as_columns
 from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time, as_time, less_equal
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from timely.dataflow.operators.input import Input
@@ -97,7 +98,8 @@ class InputSession:
         `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
         placed anywhere in the grid: the session can only move along a chain of times.
 
-        Raises CapabilityError where `time` is not at or after the session's, DataError as `update` does.
+        Raises CapabilityError where `time` is not at or after the session's or has a coordinate larger than 2 ** 62,
+        DataError as `update` does.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -114,6 +116,8 @@ class InputSession:
         now, then = self._input.time, as_time(time)
         if len(then) != len(now):
             raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
+        if max(then) > LIMIT:
+            raise CapabilityError(f"{then} is too late: no coordinate of a time may be larger than 2 ** 62")
         if not less_equal(now, then):
             raise CapabilityError(
                 f"input {self._name!r} is at time {now} and cannot change the collection at {then}, which is not at or "

@@ -16,11 +16,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from differential.operators.hold import hold
 from differential.operators.linear import linear
 from differential.updates import NOTHING, Ints, Updates
 from timely.errors import BuildError, DataError
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -42,7 +44,7 @@ def window(
     before it waits.
 
     Raises BuildError where `size` or `slide` is less than 1. A DataError ends the run where `at` does not return an
-    integer for each record.
+    integer for each record, or a window would end after 2 ** 62.
 
     >>> def lately(scope):
     ...     visits = Collection.of(scope, np.array(["ann", "bob"]), np.array([3, 5]))
@@ -56,7 +58,11 @@ def window(
     if size < 1 or slide < 1:
         raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be at least 1")
 
-    latest = np.iinfo(np.int64).max - size - slide
+    latest = LIMIT - size - slide
+
+    def in_bounds(happened: NDArray[Any]) -> None:
+        if happened.size and int(happened.max()) > latest:
+            raise DataError(f"{name}: what happens at {happened.max()} would leave after 2 ** 62, the last time")
 
     def bounds(happened: Ints, now: Ints) -> tuple[Ints, Ints]:
         first, last = (-(-each // slide) * slide for each in (happened, happened + size))
@@ -64,6 +70,7 @@ def window(
 
     def by_epoch(updates: Updates) -> Updates:
         now = updates.times[:, 0]
+        in_bounds(now)
         index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
         return _for_a_while(updates, *bounds(now, now), index)
 
@@ -74,8 +81,7 @@ def window(
                 f"the event times of {name} must be one integer for each of {len(updates)} record(s), not "
                 f"{happened.dtype} of shape {happened.shape}"
             )
-        if happened.size and int(happened.max()) > latest:
-            raise DataError(f"an event time of {name}, {happened.max()}, is too large: its window would never end")
+        in_bounds(happened)
         table = updates.times[updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)]
         begin, end = bounds(np.broadcast_to(happened.astype(np.int64), len(updates)), table[:, 0])
         lasts = np.flatnonzero(begin < end)

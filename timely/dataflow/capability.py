@@ -21,6 +21,7 @@ from timely.errors import CapabilityError
 from timely.order import Time, less_equal
 from timely.origin import Origin, is_ours
 from timely.progress.antichain import Antichain
+from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from timely.dataflow.ports import OutputPort
@@ -79,7 +80,10 @@ class Capability:
         return Capability(self._live(), self.time, 2)
 
     def delayed(self, time: Time) -> Capability:
-        """Return a new capability for `time`; raise CapabilityError unless that is at or after this one's."""
+        """Return a new capability for `time`.
+
+        Raises CapabilityError unless that is at or after this one's, and no coordinate is larger than 2 ** 62.
+        """
         output = self._live()
         self._check(time)
         return Capability(output, time, 2)
@@ -87,7 +91,7 @@ class Capability:
     def downgrade(self, time: Time) -> None:
         """Move this capability forward to `time`, giving up the times in between.
 
-        Raises CapabilityError unless `time` is at or after its own.
+        Raises CapabilityError as `delayed` does.
         """
         output = self._live()
         if time != self.time:
@@ -122,6 +126,8 @@ class Capability:
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
             raise CapabilityError(f"a capability for {self.time} cannot go back to {time}: times may only move forward")
+        if max(time) > LIMIT:
+            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
 
 
 class CapabilitySet:

@@ -7,7 +7,7 @@ round adds one to the innermost counter; every path through a dataflow composes 
     results_in((t_0, ..., t_n)) = (t_0 + increments_0, ..., t_{keep-1} + increments_{keep-1}, *suffix)
 
 Summaries are monotone: `a ≤ b` implies `s(a) ≤ s(b)`. Coordinates are bounded by 2**62: a summary that would
-pass it results in no time at all.
+pass it results in no time at all, and whoever makes times refuses later ones.
 
 >>> into_loop = PathSummary.enter(1)
 >>> into_loop.results_in((7,))

@@ -44,9 +44,10 @@ def test_columns_can_change_at_a_later_time_beside_records_at_others() -> None:
     [
         (2, CapabilityError, r"at time \(3,\) and cannot change the collection at \(2,\)"),
         ((3, 0), CapabilityError, r"\(3, 0\) is not a time"),
+        (2**62 + 1, CapabilityError, r"\(4611686018427387905,\) is too late"),
     ],
 )
-def test_a_change_in_the_past_or_of_another_scope_is_refused(time: object, error: type, message: str) -> None:
+def test_a_change_in_the_past_too_late_or_of_another_scope_is_refused(time: object, error: type, message: str) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, _ = new_input(scope)
@@ -55,6 +56,17 @@ def test_a_change_in_the_past_or_of_another_scope_is_refused(time: object, error
 
     with pytest.raises(error, match=message):
         execute_directly(program)
+
+
+def test_a_session_can_move_to_the_last_time_and_no_further() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, _ = new_input(scope)
+        session.advance_to(2**62)
+        with pytest.raises(CapabilityError, match="is too late"):
+            session.advance_to(2**62 + 1)
+
+    execute_directly(program)
 
 
 def test_a_record_of_another_width_is_refused() -> None:

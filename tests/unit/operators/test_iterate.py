@@ -10,6 +10,7 @@ import pytest
 
 from differential import Collection, Variable, example, new_input
 from differential.delta import Changes
+from differential.graphs import transitive_closure
 from differential.operators.hold import hold
 from differential.operators.rounds import Rounds
 from tests.oracle.grid import contents, on_workers, run
@@ -70,6 +71,15 @@ def test_a_loop_that_changes_nothing_settles(workers: int, body: Callable[[Colle
     updates = [((0,), (0,), 2), ((1,), (0,), 1), ((0,), (1,), -2), ((1,), (1,), -1)]
 
     assert run(lambda numbers: numbers.iterate(body), updates, workers=workers) == updates
+
+
+@on_workers
+def test_a_loop_does_at_the_last_times_what_it_does_at_the_first(workers: int) -> None:
+    updates = [((0, 1), (0,), 1), ((1, 2), (2,), 1), ((2, 0), (2,), 1), ((0, 1), (4,), -1), ((0, 2), (5,), 1)]
+    later = 2**62 - 5
+    shifted = [(edge, (epoch + later,), diff) for edge, (epoch,), diff in updates]
+    expected = [(pair, (epoch + later,), diff) for pair, (epoch,), diff in run(transitive_closure, updates)]
+    assert run(transitive_closure, shifted, workers=workers) == expected
 
 
 @on_workers

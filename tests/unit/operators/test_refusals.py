@@ -20,12 +20,22 @@ def words(scope: Scope) -> Collection:
     return Collection.of(scope, np.array([1, 2]), np.array(["a", "b"]))
 
 
+def at_round(scope: Scope, inner: Collection, round: int) -> Collection:
+    return numbers(scope).enter_at(inner.scope, lambda k, v: round).concat(inner).distinct()
+
+
 REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: numbers(scope).explode(lambda k, v: k), r"operator 'explode'.*\(record, times\)"),
     (lambda scope: numbers(scope).explode(lambda k, v: (k, 0.5 * v)), "one integer for each of the 3 rows"),
     (lambda scope: numbers(scope).totals(lambda k, v: 0.5 * v), "one integer for each of the 3 rows"),
     (lambda scope: numbers(scope).delay(lambda time: time[0] - 1), r"from \(0,\) to \(-1,\): times may only"),
     (lambda scope: numbers(scope).delay(lambda time: (0, 0)), r"from \(0,\) to \(0, 0\)"),
+    (lambda scope: numbers(scope).delay(lambda time: 2**62 + 1), r"to \(4611686018427387905,\)"),
+    (lambda scope: numbers(scope).delay(lambda time: time[0] + 0.5), "must return a time, not 0.5"),
+    (lambda scope: numbers(scope).window(2**62, 2), "what happens at 0 would leave after"),
+    (lambda scope: numbers(scope).window(2, at=lambda k, v: np.uint64(2**63)), "would leave after"),
+    (lambda scope: numbers(scope).iterate(lambda inner: at_round(scope, inner, 2**61 + 1)), "from 0 to 2"),
+    (lambda scope: numbers(scope).iterate(lambda inner: at_round(scope, inner, -1)), "from 0 to 2"),
     (lambda scope: numbers(scope).assert_empty(name="none"), r"'none'.*must be empty, but the count of \(1, 10\)"),
     (lambda scope: numbers(scope).assert_eq(numbers(scope).distinct().negate()), "must be empty"),
     (lambda scope: numbers(scope).map(lambda k, v: (k, -v, v)).prefix_sum(), "an integer from 0 to 1073741823"),
