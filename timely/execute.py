@@ -169,7 +169,7 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
 
 
 def _part(worker: Worker, allocator: Allocator) -> None:
-    """Say goodbye to all peers and wait until all have, so that nobody's messages are cut off.
+    """Say goodbye to all peers and wait until all have, and have room for it, so that nobody's messages are cut off.
 
     A peer that has built more dataflows will never complete them without this worker, so that is an error here.
     """
@@ -178,7 +178,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
     while True:
         worker.take_in()
         _refuse_more(worker, enumerate(worker.shapes.told))
-        if len(allocator.farewells) == allocator.peers - 1:
+        if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
             break
         allocator.park(None)
     _refuse_more(worker, [(peer, goodbye.dataflows) for peer, goodbye in allocator.farewells.items()])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.communication.networks import collect, ipc_configs, together
@@ -20,9 +21,9 @@ from timely.execute import execute, execute_directly, execute_from_args, local_a
 from timely.worker import Worker
 
 
-def cluster(directory: Path, *builds: Callable[[Worker], Any]) -> list[BaseException | None]:
+def cluster(directory: Path, *builds: Callable[[Worker], Any], **changes: Any) -> list[BaseException | None]:
     """Run one program a process, as if the processes were threads; return how each ended."""
-    settings = ipc_configs(directory, processes=len(builds))
+    settings = ipc_configs(directory, processes=len(builds), **changes)
 
     def process(position: int) -> Callable[[], object]:
         return lambda: run(local_allocators(settings[position])[0], builds[position], settings[position])
@@ -111,6 +112,21 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
 
     assert cluster(tmp_path, quick, slow) == [None, None]
     assert heard == [(0, Progress(7, ()))]
+
+
+def test_a_farewell_that_waits_for_room_is_said_before_leaving(tmp_path: Path) -> None:
+    def drops(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.exchange(lambda number: number * 0 + 1).probe()
+        if worker.index == 0:
+            for _ in range(20):
+                numbers.send(np.arange(10_000))
+            numbers.flush()
+        assert worker.allocator.holds_back == (worker.index == 0)
+        worker.drop_dataflow(scope.dataflow)
+
+    assert cluster(tmp_path, drops, drops, queue_bytes=1 << 16) == [None, None]
 
 
 def test_an_error_in_one_process_is_told_to_all_others_with_its_line(tmp_path: Path) -> None:

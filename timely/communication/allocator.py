@@ -99,6 +99,11 @@ class Allocator(Protocol):
         """Why a message was refused last, for people; empty where none was."""
         ...
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether something sent waits here for room at its receiver. `close` would lose it."""
+        ...
+
     def refuse(self, reason: str) -> None:
         """Count a message that arrived in good form and says what cannot be."""
         ...

@@ -123,6 +123,10 @@ class SimulatedAllocator:
     def congested(self) -> bool:
         return self.backlog > self._queue_bytes
 
+    @property
+    def holds_back(self) -> bool:
+        return False
+
     def statistics(self) -> Statistics:
         return Statistics(
             self._messages_sent,

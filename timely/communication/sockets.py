@@ -349,6 +349,10 @@ class SocketAllocator:
     def congested(self) -> bool:
         return self.backlog > self._config.queue_bytes
 
+    @property
+    def holds_back(self) -> bool:
+        return any(link.queue and link.lost_at is None for link in self._links.values())
+
     def statistics(self) -> Statistics:
         return Statistics(
             self._messages_sent,

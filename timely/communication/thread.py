@@ -155,6 +155,10 @@ class ThreadAllocator:
     def congested(self) -> bool:
         return self.backlog > self._queue_bytes
 
+    @property
+    def holds_back(self) -> bool:
+        return False
+
     def statistics(self) -> Statistics:
         return Statistics(
             self._messages_sent,

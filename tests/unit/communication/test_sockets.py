@@ -358,6 +358,20 @@ def test_a_slow_receiver_bounds_what_leaves_the_sender(tmp_path: Path) -> None:
         until(lambda: not link.queue and first.backlog < 1 << 19, [first, second])
 
 
+def test_nothing_is_held_back_for_a_peer_that_is_gone(tmp_path: Path) -> None:
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
+        for _ in range(10):
+            first.send(1, batch)
+        assert first.holds_back
+        broadcast(second, Goodbye(1, 0))
+        second.close()
+        until(lambda: bool(first.farewells), [first])
+        while first.holds_back:
+            first.receive()
+            first.park(None)
+
+
 def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 18),)))
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
