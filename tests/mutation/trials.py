@@ -2,9 +2,9 @@
 
 The process, itself a fork, runs the tests once as they are, and keeps for each how long it took and which lines of the
 files it came by. Then, for each mutant, a fork of it puts the mutant's code in the place of the file's, in the
-functions that are loaded already, and runs those tests that came by the place, first those that find most mutants in
-least time, until one fails. What the tests draw at random is the same each time, so a test that did not come by a place
-never does.
+functions that are loaded already, forgets what cached ones know, and runs those tests that came by the place, first
+those that find most mutants in least time, until one fails. What the tests draw at random is the same each time, so a
+test that did not come by a place never does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import threading
 import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import IO, Any, TypeAlias
@@ -51,6 +52,7 @@ class Trials:
         self.seconds: dict[str, float] = {}
         self.kills: Counter[str] = Counter()
         self.failure: str | None = None
+        self.caches: list[_lru_cache_wrapper[Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep that a test failed, and whether it was for want of time."""
@@ -71,6 +73,7 @@ class Trials:
         self._write(["", "", f"{len(items)} tests take {sum(self.seconds.values()):.0f} s"])
         originals = {path: file.read_text() for path, file in self.files.items()}
         functions = {path: _functions(str(file)) for path, file in self.files.items()}
+        self.caches = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
         gc.freeze()  # else the forks copy every object's page when they collect garbage
         for mutant in self.mutants:
             if clock.monotonic() > self.deadline:
@@ -109,6 +112,8 @@ class Trials:
         try:
             os.setsid()
             _replace(functions, mutant.source)
+            for cached in self.caches:
+                cached.cache_clear()
             for item in items:
                 os.write(mouth, f"{item.nodeid}\n".encode())
                 # Processor time, so that a machine busy with other things kills nobody.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -267,19 +268,52 @@ def test_a_new_time_sees_what_is_at_or_before_it_in_every_layer(seed: int) -> No
         [(1, dice.randrange(9), (dice.randrange(3), dice.randrange(3)), 1) for _ in range(3)] for _ in range(3)
     ]
     new: list[Update] = [(1, 5, (2, dice.randrange(3)), 1)]
+    check_counts_of_the_first_key(past, new, range(3))
+
+
+def check_counts_of_the_first_key(past: list[list[Update]], new: list[Update], coordinates: Iterable[int]) -> None:
+    """Count what is new, all of it final, after layers of the past; compare at all times of these two coordinates."""
     older = [row for rows in past for row in rows]
     said = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
     fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([said], 2)
     no_times = np.empty((0, 2), np.int64)
     result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
     rows = said + rows_of(*result[:5])
-    for time in itertools.product(range(3), repeat=2):
-        count = sum(row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
-        assert accumulate(rows, time) == ({1: {count: 1}} if count else {})
+    for time in itertools.product(coordinates, repeat=2):
+        count = sum(row[0] == 1 and row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
+        assert accumulate(rows, time).get(1, {}) == ({count: 1} if count else {})
 
 
-def test_records_of_several_batches_come_in_order() -> None:
-    layers = Layers([[(2, 3, (0,), 1)], [(1, 9, (0,), 1), (2, 1, (0,), 1)]], 1)
+@pytest.mark.parametrize(
+    "layers",
+    [
+        [[(1, (0, 9)), (2, (0, 0)), (2, (0, 1)), (2, (0, 2))]],
+        [[(1, (9, 1)), (2, (0, 0))]],
+        [[(1, (0, 0))], [(1, (0, 9))]],
+        [[(1, (0, 70)), *((2, (0, time)) for time in range(63))]],
+    ],
+)
+def test_what_was_at_an_incomparable_time_is_not_at_the_new_one(layers: list[list[tuple[int, Time]]]) -> None:
+    past: list[list[Update]] = [[(key, 5, time, 1) for key, time in layer] for layer in layers]
+    check_counts_of_the_first_key(past, [(1, 5, (5, 3), 1)], (0, 1, 3, 5, 9, 70))
+
+
+def test_a_group_is_found_however_far_it_is() -> None:
+    for spread in (1, 2):
+        keys = [number**spread for number in range(100)]
+        past: list[Update] = [(key, 0, (0,), 1) for key in keys]
+        said: list[Update] = [(key, 1, (0,), 1) for key in keys]
+        for far in range(1, 100, spread):
+            new: list[Update] = [(keys[0], 0, (1,), 1), (keys[far], 0, (1,), 1)]
+            assert call(kinds.COUNT, new, past=past, said=said)[0] == [
+                (key, count, (1,), count * 2 - 3) for key in (keys[0], keys[far]) for count in (1, 2)
+            ]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_records_of_several_batches_come_in_order(order: int) -> None:
+    batches: list[list[Update]] = [[(2, 3, (0,), 1)], [(1, 9, (0,), 1), (2, 1, (0,), 1)]]
+    layers = Layers(batches[::order], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
     result = reduce(kinds.DISTINCT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
     assert rows_of(*result[:5]) == [(1, 9, (0,), 1), (2, 1, (0,), 1), (2, 3, (0,), 1)]

@@ -47,9 +47,7 @@ def test_a_worker_alone_tells_nobody() -> None:
 
 @pytest.mark.parametrize("accumulation", ["worker", "process", "cluster"])
 @pytest.mark.parametrize(("processes", "workers"), [(1, 1), (1, 3), (3, 1), (2, 2), (3, 3)])
-def test_a_worker_hears_from_those_that_send_to_it(
-    processes: int, workers: int, accumulation: str
-) -> None:
+def test_a_worker_hears_from_those_that_send_to_it(processes: int, workers: int, accumulation: str) -> None:
     routes = places(processes, workers, accumulation)
     sends = [{*route.targets, *route.children} for route in routes]
     for worker, route in enumerate(routes):

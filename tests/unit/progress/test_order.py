@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
-from timely.order import join, less_equal, less_than, meet
+from timely.order import as_time, join, less_equal, less_than, meet
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
@@ -22,6 +23,14 @@ def test_join_and_meet_are_the_least_and_greatest_bounds(length: int) -> None:
         for bound in times:
             assert less_equal(join(a, b), bound) == (less_equal(a, bound) and less_equal(b, bound))
             assert less_equal(bound, meet(a, b)) == (less_equal(bound, a) and less_equal(bound, b))
+
+
+def test_a_time_is_given_as_an_integer_or_several_of_any_kind() -> None:
+    for moment in (3, np.int64(3), [3], np.array([3])):
+        assert as_time(moment) == (3,)
+    assert [type(coordinate) for coordinate in as_time(np.array([2, 5]))] == [int, int]
+    with pytest.raises(TypeError):
+        as_time([2.5])  # type: ignore[list-item]
 
 
 def test_lexicographic_order_extends_the_product_order() -> None:

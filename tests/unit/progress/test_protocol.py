@@ -50,6 +50,7 @@ def test_demand_keeps_back_what_moves_no_frontier() -> None:
     protocol.update(INPUT, (3,), -1)
     assert protocol.dirty
     assert protocol.flush() is None
+    assert protocol.flush() is None, "nothing has changed that could make it due"
     assert protocol.holding
     assert not protocol.dirty
     assert protocol.statistics() == Statistics(0, 0, 0, 0, flushes_held=1, updates_held=2)
