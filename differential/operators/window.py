@@ -62,7 +62,7 @@ def window(
 
     def in_bounds(happened: NDArray[Any]) -> None:
         if happened.size and int(happened.max()) > latest:
-            raise DataError(f"{name}: what happens at {happened.max()} would leave after 2 ** 62, the last time")
+            raise DataError(f"a time of {name}, {happened.max()}, is too large: its window ends after 2 ** 62")
 
     def bounds(happened: Ints, now: Ints) -> tuple[Ints, Ints]:
         first, last = (-(-each // slide) * slide for each in (happened, happened + size))

@@ -29,5 +29,5 @@ def test_what_is_no_round_is_refused(rounds: float) -> None:
         with scope.iterative() as inner:
             return Collection.of(scope, np.arange(3)).enter_at(inner, lambda x: x * rounds).leave()
 
-    with pytest.raises(OperatorError, match="one integer, 0 or more, for each record"):
+    with pytest.raises(OperatorError, match="one integer, from 0 to"):
         example(program)
