@@ -20,6 +20,7 @@ from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worke
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
+from timely.errors import OperatorError
 from timely.execute import local_allocators, run
 from timely.order import Time
 from timely.status import report
@@ -157,6 +158,25 @@ def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kin
 @pytest.mark.parametrize("kind", ["a batch to no channel", "progress at no location", "a batch of no dataflow"])
 def test_an_authenticated_peer_of_another_process_is_refused_alike(kind: str, tmp_path: Path) -> None:
     check(kind, in_processes(ipc_configs(tmp_path), lambda worker: numbers(worker, kind)))
+
+
+def test_columns_that_do_not_fit_are_an_error_that_names_operator_and_sender() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            answer = numbers.count().output()
+            channel = next(port.channel for port in scope.dataflow.channels if port.pact.name == "by the first column")
+        session.insert(np.arange(10))
+        session.flush()
+        worker.step()
+        if worker.index == 1:
+            worker.allocator.send(0, Data(0, channel, (0,), Updates.at((0,), (np.array([0.5]),))))
+        session.close()
+        worker.step_while(lambda: not answer.done())
+
+    told = r"operator 'arrange' failed .* on worker 0 of 2, after a batch from worker 1 .* held integers and now"
+    with pytest.raises(OperatorError, match=told):
+        execute(program, Config(workers=2))
 
 
 def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ import pytest
 from timely import (
     Capability,
     Config,
+    Gather,
     Input,
     InputPort,
+    Notificator,
     OperatorBuilder,
     OutputPort,
     Pipeline,
@@ -285,6 +287,48 @@ def test_an_error_names_the_worker_it_happened_on() -> None:
 
     with pytest.raises(OperatorError, match=r"operator 'look' failed at time \(0,\) on worker 2 of 3"):
         execute(program, Config(workers=3))
+
+
+@pytest.mark.parametrize("teller", [0, 1])
+def test_an_error_names_the_worker_that_the_batch_came_from_if_that_is_another(teller: int) -> None:
+    def program(worker: Worker) -> None:
+        def refuse(input: InputPort) -> None:
+            for _ in input.drain():
+                raise ValueError("no")
+
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.sink(Gather(0), refuse, name="look")
+        if worker.index == teller:
+            numbers.send(1)
+        numbers.close()
+        while worker.step_or_park():
+            pass
+
+    after = ", after a batch from worker 1" if teller else ""
+    with pytest.raises(OperatorError, match=rf"operator 'look' failed at time \(0,\) on worker 0 of 2{after} \(/"):
+        execute(program, Config(workers=2))
+
+
+def test_an_error_of_a_notification_names_no_worker_that_a_batch_came_from() -> None:
+    def program(worker: Worker) -> None:
+        def refuse(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+            for capability, _ in input:
+                notificator.notify_at(capability.retain())
+            for _ in notificator:
+                raise ValueError("no")
+
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.unary_notify(Gather(0), refuse, name="look").probe()
+        if worker.index == 1:
+            numbers.send(1)
+        numbers.close()
+        while worker.step_or_park():
+            pass
+
+    with pytest.raises(OperatorError, match=r"operator 'look' failed at time \(0,\) on worker 0 of 2 \(/"):
+        execute(program, Config(workers=2))
 
 
 def test_workers_with_different_dataflows_name_what_differs() -> None:

@@ -194,7 +194,7 @@ class Notificator:
     def __iter__(self) -> Iterator[Notification]:
         """Yield (guarantee time, capability or None) for what is due, in order."""
         for notification in self._requests.available(self.frontiers):
-            self._inputs[0].time = notification[0]  # what an error names
+            self._inputs[0].handle(notification[0])
             yield notification
 
     def _wake(self, guarantee: Time) -> None:

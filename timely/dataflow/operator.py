@@ -81,16 +81,23 @@ class Operator:
         except (OperatorError, PeerFailed):
             raise
         except Exception as error:
-            time = next((port.time for port in self.inputs if port.time is not None), None)
-            raise self.failure(error, time) from error
+            handled = next((port for port in self.inputs if port.time is not None), None)
+            if handled is None:
+                raise self.failure(error, None) from error
+            raise self.failure(error, handled.time, handled.sender) from error
 
-    def failure(self, error: Exception, time: Time | None) -> OperatorError:
-        """Return the error to raise when `error` came out of this operator's code."""
-        return operator_error(self.dataflow, self.name, self.origin, error, time)
+    def failure(self, error: Exception, time: Time | None, sender: int | None = None) -> OperatorError:
+        """Return the error to raise when `error` came out of this operator's code, on a batch of a worker's."""
+        return operator_error(self.dataflow, self.name, self.origin, error, time, sender)
 
 
-def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None) -> OperatorError:
-    """Return an error naming the operator, the time, the worker and the user's line; raise an interrupt as such."""
+def operator_error(
+    dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None, sender: int | None = None
+) -> OperatorError:
+    """Return an error naming the operator, the time, the worker and the user's line; raise an interrupt as such.
+
+    It names the `sender` of what was handled, too, where that is another worker.
+    """
     if isinstance(error, OperatorError):
         return error
     stop = interruption(error)
@@ -100,9 +107,10 @@ def operator_error(dataflow: Dataflow, name: str, origin: Origin, error: Excepti
         time = error.time
     line = raised_at(error.__traceback__)
     at = "" if time is None else f" at time {time}"
+    after = "" if sender in (None, dataflow.worker_index) else f", after a batch from worker {sender}"
     where = f"{line}" if line is not None else f"built at {origin}"
     return OperatorError(
-        f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers} "
+        f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
         f"({where}): {type(error).__name__}: {error}{_hint(error)}"
     )
 

@@ -79,7 +79,7 @@ class Ledger:
     Both ends count a message alike, but a peer's are settled by their number, so that no difference could add up.
     """
 
-    __slots__ = ("_channel", "_dataflow", "_me", "_outstanding", "_queued", "_sent", "owed")
+    __slots__ = ("_channel", "_dataflow", "_me", "_outstanding", "_queued", "_sent", "owed", "sender")
 
     def __init__(self, outstanding: Outstanding, me: int, peers: int, dataflow: int, channel: int) -> None:
         self._outstanding = outstanding
@@ -89,6 +89,8 @@ class Ledger:
         self._queued: deque[tuple[int, int]] = deque()
         self._sent: dict[int, deque[int]] = {}
         self.owed = [0] * peers
+        self.sender = me
+        """Who sent the message that was taken last."""
 
     def send(self, peer: int, size: int) -> None:
         """Note that a message goes to this channel on another worker."""
@@ -104,6 +106,7 @@ class Ledger:
     def take(self) -> None:
         """Note that the oldest message was taken from the queue."""
         sender, size = self._queued.popleft()
+        self.sender = sender
         if sender == self._me:
             self._subtract(sender, size)
         else:

@@ -191,6 +191,29 @@ class InputPort:
             update(self.location, time, -1)
             yield time, batch
 
+    def handle(self, time: Time) -> None:
+        """Have an error name `time`, at which the operator does something that no message has it do.
+
+        >>> def refuse(input):
+        ...     input.handle((2026,))
+        ...     raise ValueError("not yet")
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1]).sink(Pipeline(), refuse)
+        >>> execute_directly(program)
+        Traceback (most recent call last):
+        ...
+        timely.errors.OperatorError: operator 'sink' failed at time (2026,) on worker 0 of 1 (...): ValueError: not yet
+        """
+        self.time = time
+        if self.ledger is not None:
+            self.ledger.sender = self.dataflow.worker_index
+
+    @property
+    def sender(self) -> int:
+        """The worker that what is handled comes from."""
+        return self.dataflow.worker_index if self.ledger is None else self.ledger.sender
+
     @property
     def spreads(self) -> bool:
         """Whether messages may go to other workers."""

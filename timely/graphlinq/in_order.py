@@ -62,7 +62,7 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
             if first is not None and first <= time:
                 return
             held, given = waiting.pop(time)
-            ports[0].time = time  # what an error names
+            ports[0].handle(time)
             with held:
                 columns = compute(*(concatenate(batches).columns if batches else None for batches in given))
                 if columns is not None:

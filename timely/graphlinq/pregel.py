@@ -155,7 +155,7 @@ class _Vertices:
         for time in sorted(self._rounds):
             if not any(frontier.less_equal(time) for frontier in frontiers):
                 round = self._rounds.pop(time)
-                self._inputs[0].time = time  # what an error names
+                self._inputs[0].handle(time)
                 self._run(time, round)
                 for right in round.rights:
                     right.drop()

@@ -126,7 +126,7 @@ def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) 
                 give(capability, batch)
         for held, batch in waiting:
             if not frontier.less_equal(held.time):
-                batches.time = held.time  # what an error names
+                batches.handle(held.time)
                 with held:
                     give(held, batch)
         waiting[:] = [each for each in waiting if each[0].output is not None]
