@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from differential.kernels.compile import Ints
 from differential.trace.batch import Batch
@@ -13,6 +14,55 @@ from differential.trace.spine import Spine
 from timely.progress.antichain import Antichain
 
 NOTHING = np.empty(0, np.int64)
+
+
+def batch_of(rows: int, epoch: int) -> Batch:
+    """Return the batch of an epoch that inserts so many records."""
+    keys, lower, upper = np.arange(rows), Antichain([(epoch,)]), Antichain([(epoch + 1,)])
+    return Batch.build(keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), lower, upper, Antichain([(0,)]))
+
+
+@pytest.mark.parametrize("rows", [(600, 600, 600), (600, 10, 10, 10, 10, 10, 600), (10, 600), (0, 600, 0)])
+def test_batches_that_a_reader_may_cut_between_are_not_merged(rows: tuple[int, ...]) -> None:
+    spine = Spine(1)
+    reader, batches = TraceHandle(spine), []
+    for epoch, size in enumerate(rows):
+        batches.append(spine.insert(batch_of(size, epoch)))
+        spine.exert(10_000)
+    assert spine.batches() == tuple(batches)
+    for epoch in range(len(rows)):
+        assert reader.batches_through(Antichain([(epoch + 1,)])) == tuple(batches[: epoch + 1])
+
+
+@pytest.mark.parametrize("rows", [(1000, 1000), (1000, 1000, 1000, 1000)])
+def test_layers_are_merged_when_the_reader_who_might_have_cut_between_them_moves_on(rows: tuple[int, ...]) -> None:
+    spine = Spine(1)
+    reader = TraceHandle(spine)
+    for epoch, size in enumerate(rows):
+        spine.insert(batch_of(size, epoch))
+    while spine.exert(1000):
+        pass
+    assert spine.statistics().layers == len(rows)
+    reader.set_physical_compaction(spine.upper)
+    for _ in range(20):
+        spine.exert(1000)
+    spine.validate()
+    assert spine.statistics()[:3] == (1, 0, sum(rows))
+
+
+def test_an_epoch_without_changes_after_a_merge_that_is_under_way_becomes_part_of_it() -> None:
+    spine = Spine(1)
+    reader = TraceHandle(spine)
+    reader.set_physical_compaction(Antichain())
+    for epoch, rows in enumerate((5000, 5000, 0, 0)):
+        spine.insert(batch_of(rows, epoch))
+        spine.validate()
+    assert spine.statistics()[:2] == (1, 1)
+    assert [batch.upper for batch in spine.batches()] == [Antichain([(1,)]), Antichain([(4,)])]
+    while spine.exert(1000):
+        pass
+    spine.validate()
+    assert [(len(batch), batch.upper) for batch in spine.batches()] == [(10_000, Antichain([(4,)]))]
 
 
 def test_epochs_that_change_nothing_leave_nothing_behind_though_no_reader_looks() -> None:
@@ -61,6 +111,32 @@ def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit
             pass
         assert {id(batch) for batch in ledger.alive} == {id(batch) for batch in spine.batches()}
         assert all(any(batch.keys is keys for keys in watched) for batch in spine.batches())
+    assert ledger.alive
+    reader.drop()
+    assert not ledger.alive
+    assert not spine.batches()
+
+
+def test_an_observer_is_told_what_becomes_of_small_layers_when_many_rows_come() -> None:
+    merged: list[tuple[int, int]] = []
+
+    class Listener:
+        def inserted(self, batch: Batch) -> None: ...
+
+        def merged(self, sources: Sequence[Batch], result: Batch) -> None:
+            merged.append((sum(map(len, sources)), len(result)))
+
+        def dropped(self, batches: Sequence[Batch]) -> None: ...
+
+    spine = Spine(1)
+    spine.observer = Listener()
+    reader = TraceHandle(spine)
+    reader.set_physical_compaction(Antichain())
+    for epoch, rows in enumerate((2900, 700, 650)):
+        spine.insert(batch_of(rows, epoch))
+    assert (spine.statistics()[:2], merged) == ((2, 1), [])
+    spine.insert(batch_of(3000, 3))
+    assert merged == [(1350, 1350), (4250, 4250)]
 
 
 def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_merged() -> None:
@@ -77,6 +153,18 @@ def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_m
     assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(4000, 1), (900, 1), (100, 1)]
     assert spine.statistics().moved == 5000
     spine.validate()
+
+
+def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
+    spine = Spine(1)
+    reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(10,)])
+    spine.insert(batch_of(4000, 0))
+    times, index = np.array([[1], [2]]), np.arange(900) % 2
+    spine.insert(Batch.build(np.arange(900), NOTHING, index, NOTHING, times, Antichain([(1,)]), end, least))
+    reader.set_logical_compaction(end)
+    for _ in range(20):
+        spine.exert(5000)
+    assert [len(batch.times) for batch in spine.batches()] == [1, 1]
 
 
 def test_layers_of_which_most_times_can_be_told_apart_are_left_alone() -> None:
