@@ -27,7 +27,7 @@ from differential.collection import Collection
 from differential.operators.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
 from differential.updates import Updates
-from timely.container import as_columns
+from timely.container import as_columns, as_mask
 from timely.errors import BuildError
 
 
@@ -95,7 +95,7 @@ class Changes:
         """
 
         def apply(updates: Updates) -> Updates:
-            return updates.take(np.asarray(predicate(*split(updates.columns, self._hidden)[0])))
+            return updates.take(as_mask(predicate(*split(updates.columns, self._hidden)[0]), len(updates)))
 
         return Changes(linear(self._prefixes, apply, name=name))
 

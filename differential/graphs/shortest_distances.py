@@ -15,7 +15,8 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
 
     `edges` holds (source, target, length), and `start` the distances (node, distance) to begin with; all lengths and
     distances are integers, or all are floats. This is the method of Bellman and Ford: round i has the least distances
-    by up to i edges. Raises DataError for a negative length on the way, since there might be no least distance.
+    by up to i edges. Raises DataError for a negative length on the way, since there might be no least distance, and for
+    integers of more than 64 bits.
 
     >>> def program(scope):
     ...     roads = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([2, 3, 9]))
@@ -31,7 +32,10 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
                 f"shortest_distances: the edge from {node[first]} to {neighbour[first]} has a negative length, "
                 f"{length[first]}"
             )
-        return neighbour, distance + length
+        reached = distance + length
+        if (reached < distance).any():
+            raise DataError("shortest_distances: a distance is too large for 64 bits")
+        return neighbour, reached
 
     edges, start = innermost(edges, start)
     with start.scope.iterative("shortest_distances") as inner:

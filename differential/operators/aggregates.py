@@ -20,6 +20,7 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
     A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
+    Integers wrap around at 64 bits, as NumPy's do.
 
     A DataError ends the run where the value is no such column.
 

@@ -54,4 +54,6 @@ def occurrences(given: Any, length: int) -> Ints:
         raise DataError(
             f"how often records occur must be one integer for each of the {length} rows, not {times.dtype}{times.shape}"
         )
+    if times.dtype == np.uint64 and times.size and int(times.max()) >= 1 << 63:
+        raise DataError(f"records cannot occur {times.max()} times: that is too large for a 64-bit integer")
     return np.broadcast_to(times.astype(np.int64), length)

@@ -37,9 +37,11 @@ def flat_map(
         result = function(*updates.columns)
         if not isinstance(result, tuple) or len(result) < 2:
             raise DataError("the function of flat_map must return (rows, column, ...)")
-        rows = np.asarray(result[0], np.int64)
+        rows = np.asarray(result[0])
+        if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
+            raise DataError(f"flat_map: rows must be a column of positions, integers, not {rows.dtype}{rows.shape}")
         if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < len(updates)):
             raise DataError(f"flat_map: a row position is outside of the {len(updates)} rows given")
-        return updates.take(rows).with_columns(as_columns(result[1:], len(rows)))
+        return updates.take(rows.astype(np.int64)).with_columns(as_columns(result[1:], len(rows)))
 
     return linear(collection, transform, keys=keys, name=name)

@@ -44,6 +44,7 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
         *key, position, value = columns
         if position.dtype.kind not in "iub" or (position < 0).any() or (position >> bits).any():
             raise DataError(f"{name}: a position must be an integer from 0 to {(1 << bits) - 1}")
+        position = position.astype(np.int64)
         rows, level = np.repeat(np.arange(len(value)), bits + 1), np.tile(levels, len(value))
         node = (1 << (bits - level)) | (position[rows] >> level)
         return (rows, *(column[rows] for column in key), node, value[rows])

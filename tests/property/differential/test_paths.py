@@ -62,3 +62,9 @@ def test_a_negative_length_is_refused() -> None:
     edges: list[Update] = [((0, 1, 1), (0,), 1), ((0, 2, -3), (0,), 1)]
     with pytest.raises(TimelyError, match="the edge from 0 to 2 has a negative length, -3"):
         run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), edges)
+
+
+def test_a_distance_of_more_than_64_bits_is_refused() -> None:
+    edges: list[Update] = [((0, 1, 2**62), (0,), 1), ((1, 2, 2**62), (0,), 1)]
+    with pytest.raises(TimelyError, match="too large for 64 bits"):
+        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), edges)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
+from differential import Collection, example
 from tests.oracle.grid import on_workers, run
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
+def test_positions_may_be_integers_of_any_width(dtype: type) -> None:
+    positions = np.array([0, 255], dtype)
+    booked = example(lambda scope: Collection.of(scope, 7, positions, np.array([1, 2])).prefix_sum())
+    assert booked == [((7, 0, 1), 1), ((7, 255, 3), 1)]
 
 
 @on_workers
