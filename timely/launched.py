@@ -80,6 +80,13 @@ def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
     return None
 
 
+def write_lines() -> None:
+    """Let what the program prints leave in whole lines, whatever pieces it prints them in, and however slowly."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(line_buffering=True)
+
+
 def handle_signals() -> None:
     """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report."""
     signal.signal(signal.SIGINT, _interrupt_once())
@@ -125,6 +132,7 @@ def main() -> int:
     try:
         watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
         handle_signals()
+        write_lines()
         is_module = sys.argv[1] == "-m"
         return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module)
     except KeyboardInterrupt:

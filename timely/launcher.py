@@ -108,7 +108,7 @@ class Launcher:
     def _start_child(self, index: int, lifeline: int) -> None:
         report = self._directory / f"report.{index}"
         environ = os.environ | replace(self._config, process=index).to_environ()
-        environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": "1"}
+        environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": ""}
         process = subprocess.Popen(
             [sys.executable, *self._arguments],
             env=environ,

@@ -61,6 +61,37 @@ def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
     assert sorted(run.lines) == ["[0] ['--option'] __main__\n", "[1] ['--option'] __main__\n"]
 
 
+def test_a_line_printed_in_pieces_is_shown_whole_though_another_process_prints_meanwhile(
+    start: Start, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(PIECES)
+    run = start("run", "-n", "2", script)
+    assert run.end() == 0
+    assert sorted(run.lines) == ["[0] one line\n", "[1] another\n"]
+
+
+PIECES = """
+import os, pathlib, time
+
+printed = pathlib.Path(__file__).with_name("printed")
+
+class Late(str):
+    def __str__(self):
+        while not printed.exists():
+            time.sleep(0.01)
+        time.sleep(0.2)
+        return str.__str__(self)
+
+if os.environ["TIMELY_PROCESS"] == "0":
+    print("one", Late("line"))
+else:
+    time.sleep(0.2)
+    print("another")
+    printed.touch()
+"""
+
+
 def test_standard_input_goes_to_the_first_process(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import sys\nprint(repr(sys.stdin.read()))\n")
