@@ -1,7 +1,8 @@
 """Run random programs for as long as wanted: `python -m tests.soak --minutes 60`, or `--programs 2000`.
 
 Each seed is some twenty scenarios; it is printed when it begins, and `--seed` begins with it again. The first failure
-ends the run, with the smallest scenario that fails in that way printed as a program.
+ends the run, with the smallest scenario that fails in that way printed as a program. `--count` prints at the end how
+often each operator was drawn, and what happened how often.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from types import FrameType
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.oracle.scenario import Scenario
+from tests.oracle.counts import Counts
+from tests.oracle.scenario import Scenario, check
 from tests.oracle.shrink import check_and_shrink
 from tests.strategies_programs import scenarios
 
@@ -24,7 +26,7 @@ SCENARIOS = 20
 MOST_PROGRAMS = 12
 
 
-def run(number: int) -> int:
+def run(number: int, counts: Counts | None = None) -> int:
     """Run the scenarios of a seed; return how many programs they had."""
     programs = 0
 
@@ -42,7 +44,7 @@ def run(number: int) -> int:
     def soak(scenario: Scenario) -> None:
         nonlocal programs
         programs += len(scenario.programs)
-        check_and_shrink(scenario)
+        check_and_shrink(scenario, check if counts is None else counts.run)
 
     soak()
     return programs
@@ -54,12 +56,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
     parser.add_argument("--programs", type=int, help="stop after so many programs")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it")
+    parser.add_argument("--count", action="store_true", help="print how often what was drawn and happened")
     options = parser.parse_args()
     if options.minutes is None and options.programs is None:
         options.minutes = 60.0
     end = math.inf if options.minutes is None else time.monotonic() + 60 * options.minutes
     most = math.inf if options.programs is None else options.programs
     number, programs = options.seed, 0
+    counts = Counts() if options.count else None
     interrupts: list[int] = []
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
@@ -71,10 +75,12 @@ def main() -> int:
         # One that comes while Hypothesis is told of a search for garbage is lost to it.
         while programs < most and time.monotonic() < end and not interrupts:
             print(f"seed {number}", file=sys.stderr, flush=True)
-            programs += run(number)
+            programs += run(number, counts)
             number += 1
     except KeyboardInterrupt:
         print(f"interrupted in seed {number}", file=sys.stderr)
+    if counts is not None:
+        print(counts)
     print(f"{programs} programs of {number - options.seed} seeds were right")
     return 128 + signal.SIGINT if interrupts else 0
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.oracle.graphs import GRAPHS, OF_EDGES
 from tests.oracle.kinds import KINDS
+from tests.oracle.part import INPUTS
 from tests.oracle.programs import BINARY, DRESSED, LARGE, SIZE, UNARY, Program
-from tests.oracle.running import INPUTS
 from tests.oracle.scenario import Scenario
 from tests.strategies_updates import histories
 
@@ -105,6 +105,7 @@ def scenarios(
         draw(st.integers(1, 4)),
         draw(st.booleans()),
         draw(st.booleans()),
+        draw(st.sampled_from((0, 0, 0, 1, 2, 3))),
         history.seed,
         sorted(draw(statements), key=lambda one: one[1]) if history.outer == 1 else (),
     )

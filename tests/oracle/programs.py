@@ -28,19 +28,34 @@ SIZE = 4
 
 
 class Contents(list[Pairs]):
-    """What inputs hold at a time, and what they held `before`, one step of the first coordinate earlier."""
+    """What inputs hold at a time, and what they held `before`, one step of the first coordinate earlier.
 
-    def __init__(self, at: Callable[[int], Sequence[Pairs]], delay: int = 0) -> None:
+    Each part of a program and what it means there is told to `seen`; in a loop, in each round.
+    """
+
+    def __init__(
+        self,
+        at: Callable[[int], Sequence[Pairs]],
+        delay: int = 0,
+        seen: Callable[[Program, Pairs], None] = lambda part, value: None,
+    ) -> None:
         super().__init__(at(delay))
-        self._at, self._delay = at, delay
+        self._at, self._delay, self.seen = at, delay, seen
 
     @property
     def before(self) -> Contents:
-        return Contents(self._at, self._delay + 1)
+        return Contents(self._at, self._delay + 1, self.seen)
 
 
 def meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...] = ()) -> Pairs:
     """Return the multiset that a program makes of its inputs; `inner` are the values of the variables around it."""
+    value = _meaning(program, inputs, inner)
+    if isinstance(inputs, Contents):
+        inputs.seen(program, value)
+    return value
+
+
+def _meaning(program: Program, inputs: Sequence[Pairs], inner: tuple[Pairs, ...]) -> Pairs:
     name, *arguments = program
     if name == "input":
         return inputs[arguments[0]]

@@ -8,140 +8,137 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from differential import Collection, Output, Trace, new_input, new_upsert_input
 from tests.oracle.grid import Multiset, Update, contents, grid
-from tests.oracle.programs import SIZE, Contents, Pairs, Program, build, meaning
+from tests.oracle.part import INPUTS, Installed, Part, Watched, imported, read_back, said
+from tests.oracle.post import Post
+from tests.oracle.programs import SIZE, Contents, Pairs, meaning
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.config import ACCUMULATIONS, PROGRESS_MODES
-from timely.order import Time, less_equal, meet
+from timely.dataflow.explain import rounds
+from timely.order import Time, meet
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from tests.oracle.scenario import Scenario
 
-INPUTS = 2
-"""So many inputs are said by updates; one after them by statements of which value a key has; one is constant."""
-
-CONSTANT = (0, 1, 2, 0), (1, 2, 0, 1)
-"""Its columns."""
-
 STEPS = 60_000
+MOST_GUESTS = 3
 SPILL_ABOVE = 100
 QUEUE_BYTES = 1 << 16
 """Room for so few messages of as many bytes as they are said to have that operators have to wait."""
 
 
-class Part:
-    """A dataflow on one worker. Where there is a trace, the input is imported as of a time, and has no session."""
-
-    def __init__(
-        self,
-        worker: Worker,
-        programs: Sequence[Program],
-        outer: int,
-        traces: Sequence[Trace | None] = (None,) * (INPUTS + 1),
-        since: Time | None = None,
-    ) -> None:
-        self.worker = worker
-        self.sessions: list[Any] = []
-        self.traces: list[Trace] = []
-        collections = []
-        with worker.dataflow(outer=outer) as scope:
-            for number, trace in enumerate(traces):
-                if trace is None:
-                    made: Any = new_upsert_input(scope) if number == INPUTS and outer == 1 else new_input(scope)
-                    session, collection = made
-                    self.traces.append(collection.arrange_by_key().trace())
-                else:
-                    session, collection = None, trace.import_into(scope, since=since).as_collection()
-                self.sessions.append(session)
-                collections.append(collection)
-            collections.append(Collection.of(scope, *map(np.array, CONSTANT)))
-            self.outputs: list[Output] = [build(program, collections).output() for program in programs]
-        self.dataflow = scope.dataflow
-
-    def close(self) -> None:
-        """Say nothing any more."""
-        for session in self.sessions:
-            if session is not None:
-                session.close()
-
-
-class Watched:
-    """What a program has said, to be compared from some time on."""
-
-    def __init__(self, number: int, output: Output, since: Time | None = None) -> None:
-        self.number = number
-        self.since = since
-        self._output = output
-        self._said: list[Update] = []
-
-    def said(self) -> list[Update]:
-        """Return all that was said so far."""
-        self._said += self._output.changes()
-        return self._said
-
-    def is_final(self, time: Time) -> bool:
-        """Return whether what was said can be compared at a time."""
-        is_late = self.since is None or less_equal(self.since, time)
-        return is_late and not self._output._input.frontier.less_equal(time)
-
-
 class Run:
-    """A scenario under way."""
+    """A scenario under way; `happened` counts what has happened."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.random = Random(scenario.seed)
-        self.network = SimulatedNetwork(scenario.workers, scenario.seed)
+        self.happened: Counter[str] = Counter()
+        self.network, self.workers = self._cluster(scenario.workers)
+        everything = scenario.everything()
+        self.grid = grid([(record, time, diff) for time, _, record, diff in everything])
+        self.updates = everything
+        self.to_come = list(everything)
+        self.least: Time | None = None
+        """Where the hosts' sessions are."""
+        posts = INPUTS + 2 if scenario.readers else 0
+        self.posts = [Post(scenario.workers, self.random, self.happened) for _ in range(posts)]
+        self.hosts: Installed | None = self._hosts()
+        self.installed = [self.hosts]
+        self.watched: list[tuple[Watched, Installed]] = [(each, self.hosts) for each in self.hosts.watched]
+        if scenario.readers:
+            self._read(scenario.readers)
+        self.meanings: dict[Any, Pairs] = {}
+
+    def _cluster(self, size: int) -> tuple[SimulatedNetwork, list[Worker]]:
+        network = SimulatedNetwork(size, self.scenario.seed)
         config = Config(
-            workers=self.random.choice([size for size in (1, 2, 3, 4) if scenario.workers % size == 0]),
+            workers=self.random.choice([threads for threads in (1, 2, 3, 4) if size % threads == 0]),
             progress=self.random.choice(PROGRESS_MODES),
             accumulation=self.random.choice(ACCUMULATIONS),
             queue_bytes=QUEUE_BYTES,
-            spill_above=self.random.choice((None, SPILL_ABOVE)) if scenario.tiny else None,
+            spill_above=self.random.choice((None, SPILL_ABOVE)) if self.scenario.tiny else None,
         )
-        self.workers = [Worker(allocator, config) for allocator in self.network.allocators]
-        self.hosts = [Part(worker, scenario.programs, scenario.outer) for worker in self.workers]
-        self.guests: list[Part] = []
-        self.updates = scenario.everything()
-        self.grid = grid([(record, time, diff) for time, _, record, diff in self.updates])
-        self.watched = [Watched(number, output) for number, output in enumerate(self.hosts[0].outputs)]
-        self.meanings: dict[tuple[int, Time], Pairs] = {}
+        return network, [Worker(allocator, config) for allocator in network.allocators]
+
+    def _hosts(self) -> Installed:
+        """Build the dataflow that runs all programs."""
+        scenario = self.scenario
+        sources = [said(number, scenario.outer) for number in range(INPUTS + 1)]
+        parts = [
+            Part(worker, scenario.programs, scenario.outer, sources, [post.written[index] for post in self.posts])
+            for index, worker in enumerate(self.workers)
+        ]
+        hosts = Installed(parts, [Watched(number, output) for number, output in enumerate(parts[0].outputs)])
+        hosts.live = set(range(INPUTS + 1))
+        return hosts
+
+    def _read(self, readers: int) -> None:
+        """Build, on another cluster, the last program over the inputs as they are read back, and read the first's."""
+        self.happened["read by fewer" if readers < len(self.workers) else "read by as many or more"] += 1
+        scenario = self.scenario
+        self.readers_network, self.readers = self._cluster(readers)
+        programs = [scenario.programs[-1], ("input", INPUTS + 2)]
+        sources = [read_back(post.read) for post in self.posts]
+        parts = [Part(worker, programs, scenario.outer, sources) for worker in self.readers]
+        for part in parts:
+            for trace in part.traces:
+                trace.drop()
+        numbers = len(scenario.programs) - 1, 0
+        watched = [Watched(number, output) for number, output in zip(numbers, parts[0].outputs)]
+        self.watched += [(each, Installed(parts, watched)) for each in watched]
 
     def to_the_end(self) -> None:
         """Let everything happen, and compare."""
         updates = self.updates
-        visits = self.random.sample(range(len(updates) + 1), k=min(self.random.choice((1, 1, 2)), len(updates)))
+        visits = self.random.sample(range(len(updates) + 1), k=min(self.random.choice((1, 2, 3)), len(updates)))
         for position, update in enumerate(updates):
+            self.to_come = updates[position:]
             if self.scenario.guest and position in visits:
                 self._visit()
-            self._advance(reduce(meet, (time for time, *_ in updates[position:])))
-            self._put(self.hosts, update)
+            self._advance(reduce(meet, (time for time, *_ in self.to_come)))
+            if self.hosts is not None:
+                self._put(self.hosts.parts, update)
             self._steps(self.random.choice((0, 0, 3, 30)))
             if self.random.random() < 0.2:
                 self._look()
-        for part in self.hosts:
-            part.close()
+        if self.hosts is not None:
+            for part in self.hosts.parts:
+                part.close()
         self._finish()
         self._look()
 
     def _advance(self, least: Time) -> None:
         """Move all sessions on as far as the updates to come permit, and let readers let go of some times."""
-        for part in self.hosts:
-            for session in part.sessions:
-                session.advance_to(least)
-            for trace in part.traces:
-                if trace.is_dropped:
-                    continue
-                if self.random.random() < 0.3:
-                    possible = [time for time in [*self.grid, least] if trace.logical.less_equal(time)]
-                    trace.set_logical_compaction(Antichain(self.random.choices(possible, k=2)))
-                if self.random.random() < 0.3 and trace.physical.dominates(trace.upper):
-                    trace.set_physical_compaction(trace.upper)
+        self.least = least
+        if self.hosts is not None:
+            for part in self.hosts.parts:
+                for session in part.sessions:
+                    session.advance_to(least)
+        for installed in self.installed:
+            for part in installed.parts:
+                for trace in part.traces:
+                    if not trace.is_dropped:
+                        self._compact(trace, least)
+
+    def _compact(self, trace: Any, least: Time) -> None:
+        if self.random.random() < 0.3:
+            self.happened["logical compaction"] += 1
+            possible = [time for time in [*self.grid, least] if trace.logical.less_equal(time)]
+            if possible:
+                trace.set_logical_compaction(Antichain(self.random.choices(possible, k=2)))
+        if self.random.random() < 0.3 and trace.physical.dominates(trace.upper):
+            self.happened["physical compaction"] += 1
+            trace.set_physical_compaction(trace.upper)
+        if (
+            self.random.random() < 0.1
+            and trace.physical.dominates(trace.upper)
+            and trace.logical.dominates(trace.upper)
+        ):
+            self.happened["compaction of both"] += 1
+            trace.allow_compaction_to(trace.upper)
 
     def _put(self, parts: Sequence[Part], update: tuple[Time, int, Any, int]) -> None:
         time, number, record, diff = update
@@ -152,6 +149,7 @@ class Run:
             session = parts[time[0] % len(parts)].sessions[number]
             session.advance_to(time)
             key, value = record
+            self.happened["unset" if value is None else "set"] += 1
             if value is None:
                 session.unset(key)
             else:
@@ -159,97 +157,183 @@ class Run:
         else:
             session = self.random.choice(parts).sessions[number]
             if session.time == time and self.random.random() < 0.5:
-                session.update(*record, diff=diff)
+                change = {1: session.insert, -1: session.remove}.get(diff)
+                self.happened["change of now" if change is None else change.__name__] += 1
+                if change is None:
+                    session.update(*record, diff=diff)
+                else:
+                    change(*record)
             else:
+                self.happened["change ahead of time"] += session.time != time
                 session.update_at(*record, time=time, diff=diff)
         if self.random.random() < 0.3:
             session.flush()
 
     def _visit(self) -> None:
-        """Build a second dataflow, of inputs imported and of inputs of its own; or drop it, one worker after the other.
+        """Build a dataflow, or drop one, one worker after the other."""
+        guests = [installed for installed in self.installed if installed is not self.hosts]
+        if len(guests) == MOST_GUESTS or (guests and self.random.random() < 0.5):
+            droppable = guests if self.posts else self.installed
+            exporters = [origin for guest in guests for origin in guest.origins.values() if origin in droppable]
+            self._drop(self.random.choice(exporters if exporters and self.random.random() < 0.6 else guests))
+            return
+        guest = self._install()
+        if self.random.random() < 0.25:
+            self._steps(self.random.randrange(12))
+            self._drop(guest)
+
+    def _install(self) -> Installed:
+        """Build a dataflow of inputs imported, from the hosts or from another guest, and of inputs of its own.
 
         It runs the last program. Its own inputs get all updates at once; what it imports is right from the time on as
         of which it imports, but nothing is as it was before.
         """
-        if self.guests:
-            self.watched.pop()
-            for part in self.guests:
-                part.worker.drop_dataflow(part.dataflow)
-                self._steps(self.random.choice((0, 3)))
-            self.guests.clear()
-            return
-        program = self.scenario.programs[-1]
-        imported: list[int] = []
-        since = self._common_time()
-        if since is not None and "delay" not in str(program):
-            imported = [number for number in range(INPUTS + 1) if self.random.random() < 0.6]
-        for host in self.hosts:
-            traces = [trace if number in imported else None for number, trace in enumerate(host.traces)]
-            guest = Part(host.worker, [program], self.scenario.outer, traces, since)
-            for trace in guest.traces:
-                trace.drop()
-            self.guests.append(guest)
+        scenario = self.scenario
+        program = scenario.programs[-1]
+        exporter = self.random.choice(self.installed) if self.installed else None
+        since = None if exporter is None else self._common_time(exporter)
+        origins: dict[int, Installed] = {}
+        if exporter is not None and since is not None and "delay" not in str(program):
+            origins = {n: exporter for n in range(INPUTS + 1) if exporter.exports(n) and self.random.random() < 0.7}
+        parts = []
+        for index, worker in enumerate(self.workers):
+            sources = [
+                imported(origins[number].parts[index].traces[number], since)
+                if number in origins and since is not None
+                else said(number, scenario.outer)
+                for number in range(INPUTS + 1)
+            ]
+            parts.append(Part(worker, [program], scenario.outer, sources))
             self._steps(self.random.choice((0, 3)))
-        number = len(self.scenario.programs) - 1
-        self.watched.append(Watched(number, self.guests[0].outputs[0], since if imported else None))
-        for number in imported:
-            if self.random.random() < 0.3:
-                for host in self.hosts:
-                    host.traces[number].drop()
+        watched = Watched(len(scenario.programs) - 1, parts[0].outputs[0], since if origins else None)
+        guest = Installed(parts, [watched], origins, since)
+        self._count_import(guest)
+        self.installed.append(guest)
+        self.watched.append((watched, guest))
+        for installed, share in ((exporter, 0.2), (guest, 0.4)):
+            for number in range(INPUTS + 1):
+                if installed is not None and installed.exports(number) and self.random.random() < share:
+                    for trace in installed.traces(number):
+                        trace.drop()
         for update in self.updates:
-            self._put(self.guests, update)
-        for guest in self.guests:
-            guest.close()
+            self._put(parts, update)
+        for part in parts:
+            part.close()
+        return guest
 
-    def _common_time(self) -> Time | None:
-        """Return some time that all traces can be read at, or will be."""
-        traces = [trace for host in self.hosts for trace in host.traces]
-        if any(trace.is_dropped for trace in traces):
-            return None
+    def _count_import(self, guest: Installed) -> None:
+        """Count what kind of guest this is."""
+        if not guest.origins:
+            self.happened["guest of its own inputs"] += 1
+        for number, origin in guest.origins.items():
+            changes = number in guest.live and any(number == other for _, other, *_ in self.to_come)
+            kind = "import of an import" if number in origin.origins else "import"
+            self.happened[kind] += 1
+            self.happened[f"{kind}, then changes"] += changes
+            self.happened["import of what has ended"] += number in origin.ended
+
+    def _drop(self, dropped: Installed) -> None:
+        """Drop a dataflow, one worker after the other; those who import from it keep what is sealed of it."""
+        importers = [other for other in self.installed if dropped in other.origins.values()]
+        if importers:
+            self._seal(dropped)
+        is_in_a_loop = any(time[-1] > 0 for part in dropped.parts for time in rounds(part.dataflow).values())
+        self.happened["drop of the hosts" if dropped is self.hosts else "drop of a guest"] += 1
+        self.happened["drop in the middle of a loop"] += is_in_a_loop
+        self.happened["drop of an exporter"] += bool(importers)
+        self.watched = [(watched, installed) for watched, installed in self.watched if installed is not dropped]
+        self.installed.remove(dropped)
+        if dropped is self.hosts:
+            self.hosts = None
+        for part in dropped.parts:
+            part.worker.drop_dataflow(part.dataflow)
+            self._steps(self.random.choice((0, 3)))
+        for part in dropped.parts:
+            for trace in part.traces:
+                trace.drop()
+        for number in dropped.live:
+            self._end(number, dropped)
+
+    def _end(self, number: int, origin: Installed) -> None:
+        """Take note that what is imported from a dataflow, by whatever way, changes no more."""
+        for other in self.installed:
+            if other.origins.get(number) is origin:
+                assert self.least is not None
+                changes = any(number == each for _, each, *_ in self.to_come)
+                self.happened["drop of an exporter before changes"] += changes
+                other.live.discard(number)
+                other.ended[number] = self.least
+                self._end(number, other)
+
+    def _seal(self, installed: Installed) -> None:
+        """Step until all workers have sealed the inputs of a dataflow as far as they can be."""
+        for _ in range(STEPS):
+            if all(
+                trace.upper == (self._present if number in installed.live else Antichain())
+                for part in installed.parts
+                for number, trace in enumerate(part.traces)
+            ):
+                return
+            self._step()
+        raise AssertionError("\n".join(worker.explain() for worker in self.workers))
+
+    @property
+    def _present(self) -> Antichain:
+        return Antichain([(0,) * self.scenario.outer if self.least is None else self.least])
+
+    def _common_time(self, exporter: Installed) -> Time | None:
+        """Return some time that all traces of a dataflow can be read at, or will be."""
+        traces = [t for number in range(INPUTS + 1) if exporter.exports(number) for t in exporter.traces(number)]
         possible = [time for time in self.grid if all(trace.logical.less_equal(time) for trace in traces)]
         return min(self.random.choices(possible, k=2)) if possible else None
 
     def _step(self) -> None:
-        if self.network.pending and self.random.random() < 0.6:
-            self.network.deliver_one()
-        else:
-            self.random.choice(self.workers).step()
+        if self.posts and self.random.random() < 0.3:
+            self.random.choice(self.posts).carry()
+            _move(self.readers_network, self.readers, self.random)
+        _move(self.network, self.workers, self.random)
 
     def _steps(self, number: int) -> None:
         for _ in range(number):
             self._step()
 
     def _finish(self) -> None:
+        workers = [*self.workers, *self.readers] if self.posts else self.workers
         for _ in range(STEPS):
-            if not any(worker.dataflows for worker in self.workers):
+            if not any(worker.dataflows for worker in workers):
+                assert all(part.probe.done() for installed in self.installed for part in installed.parts)
                 return
             self._step()
-        raise AssertionError("\n".join(worker.explain() for worker in self.workers))
+        raise AssertionError("\n".join(worker.explain() for worker in workers))
 
     def _look(self) -> None:
         """Compare what is final with what it should be."""
-        for watched in self.watched:
-            said = watched.said()
+        for watched, installed in self.watched:
+            updates = watched.said()
             for time in self.grid:
                 if watched.is_final(time):
-                    self._compare(watched.number, said, time)
-        for number in range(INPUTS + 1):
-            traces = [part.traces[number] for part in self.hosts]
-            if not traces[0].is_dropped:
-                self._look_into(traces, number)
+                    self._compare(watched.number, installed, updates, time)
+        for installed in self.installed:
+            for number in range(INPUTS + 1):
+                if installed.exports(number):
+                    self._look_into(installed, number)
 
-    def _look_into(self, traces: Sequence[Trace], number: int) -> None:
+    def _look_into(self, installed: Installed, number: int) -> None:
+        traces = installed.traces(number)
         for trace in traces:
             trace._handle._spine.validate()
+            assert trace.statistics().rows == sum(map(len, trace.batches()))
         for time in self.grid:
             if all(trace.logical.less_equal(time) and not trace.upper.less_equal(time) for trace in traces):
+                self.happened["contents read"] += 1
                 found: Multiset = Counter()
                 for trace in traces:
                     found.update(trace.contents(time).records())
-                assert found == self.scenario.contents(number, time), f"input {number} is held wrongly at {time}"
+                right = installed.contents(self.scenario, number, time)
+                assert found == right, f"input {number} is held wrongly at {time}: {found}, not {right}"
                 self._look_up(traces, time, found)
 
-    def _look_up(self, traces: Sequence[Trace], time: Time, contents: Multiset) -> None:
+    def _look_up(self, traces: Sequence[Any], time: Time, held: Multiset) -> None:
         """Ask for some keys, in a random order."""
         keys = self.random.sample(range(SIZE + 1), k=2)
         found: Multiset = Counter()
@@ -257,25 +341,33 @@ class Run:
             place, values, counts = trace.cursor(time)[keys]
             for at, *value, count in zip(place.tolist(), *(column.tolist() for column in values), counts.tolist()):
                 found[keys[at], *value] += count
-        right = {record: count for record, count in contents.items() if record[0] in keys}
+        right = {record: count for record, count in held.items() if record[0] in keys}
         assert found == right, f"keys {keys} of an input have {found} at {time}, not {right}"
 
-    def _compare(self, number: int, said: Sequence[Update], time: Time) -> None:
-        found, right = contents(said, time), self._meaning(number, time)
+    def _compare(self, number: int, installed: Installed, updates: Sequence[Update], time: Time) -> None:
+        found, right = contents(updates, time), self._meaning(number, installed, time)
         assert found == right, (
             f"program {number} at {time}\n  has said {dict(found)}\n  but means {dict(right)}\n  "
-            f"where the inputs hold {[dict(self.scenario.contents(number, time)) for number in range(INPUTS + 1)]}"
+            f"where the inputs hold {[dict(each) for each in self._inputs(installed, time)]}"
         )
 
-    def _meaning(self, number: int, time: Time) -> Pairs:
-        known = self.meanings.get((number, time))
+    def _inputs(self, installed: Installed, time: Time) -> list[Multiset]:
+        return [installed.contents(self.scenario, number, time) for number in range(INPUTS + 2)]
+
+    def _meaning(self, number: int, installed: Installed, time: Time) -> Pairs:
+        what = number, time, tuple(sorted(installed.ended.items()))
+        known = self.meanings.get(what)
         if known is None:
-            inputs = Contents(
-                lambda delay: [
-                    self.scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)
-                ]
-            )
-            known = self.meanings[number, time] = Counter(
+            inputs = Contents(lambda delay: self._inputs(installed, (time[0] - delay, *time[1:])))
+            known = self.meanings[what] = Counter(
                 {pair: n for pair, n in meaning(self.scenario.programs[number], inputs).items() if n}
             )
         return known
+
+
+def _move(network: SimulatedNetwork, workers: Sequence[Worker], random: Random) -> None:
+    """Let a message arrive, or a worker step."""
+    if network.pending and random.random() < 0.6:
+        network.deliver_one()
+    else:
+        random.choice(workers).step()

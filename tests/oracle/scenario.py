@@ -2,13 +2,14 @@
 
 A `Scenario` holds several programs over the same inputs, what happens to the inputs, and a seed that decides the rest:
 how workers tell of their progress, which makes a change, what is handed over together, which steps when and what the
-network delivers, how far readers let the inputs' traces be compacted, and when a second dataflow is built and perhaps
-dropped.
+network delivers, how far readers let the inputs' traces be compacted, when other dataflows are built that import inputs
+from the first or from each other, and when which of them is dropped.
 
 While it runs, and when all is done, `check` compares
 
 - what each program has said so far with what it means, at every time of the grid that it has said to be final,
-- what is found in the inputs' traces with what was put in, at every time they have not let go of.
+- what is found in the inputs' traces with what was put in, at every time they have not let go of; in those of
+  dataflows that import them, too.
 
 `script` writes a scenario as a program that can be run by itself.
 """
@@ -26,11 +27,13 @@ import differential.codes as codes
 import differential.interning as interning
 from differential.operators import arrange, half_join, join, lookup
 from differential.trace import batcher, merge, spine
-from tests.oracle.grid import Multiset, Update, contents
+from tests.oracle.grid import Multiset, Update
+from tests.oracle.part import CONSTANT, INPUTS, received
 from tests.oracle.programs import Program
-from tests.oracle.running import CONSTANT, INPUTS, QUEUE_BYTES, Run
+from tests.oracle.running import QUEUE_BYTES, Run
 from timely.dataflow import ports
-from timely.order import Time
+from timely.dataflow.operators import replay
+from timely.order import Time, less_equal
 
 
 class Scenario(NamedTuple):
@@ -50,17 +53,18 @@ class Scenario(NamedTuple):
     workers: int = 1
     tiny: bool = False
     guest: bool = False
+    readers: int = 0
     seed: int = 0
     upserts: Sequence[tuple[tuple[int, int | None], Time]] = ()
 
-    def contents(self, number: int, time: Time) -> Multiset:
-        """Return what an input holds at a time."""
+    def contents(self, number: int, time: Time, ended: Time | None = None) -> Multiset:
+        """Return what an input holds at a time; what happens in advance of `ended`, if anything, does not count."""
         if number < INPUTS:
-            return contents(self.inputs[number], time)
+            return received(self.inputs[number], time, ended)
         if number > INPUTS:
             return Counter(zip(*CONSTANT)) if time[0] >= 0 else Counter()
-        values = dict(record for record, when in self.upserts if when <= time)
-        return Counter({(key, value): 1 for key, value in values.items() if value is not None})
+        said = [record for record, when in self.upserts if when <= time and not (ended and less_equal(ended, when))]
+        return Counter({(key, value): 1 for key, value in dict(said).items() if value is not None})
 
     def everything(self) -> list[tuple[Time, int, Any, int]]:
         """Return `(time, input, record, diff)` for all that happens, in order; a statement's diff is 0."""
@@ -69,10 +73,13 @@ class Scenario(NamedTuple):
         return sorted([*updates, *statements], key=lambda one: one[:2])
 
 
-def check(scenario: Scenario) -> None:
-    """Run a scenario; raise AssertionError, in words, if anything is not what it should be."""
-    with tiny() if scenario.tiny else _as_it_is():
-        Run(scenario).to_the_end()
+def check(scenario: Scenario) -> Counter[str]:
+    """Run a scenario; raise AssertionError, in words, if anything is not what it should be. Return what happened."""
+    with tiny() if scenario.tiny else _as_it_is(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(replay, "POLL_SECONDS", 0.0)
+        run = Run(scenario)
+        run.to_the_end()
+    return run.happened
 
 
 def script(scenario: Scenario) -> str:

@@ -23,10 +23,10 @@ MOST_SECONDS = 100.0
 _LOOPS = ("iterate", "settle", "later", "mutual")
 
 
-def check_and_shrink(scenario: Scenario) -> None:
+def check_and_shrink(scenario: Scenario, run: Callable[[Scenario], object] = check) -> None:
     """Run a scenario; if it fails, raise AssertionError with the smallest that fails in the same way."""
     try:
-        check(scenario)
+        run(scenario)
     except Exception as error:
         kind = type(error)
 
@@ -68,6 +68,8 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
             yield scenario._replace(programs=programs[:number] + programs[number + 1 :])
     for workers in range(1, scenario.workers):
         yield scenario._replace(workers=workers)
+    for readers in range(scenario.readers):
+        yield scenario._replace(readers=readers)
     for field in ("guest", "tiny"):
         if getattr(scenario, field):
             yield scenario._replace(**{field: False})

@@ -26,7 +26,7 @@ def test_a_scenario_that_fails_is_printed_as_a_program_that_fails() -> None:
 def test_a_scenario_shrinks_to_what_fails() -> None:
     program = ("concat", ("join", ("input", 0), ("input", 1)), ("swap", ("distinct", ("input", 0))))
     first = [((0, 0), (1, 0), 1), ((1, 2), (0, 0), 1), ((0, 0), (2, 0), -1)]
-    large = Scenario([("count", ("input", 1)), program], [first, [((3, 3), (0, 1), 1)]], 2, 3, True, True)
+    large = Scenario([("count", ("input", 1)), program], [first, [((3, 3), (0, 1), 1)]], 2, 3, True, True, 2)
 
     def fails(scenario: Scenario) -> bool:
         return "distinct" in str(scenario.programs) and any(record == (1, 2) for record, *_ in scenario.inputs[0])

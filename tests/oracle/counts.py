@@ -1,0 +1,108 @@
+"""How often each operator is drawn in random programs, how often it has something to do, and what happens to programs.
+
+An operator has something to do if it makes records, at some time of the grid, and other ones at an epoch after the
+first; inside of a loop, in some round.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from tests.oracle.grid import grid
+from tests.oracle.part import INPUTS
+from tests.oracle.programs import BINARY, LARGE, UNARY, Contents, Pairs, Program, meaning
+from tests.oracle.scenario import Scenario, check
+from timely.order import Time
+
+OPERATORS = ("input", "delay", "iterate", "settle", "later", "mutual", "dressed", *UNARY, *BINARY, *LARGE)
+"""All that can be drawn."""
+
+HAPPENINGS = (
+    "change ahead of time",
+    "change of now",
+    "compaction of both",
+    "contents read",
+    "drop in the middle of a loop",
+    "drop of a guest",
+    "drop of an exporter",
+    "drop of an exporter before changes",
+    "drop of the hosts",
+    "guest of its own inputs",
+    "import",
+    "import of an import",
+    "import of an import, then changes",
+    "import of what has ended",
+    "import, then changes",
+    "insert",
+    "logical compaction",
+    "message out of turn",
+    "message repeated",
+    "physical compaction",
+    "read by as many or more",
+    "read by fewer",
+    "remove",
+    "set",
+    "two coordinates",
+    "unset",
+    *(f"{workers} workers" for workers in range(1, 5)),
+)
+"""All that can happen."""
+
+
+class Counts:
+    """Counts of scenarios that were run."""
+
+    def __init__(self) -> None:
+        self.programs = 0
+        self.drawn: Counter[str] = Counter()
+        self.changing: Counter[str] = Counter()
+        self.happened: Counter[str] = Counter()
+
+    def run(self, scenario: Scenario) -> None:
+        """Run a scenario and count what it has."""
+        self.happened += check(scenario)
+        self.happened[f"{scenario.workers} workers"] += 1
+        self.happened["two coordinates"] += scenario.outer == 2
+        self.programs += len(scenario.programs)
+        for program in scenario.programs:
+            self._draw(program, scenario)
+
+    def _draw(self, program: Program, scenario: Scenario) -> None:
+        parts = _parts(program)
+        self.drawn.update(name for name, *_ in parts)
+        last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
+        for time in grid([(record, time, diff) for time, _, record, diff in scenario.everything()]):
+            meaning(program, _inputs(scenario, time, last))
+        for part in set(parts):
+            first, *later = last[part].values() or [None]
+            self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
+
+    def rare(self, least: int) -> dict[str, int]:
+        """Return what there is less than so often."""
+        found = {name: self.changing[name] for name in OPERATORS if self.changing[name] < least}
+        return found | {name: self.happened[name] for name in HAPPENINGS if self.happened[name] < least}
+
+    def __str__(self) -> str:
+        operators = [f"{name:24}{self.drawn[name]:8}{self.changing[name]:10}" for name in OPERATORS]
+        happenings = [f"{name:36}{self.happened[name]:6}" for name in HAPPENINGS]
+        heading = f"{'in so many programs':24}{self.programs:8}\n\n{'operator':24}{'drawn':>8}{'changing':>10}"
+        return "\n".join([heading, *operators, "", *happenings])
+
+
+def _inputs(scenario: Scenario, time: Time, last: defaultdict[Program, dict[int, Pairs]]) -> Contents:
+    """Return the inputs at a time, such that the last value of each part of a program at each epoch is kept."""
+
+    def at(delay: int) -> list[Pairs]:
+        return [scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)]
+
+    def keep(part: Program, value: Pairs) -> None:
+        last[part][time[0]] = value
+
+    return Contents(at, seen=keep)
+
+
+def _parts(program: Program) -> list[Program]:
+    """Return a program's operators, outermost first."""
+    operands = [argument for argument in program if isinstance(argument, tuple)]
+    inside = [tuple(program[3:])] if program[0] == "dressed" else []
+    return [program, *inside, *(part for operand in operands for part in _parts(operand))]

@@ -1,0 +1,148 @@
+"""Dataflows under test: on one worker, on all of them, and what one has said.
+
+The inputs of a dataflow are said by the test, imported from another dataflow's traces, or read back from messages that
+another cluster has written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from differential import Collection, Output, Trace, capture_into, new_input, new_upsert_input, replay_into
+from tests.oracle.grid import Multiset, Update, contents
+from tests.oracle.programs import Program, build
+from timely import EventQueue, Worker
+from timely.dataflow.scope import Scope
+from timely.order import Time, less_equal
+
+if TYPE_CHECKING:
+    from tests.oracle.scenario import Scenario
+
+INPUTS = 2
+"""So many inputs are said by updates; one after them by statements of which value a key has; one is constant."""
+
+CONSTANT = (0, 1, 2, 0), (1, 2, 0, 1)
+"""Its columns."""
+
+Source = Callable[[Scope], tuple[Any, Collection]]
+"""Makes an input and, if it is said by the test, its session."""
+
+
+def said(number: int, outer: int) -> Source:
+    """Return an input of the dataflow's own."""
+    return new_upsert_input if number == INPUTS and outer == 1 else new_input
+
+
+def imported(trace: Trace, since: Time) -> Source:
+    """Return an input that another dataflow has."""
+    return lambda scope: (None, trace.import_into(scope, since=since).as_collection())
+
+
+def read_back(queues: Sequence[EventQueue]) -> Source:
+    """Return an input that another cluster has written."""
+    return lambda scope: (None, replay_into(scope, queues))
+
+
+class Part:
+    """A dataflow on one worker, of programs over inputs; what `sinks` there are take the inputs and the first result.
+
+    Inputs after those that are said are numbered from the constant one on.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        programs: Sequence[Program],
+        outer: int,
+        sources: Sequence[Source],
+        sinks: Sequence[EventQueue] = (),
+    ) -> None:
+        self.worker = worker
+        with worker.dataflow(outer=outer) as scope:
+            made = [source(scope) for source in sources]
+            self.sessions = [session for session, _ in made[: INPUTS + 1]]
+            collections = [collection for _, collection in made]
+            self.traces = [collection.arrange_by_key().trace() for collection in collections[: INPUTS + 1]]
+            collections.insert(INPUTS + 1, Collection.of(scope, *map(np.array, CONSTANT)))
+            results = [build(program, collections) for program in programs]
+            self.outputs: list[Output] = [result.output() for result in results]
+            self.probe = results[0].probe()
+            for sink, collection in zip(sinks, [*collections[: INPUTS + 1], results[0]]):
+                capture_into(collection, sink)
+        self.dataflow = scope.dataflow
+
+    def close(self) -> None:
+        """Say nothing any more."""
+        for session in self.sessions:
+            if session is not None:
+                session.close()
+
+
+class Watched:
+    """What a program has said, to be compared from some time on."""
+
+    def __init__(self, number: int, output: Output, since: Time | None = None) -> None:
+        self.number = number
+        self._since = since
+        self._output = output
+        self._said: list[Update] = []
+
+    def said(self) -> list[Update]:
+        """Return all that was said so far."""
+        self._said += self._output.changes()
+        if self._output.done():
+            total: Multiset = Counter()
+            for record, _, diff in self._said:
+                total[record] += diff
+            assert self._output.contents() == {record: count for record, count in total.items() if count}
+        return self._said
+
+    def is_final(self, time: Time) -> bool:
+        """Return whether what was said can be compared at a time."""
+        is_late = self._since is None or less_equal(self._since, time)
+        return is_late and not self._output._input.frontier.less_equal(time)
+
+
+class Installed:
+    """A dataflow on all workers, which imports some inputs as of `since` from what is installed elsewhere.
+
+    An input is `live` if it changes as the hosts' does. Where whoever it was imported from was dropped, its changes at
+    times in advance of where that was, `ended`, never come.
+    """
+
+    def __init__(
+        self,
+        parts: list[Part],
+        watched: list[Watched],
+        origins: dict[int, Installed] | None = None,
+        since: Time | None = None,
+    ) -> None:
+        self.parts = parts
+        self.watched = watched
+        self.origins = {} if origins is None else origins
+        self.since = since
+        self.live = {number for number, origin in self.origins.items() if number in origin.live}
+        self.ended = {number: origin.ended[number] for number, origin in self.origins.items() if number in origin.ended}
+
+    def contents(self, scenario: Scenario, number: int, time: Time) -> Multiset:
+        """Return what an input holds at a time."""
+        return scenario.contents(number, time, self.ended.get(number))
+
+    def traces(self, number: int) -> list[Trace]:
+        """Return the traces of an input."""
+        return [part.traces[number] for part in self.parts]
+
+    def exports(self, number: int) -> bool:
+        """Return whether an input can be imported."""
+        return not any(trace.is_dropped for trace in self.traces(number))
+
+
+def received(updates: Sequence[Update], time: Time, ended: Time | None) -> Multiset:
+    """Return what updates add up to at a time where those in advance of `ended` never came."""
+    if ended is not None:
+        updates = [update for update in updates if not less_equal(ended, update[1])]
+    return contents(updates, time)

@@ -1,0 +1,46 @@
+"""Messages on their way from the cluster that writes a collection to the one that reads it.
+
+They arrive late, in any order and some of them several times, at any of the places that are read; all have arrived in
+the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from timely import EventQueue
+from timely.captured import Event
+
+PLACES = 3
+"""So many places are read for each collection, by however many workers."""
+
+
+class Post:
+    """Carries the messages of one collection, from each of its writers."""
+
+    def __init__(self, writers: int, random: Random, happened: Counter[str]) -> None:
+        self.written = [EventQueue() for _ in range(writers)]
+        self.read = [EventQueue() for _ in range(PLACES)]
+        self._random = random
+        self._happened = happened
+        self._waiting: list[Event] = []
+        self._is_closed = False
+
+    def carry(self) -> None:
+        """Let a message arrive, if there is one, and close the places where there will be no more."""
+        for queue in self.written:
+            while (event := queue.next_nowait()) is not None:
+                self._waiting.append(event)
+        if self._waiting:
+            place = self._random.randrange(len(self._waiting))
+            self._happened["message out of turn"] += place > 0
+            self._random.choice(self.read).push(self._waiting[place])
+            if self._random.random() < 0.2:
+                self._happened["message repeated"] += 1
+            else:
+                self._waiting.pop(place)
+        elif not self._is_closed and all(queue.exhausted for queue in self.written):
+            self._is_closed = True
+            for queue in self.read:
+                queue.close()
