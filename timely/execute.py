@@ -207,15 +207,20 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         except BaseException as error:
             ended.put((position, None, error))
 
-    for position, allocator in enumerate(allocators):
-        Thread(target=body, args=(position,), name=f"timely worker {allocator.index}", daemon=True).start()
+    threads = [
+        Thread(target=body, args=(position,), name=f"timely worker {allocator.index}", daemon=True)
+        for position, allocator in enumerate(allocators)
+    ]
     outcomes: list[Outcome[Result]] = []
     try:
+        for thread in threads:
+            thread.start()
         _collect(ended, outcomes, len(allocators))
     except BaseException:
         for allocator in allocators:
             allocator.interrupt()
-        _collect(ended, outcomes, len(allocators), clock.monotonic() + GRACE_SECONDS)
+        started = sum(thread.ident is not None for thread in threads)
+        _collect(ended, outcomes, started, clock.monotonic() + GRACE_SECONDS)
         raise
     errors = [error for _, _, error in outcomes if error is not None]
     if errors:

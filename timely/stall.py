@@ -115,7 +115,8 @@ class StallWatch:
                 self._tell(f"{heading}\n{texts[0]}")
             return
         answered.set()
-        self._tell(f"{heading}: {now.text}")
+        if not self._has_ended.is_set():
+            self._tell(f"{heading}: {now.text}")
 
 
 def counts(worker: Worker) -> Any:

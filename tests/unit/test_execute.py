@@ -81,6 +81,23 @@ def test_an_error_of_one_thread_ends_all_and_is_raised_itself() -> None:
     assert sorted(ended) == [0, 2]
 
 
+def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            if started:
+                raise KeyboardInterrupt
+            started.append(self)
+            super().start()
+
+    monkeypatch.setattr(sys.modules["timely.execute"], "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execute(wait, Config(workers=2))
+    started[0].join(30)
+    assert not started[0].is_alive()
+
+
 def test_a_thread_stuck_in_user_code_does_not_hide_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["timely.execute"], "GRACE_SECONDS", 0.2)
     release = threading.Event()

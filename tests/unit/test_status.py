@@ -193,6 +193,29 @@ def test_a_stall_is_told_once_and_the_next_one_again(workers: int, monkeypatch: 
             assert re.search(rf"a capability for \({time},\) on output 0 of operator 'num.*, worker {index}\b", text)
 
 
+def test_a_stall_that_ended_with_the_run_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stall, "RESPONSE_SECONDS", 0.01)
+    told: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = scope.new_input()
+        for has_ended in (False, True):
+            with StallWatch(2.0, told.append) as watch:
+                pass
+            if not has_ended:
+                watch._has_ended.clear()
+            looker = Thread(target=lambda watch=watch: [watch._look(worker, ident, now) for now in (0.0, 2.0)])
+            looker.start()
+            looker.join()
+        numbers.close()
+
+    ident = get_ident()
+    execute_directly(program)
+    assert len(told) == 1
+    assert "worker 0 of 1" in told[0]
+
+
 def test_a_watch_looks_while_workers_run() -> None:
     told: list[str] = []
 

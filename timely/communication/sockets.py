@@ -308,13 +308,16 @@ class SocketAllocator:
         What has arrived and is not read yet may be that farewell, or a failure that tells more.
         """
         self._watch_at = now + WATCH_SECONDS
-        for link in self._links.values():
-            if self._is_lost(link) and now > cast(float, link.lost_at) + GRACE_SECONDS and not readable(self._pull):
+        lost = [(cast(float, link.lost_at), link.peer) for link in self._links.values() if self._is_lost(link)]
+        if lost:
+            since, peer = min(lost)  # the others may have left because this one did
+            if now > since + GRACE_SECONDS and not readable(self._pull):
                 self._ends = True
                 raise PeerLost(
-                    f"{link} is gone without a farewell: it was killed or stopped, it crashed, or the network between "
-                    "is down"
+                    f"{self._links[peer]} is gone without a farewell: it was killed or stopped, it crashed, or the "
+                    "network between is down"
                 )
+        for link in self._links.values():
             if link.queue:
                 link.flush()
 

@@ -491,25 +491,43 @@ def test_a_peer_gone_after_its_farewell_is_not_lost(tmp_path: Path) -> None:
         assert list(first.farewells) == [1]
 
 
-def until_noticed(allocator: Allocator) -> Link:
-    """Wait until a worker has noticed that its only peer is gone; return the link to that."""
+def link_of(allocator: Allocator) -> Link:
+    """Return the link to the only peer."""
     (link,) = allocator._links.values()  # type: ignore[attr-defined]
+    return cast(Link, link)
+
+
+def until_noticed(link: Link) -> Link:
+    """Wait until it is noticed that a peer is gone; return the link to it."""
     end = clock.monotonic() + 30
     while link.lost_at is None:
         assert clock.monotonic() < end
         clock.sleep(0.01)
-    return cast(Link, link)
+    return link
 
 
 def test_closing_does_not_wait_for_a_peer_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "LINGER_MILLISECONDS", 40_000)
     with connected(ipc_configs(tmp_path)) as (first, second):
         second.close()
-        until_noticed(first)
+        until_noticed(link_of(first))
         first.send(1, CHANGE)
         start = clock.perf_counter()
         first.close()
         assert clock.perf_counter() - start < 20
+
+
+def test_of_several_lost_peers_the_first_is_named(tmp_path: Path) -> None:
+    # As after a long operator: the second to be lost has left because it missed the first.
+    with connected(ipc_configs(tmp_path, processes=3)) as (first, *others):
+        links = first._links  # type: ignore[attr-defined]
+        for peer in (2, 1):
+            others[peer - 1].close()
+            until_noticed(links[peer])
+        for link in links.values():
+            link.lost_at -= GRACE_SECONDS + 0.1
+        with pytest.raises(PeerLost, match=r"process 2 .* is gone"):
+            first._watch(clock.monotonic())  # type: ignore[attr-defined]
 
 
 def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_path: Path) -> None:
@@ -517,7 +535,7 @@ def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_pat
     with connected(ipc_configs(tmp_path)) as (first, second):
         broadcast(second, Failure(1, "out of luck"))
         second.close()
-        link = until_noticed(first)
+        link = until_noticed(link_of(first))
         assert first._pull.poll(30_000)  # type: ignore[attr-defined]
         assert link.lost_at is not None
         link.lost_at -= GRACE_SECONDS + 0.1
@@ -542,7 +560,7 @@ def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tm
     try:
         assert together([allocator.connect for allocator in allocators]) == [None, None]
         allocators[1].close()
-        link = until_noticed(allocators[0])
+        link = until_noticed(link_of(allocators[0]))
         assert "is gone" in str(allocators[0]._unheard(link))
         asked.append(True)
         assert allocators[0]._unheard(link) is None
