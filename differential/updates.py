@@ -133,7 +133,12 @@ class Updates:
 
 
 class OfUpdates:
-    """What pacts for updates alone have in common: they admit no other batches, and no times of other scopes."""
+    """What pacts for updates alone have in common: they admit no other batches, and no times of other scopes.
+
+    >>> updates = Updates.at((7,), (np.array([1, 2]),))
+    >>> OfUpdates().admits(updates, 1), OfUpdates().admits(updates, 2), OfUpdates().admits([1, 2], 1)
+    (True, False, False)
+    """
 
     def admits(self, batch: Batch, coordinates: int) -> bool:
         """Return whether a batch is one of updates, at times of so many coordinates (see `pact.Selective`)."""

@@ -26,7 +26,12 @@ from timely.order import Time
 
 
 class Event(Protocol):
-    """Something that is captured."""
+    """Something that is captured.
+
+    >>> event: Event = Messages((0,), [1, 2])
+    >>> event.parts(), Messages.from_parts(*event.parts())
+    (((0,), [1, 2]), Messages((0,), [1, 2]))
+    """
 
     kind: ClassVar[str]
 
@@ -107,13 +112,31 @@ EventType = TypeVar("EventType", bound=type[Event])
 
 
 def register(cls: EventType) -> EventType:
-    """Make a kind of event known to files and sockets (a class decorator)."""
+    """Make a kind of event known to files and sockets, and return it (a class decorator).
+
+    >>> @register
+    ... class Remark:
+    ...     kind = "remark"
+    ...     def __init__(self, text):
+    ...         self.text = text
+    ...     def parts(self):
+    ...         return self.text, None
+    ...     @classmethod
+    ...     def from_parts(cls, plain, batch):
+    ...         return cls(plain)
+    >>> event_of("remark", *Remark("half of it is loaded").parts()).text
+    'half of it is loaded'
+    """
     _kinds[cls.kind] = cls
     return cls
 
 
 def event_of(kind: Any, plain: Any, batch: Batch | None) -> Event:
-    """Return the event of this kind with these parts; raise `ValueError` when there is none."""
+    """Return the event of this kind with these parts; raise `ValueError` when there is none.
+
+    >>> event_of("messages", (0,), [1, 2])
+    Messages((0,), [1, 2])
+    """
     cls = _kinds.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise ValueError(f"unknown kind of event {kind!r}")
@@ -122,7 +145,12 @@ def event_of(kind: Any, plain: Any, batch: Batch | None) -> Event:
 
 @register
 class Progress:
-    """The frontier moved: `changes` are (time, diff) of the multiset whose least times are the frontier."""
+    """The frontier moved: `changes` are (time, diff) of the multiset whose least times are the frontier.
+
+    >>> end_of_epoch = Progress((((0,), -1), ((1,), 1)))
+    >>> Progress.from_parts(*end_of_epoch.parts())
+    Progress((((0,), -1), ((1,), 1)))
+    """
 
     kind: ClassVar[str] = "progress"
     __slots__ = ("changes",)
@@ -145,7 +173,11 @@ class Progress:
 
 @register
 class Messages:
-    """A batch was sent at a time."""
+    """A batch was sent at a time.
+
+    >>> Messages.from_parts(*Messages((3,), ["a", "b"]).parts())
+    Messages((3,), ['a', 'b'])
+    """
 
     kind: ClassVar[str] = "messages"
     __slots__ = ("batch", "time")
@@ -231,14 +263,30 @@ def extract(source: EventSource) -> list[Extracted]:
 
 
 def as_time(value: Any) -> Time:
-    """Return a timestamp; raise `ValueError` when it is none."""
+    """Return a timestamp; raise `ValueError` when it is none.
+
+    >>> as_time((3, 1))
+    (3, 1)
+    >>> as_time((3, 0.5))
+    Traceback (most recent call last):
+        ...
+    ValueError: 0.5 is not an integer
+    """
     if not isinstance(value, tuple) or not value:
         raise ValueError(f"{value!r} is not a timestamp")
     return tuple(as_integer(coordinate) for coordinate in value)
 
 
 def as_integer(value: Any) -> int:
-    """Return an integer; raise `ValueError` when it is none."""
+    """Return an integer; raise `ValueError` when it is none.
+
+    >>> as_integer(-1)
+    -1
+    >>> as_integer(True)
+    Traceback (most recent call last):
+        ...
+    ValueError: True is not an integer
+    """
     if type(value) is not int:
         raise ValueError(f"{value!r} is not an integer")
     return value

@@ -33,7 +33,13 @@ Buffers = list[Array]
 
 @runtime_checkable
 class Container(Protocol):
-    """A batch that can be routed between workers and sent between processes."""
+    """A batch that can be routed between workers and sent between processes.
+
+    >>> batch: Container = Columns((np.array([3, 4]),))
+    >>> meta, buffers = batch.to_buffers()
+    >>> Columns.from_buffers(meta, [buffer.data for buffer in buffers]).take(np.array([1]))
+    Columns(array([4]))
+    """
 
     kind: ClassVar[str]
 
@@ -61,7 +67,26 @@ ContainerType = TypeVar("ContainerType", bound=type[Container])
 
 
 def register(cls: ContainerType) -> ContainerType:
-    """Make a kind of batch known to the wire (a class decorator)."""
+    """Make a kind of batch known to the wire, and return it (a class decorator).
+
+    >>> @register
+    ... class Readings:
+    ...     kind = "readings"
+    ...     def __init__(self, sensor, values):
+    ...         self.sensor, self.values = sensor, values
+    ...     def __len__(self):
+    ...         return len(self.values)
+    ...     def take(self, rows):
+    ...         return Readings(self.sensor, self.values[rows])
+    ...     def to_buffers(self):
+    ...         return self.sensor, [self.values]
+    ...     @classmethod
+    ...     def from_buffers(cls, meta, buffers):
+    ...         return cls(meta, np.frombuffer(buffers[0], np.float64))
+    >>> kind, meta, buffers = encode(Readings("cellar", np.array([12.5, 12.25])))
+    >>> decode(kind, meta, [buffer.data for buffer in buffers]).sensor
+    'cellar'
+    """
     _kinds[cls.kind] = cls
     return cls
 
@@ -126,6 +151,9 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
 
     Scalars are repeated to `length` (or to the length of the arrays beside them; one record when there are none).
     Text becomes NumPy's variable-width string type. Raises `DataError` on anything that is not a column.
+
+    >>> [column.tolist() for column in as_columns((np.array([1, 2]), "a"))]
+    [[1, 2], ['a', 'a']]
     """
     given = values if isinstance(values, tuple) else (values,)
     if _are_columns(given, length):
@@ -172,6 +200,9 @@ def as_column(value: Any) -> Array:
     not tell b"a" from b"a\\0"; where the value is such an array already, NumPy has dropped the zeros at the end.
 
     Raises DataError on anything else: values of several kinds, None, masked values, integers of more than 64 bits.
+
+    >>> as_column([1, 2]), as_column(["to", "be"]).dtype, as_column([b"to"]).dtype
+    (array([1, 2]), StringDType(), dtype('O'))
     """
     column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
     kind = column.dtype.kind
@@ -272,7 +303,15 @@ _FLOATS = {float, np.float64, np.float32, np.float16}
 
 
 def of_columns(batch: Batch) -> tuple[Array, ...]:
-    """Return the columns of a batch that must be made of columns."""
+    """Return the columns of a batch that must be made of columns.
+
+    >>> of_columns(Columns((np.array([3, 4]),)))
+    (array([3, 4]),)
+    >>> of_columns([3, 4])
+    Traceback (most recent call last):
+        ...
+    timely.errors.DataError: this operator takes batches of columns, not of kind 'list'
+    """
     if isinstance(batch, Columns):
         return batch.columns
     kind = "list" if isinstance(batch, list) else batch.kind
@@ -280,7 +319,11 @@ def of_columns(batch: Batch) -> tuple[Array, ...]:
 
 
 def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
-    """Return what a predicate returned as a boolean column of the given length."""
+    """Return what a predicate returned as a boolean column of the given length; raise `DataError` if it is none.
+
+    >>> as_mask([True, False], 2), as_mask(True, 2)
+    (array([ True, False]), array([ True,  True]))
+    """
     array = np.asarray(mask)
     if array.dtype.kind != "b" or array.shape not in ((), (length,)):
         raise DataError(
@@ -309,7 +352,11 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:
-    """Return one batch with the records of all of them, in order; raise `DataError` if they differ in width."""
+    """Return one batch with the records of all of them, in order; raise `DataError` if they differ in width.
+
+    >>> concatenate([Columns((np.array([1, 2]),)), Columns((np.array([3]),))])
+    Columns(array([1, 2, 3]))
+    """
     if len(batches) == 1:
         return batches[0]
     widths = {len(batch.columns) for batch in batches}
@@ -319,7 +366,11 @@ def concatenate(batches: Sequence[Columns]) -> Columns:
 
 
 def records(batch: Batch) -> Iterator[Any]:
-    """Yield the records of a batch as Python values."""
+    """Yield the records of a batch as Python values.
+
+    >>> list(records(Columns((np.array([1, 2]), np.array([0.5, 1.5])))))
+    [(1, 0.5), (2, 1.5)]
+    """
     if isinstance(batch, list):
         return iter(batch)
     if isinstance(batch, Columns):
@@ -328,20 +379,32 @@ def records(batch: Batch) -> Iterator[Any]:
 
 
 def take(batch: Batch, rows: Array) -> Batch:
-    """Return the batch of the given rows, of the same kind as `batch`."""
+    """Return the batch of the given rows, of the same kind as `batch`.
+
+    >>> take(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
     if isinstance(batch, list):
         return [batch[row] for row in rows.tolist()]
     return batch.take(rows)
 
 
 def weight_of(batch: Batch) -> int:
-    """Return about how many bytes a batch holds: exact for columns of numbers, an estimate for everything else."""
+    """Return about how many bytes a batch holds: exact for columns of numbers, an estimate for everything else.
+
+    >>> weight_of(Columns((np.arange(3),))), weight_of(["a", "b"])
+    (24, 32)
+    """
     nbytes: int | None = getattr(batch, "nbytes", None)
     return 16 * len(batch) if nbytes is None else nbytes
 
 
 def encode(batch: Batch) -> tuple[str, Any, Buffers]:
-    """Return (kind, plain data, raw buffers) of a batch, for the wire."""
+    """Return (kind, plain data, raw buffers) of a batch, for the wire.
+
+    >>> encode(Columns((np.arange(3),)))
+    ('columns', ['<i8'], [array([0, 1, 2])])
+    """
     if isinstance(batch, list):
         return "list", batch, []
     meta, buffers = batch.to_buffers()
@@ -349,7 +412,15 @@ def encode(batch: Batch) -> tuple[str, Any, Buffers]:
 
 
 def decode(kind: Any, meta: Any, buffers: Sequence[memoryview]) -> Batch:
-    """Return the batch that `encode` took apart; raise `ValueError` on anything else."""
+    """Return the batch that `encode` took apart; raise `ValueError` on anything else.
+
+    >>> decode("columns", ["<i8"], [np.arange(3).data])
+    Columns(array([0, 1, 2]))
+    >>> decode("columns", ["<i8"], [])
+    Traceback (most recent call last):
+        ...
+    ValueError: fewer buffers than columns
+    """
     if kind == "list":
         if not isinstance(meta, (list, tuple)) or buffers:
             raise ValueError("a list batch must be a sequence of records")
@@ -364,7 +435,12 @@ _RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
 
 
 def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
-    """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes."""
+    """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes.
+
+    >>> dtypes, buffers = columns_to_buffers(as_columns((np.array([7, 8]), ["to", "be"])))
+    >>> dtypes, [buffer.tolist() for buffer in buffers]
+    (['<i8', 'text'], [[7, 8], [2, 2], [116, 111, 98, 101]])
+    """
     dtypes: list[str] = []
     buffers: Buffers = []
     for column in columns:
@@ -384,7 +460,11 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
 
 
 def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Array, ...]:
-    """Return the columns that `columns_to_buffers` described; raise `ValueError` on anything else."""
+    """Return the columns that `columns_to_buffers` described; raise `ValueError` on anything else.
+
+    >>> columns_from_buffers(["<i8"], [np.array([7, 8]).data])
+    (array([7, 8]),)
+    """
     if not isinstance(dtypes, (list, tuple)):
         raise ValueError("column types must be a list")
     remaining = list(buffers)

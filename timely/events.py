@@ -22,7 +22,12 @@ Changes = tuple[tuple[int, Time, int], ...]
 
 
 class Event(Protocol):
-    """What all records have."""
+    """What all records have.
+
+    >>> event: Event = Parked(time=2_000, worker=0)
+    >>> event.time, event.worker
+    (2000, 0)
+    """
 
     @property
     def time(self) -> int:

@@ -50,6 +50,20 @@ class Log:
     """Listeners, and the records they have not been handed yet.
 
     Invariant: `kinds` are those that some listener wants; `pending` holds records of these kinds only.
+
+    >>> from typing import NamedTuple
+    >>> class Loaded(NamedTuple):  # a kind of the program's own
+    ...     time: int
+    ...     worker: int
+    ...     rows: int
+    >>> def program(worker):
+    ...     log = worker.log
+    ...     log.listen(lambda events: print(sum(event.rows for event in events)), Loaded)
+    ...     for rows in (100, 50):
+    ...         log.record(Loaded(log.now(), worker.index, rows))
+    ...     log.flush()
+    >>> execute_directly(program)
+    150
     """
 
     def __init__(self, worker: Worker) -> None:
@@ -132,13 +146,33 @@ class Log:
         """Call `attach(log)` now and whenever other kinds are wanted, until the function returned is called.
 
         So other packages know when to record kinds of their own.
+
+        >>> def program(worker):
+        ...     forget = worker.log.gauge(lambda log: print("wanted:", ApplicationText in log.kinds))
+        ...     stop = worker.log.listen(print, ApplicationText)
+        ...     stop()
+        ...     forget()
+        >>> execute_directly(program)
+        wanted: False
+        wanted: True
+        wanted: False
         """
         self._gauges[attach] = None
         attach(self)
         return lambda: self._gauges.pop(attach, None)
 
     def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the last dataflow that is logged is complete, or at the program's end."""
+        """Call `callback` when the last dataflow that is logged is complete, or at the program's end.
+
+        >>> def program(worker):
+        ...     worker.log.when_idle(lambda: print("over"))
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2]).inspect(print)
+        >>> execute_directly(program)
+        1
+        2
+        over
+        """
         self._on_end.append(callback)
 
     # Called by the worker alone.

@@ -70,7 +70,11 @@ def utf8(column: Array) -> tuple[Ints, Bytes]:
 
 
 def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
-    """Return the column of text of so many bytes each, all in `data`; None if it is not made of short rows of ASCII."""
+    """Return the column of text of so many bytes each, all in `data`; None if it is not made of short rows of ASCII.
+
+    >>> from_ascii(np.array([2, 2]), np.frombuffer(b"tobe", np.uint8)).tolist()
+    ['to', 'be']
+    """
     width = int(lengths.max()) if len(lengths) else 0
     if not 0 < width <= WIDE or int(data.max()) > 127 or not data.all():
         return None
@@ -80,7 +84,11 @@ def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
 
 
 def at_each_byte(data: Bytes) -> Words:
-    """Return the eight bytes from each byte on, and from the end on, as numbers; behind the end there are zeros."""
+    """Return the eight bytes from each byte on, and from the end on, as numbers; behind the end there are zeros.
+
+    >>> at_each_byte(np.frombuffer(b"to", np.uint8)).tolist() == [ord("t") + 256 * ord("o"), ord("o"), 0]
+    True
+    """
     padded = np.append(data, np.zeros(WORD, np.uint8))
     return np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
 

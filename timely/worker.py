@@ -269,7 +269,16 @@ class Worker:
             self.log.end()
 
     def close(self) -> None:
-        """Let go of all dataflows."""
+        """Let go of all dataflows. Whoever runs a worker (`execute` does) calls this when it is done with it.
+
+        >>> from timely.execute import local_allocators
+        >>> worker = Worker(*local_allocators(Config()), Config())
+        >>> with worker.dataflow("endless") as scope:
+        ...     numbers, stream = scope.new_input()
+        >>> worker.close()
+        >>> numbers.is_closed, worker.dataflows
+        (True, [])
+        """
         for index in list(self._dataflows):
             self.drop_dataflow(index)
         self.log.end()

@@ -17,7 +17,22 @@ from timely.errors import DataError
 
 
 class Pact(Protocol):
-    """How a message is spread over `peers` workers."""
+    """How a message is spread over `peers` workers.
+
+    >>> from timely.container import records
+    >>> class Last:
+    ...     name = "at the last worker"
+    ...     def split(self, batch, peers):
+    ...         return iter([(peers - 1, batch)])
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         numbers, stream = scope.new_input()
+    ...         stream.sink(Last(), lambda input: [print(worker, *records(batch)) for _, batch in input.drain()])
+    ...     if worker.index == 0:
+    ...         numbers.send(7)
+    >>> _ = execute(program, Config(workers=3))
+    worker 2 of 3 7
+    """
 
     @property
     def name(self) -> str: ...
@@ -29,7 +44,14 @@ class Pact(Protocol):
 
 @runtime_checkable
 class Selective(Pact, Protocol):
-    """A pact for some batches only, so that others from other workers are refused."""
+    """A pact for some batches only, so that others from other workers are refused.
+
+    >>> class OfColumns(Exchange):
+    ...     def admits(self, batch, coordinates):
+    ...         return isinstance(batch, Columns)
+    >>> isinstance(OfColumns(), Selective), isinstance(Exchange(), Selective)
+    (True, False)
+    """
 
     def admits(self, batch: Batch, coordinates: int) -> bool:
         """Return whether this is a batch to spread where times have so many coordinates."""
@@ -124,7 +146,11 @@ MANY_ROWS, FEW_WORKERS = 4096, 4
 
 
 def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:
-    """Yield (worker, its rows in their order) for every worker that a row of the batch goes to."""
+    """Yield (worker, its rows in their order) for every worker that a row of the batch goes to.
+
+    >>> list(scatter(["a", "b", "c"], np.array([1, 0, 1], np.uint16)))
+    [(0, ['b']), (1, ['a', 'c'])]
+    """
     if len(workers) > MANY_ROWS and (highest := int(workers.max())) < FEW_WORKERS:
         yield from _pick(batch, workers, highest + 1)
         return
