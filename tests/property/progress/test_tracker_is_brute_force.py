@@ -64,6 +64,7 @@ def test_frontiers_equal_those_of_following_every_path(data: st.DataObject) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @settings(thorough, max_examples=600)
 @given(st.data())
 def test_frontiers_equal_those_of_following_every_path_in_many_graphs(data: st.DataObject) -> None:

@@ -30,7 +30,7 @@ from timely.communication.curve import make_keys
 from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import socket_allocators
-from timely.communication.watch import GRACE_SECONDS
+from timely.communication.watch import GRACE_SECONDS, heartbeat
 from timely.communication.wire import aligned
 from timely.config import Config
 from timely.container import Columns
@@ -567,3 +567,11 @@ def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tm
     finally:
         for allocator in allocators:
             allocator.close()
+
+
+@pytest.mark.parametrize("peer_timeout", [1.5, 2.0, 5.0, 60.0])
+def test_a_silent_peer_is_given_up_early_enough_to_be_named_in_time(peer_timeout: float) -> None:
+    with zmq.Context() as context, context.socket(zmq.PUSH) as end:
+        heartbeat(end, peer_timeout)
+        noticed = (end.heartbeat_ivl + end.heartbeat_timeout) / 1000
+    assert noticed + GRACE_SECONDS < peer_timeout
