@@ -71,7 +71,8 @@ class Link:
         """The same, the other way round."""
         self.answered = False
         self.hello_at = 0.0
-        self.stranger: tuple[str, float] | None = None
+        self.stranger: tuple[str, float, float] | None = None
+        """The generation of a peer of another run, and when it said hello first and last."""
         # Written by the watch.
         self.connected = False
         self.lost_at: float | None = None
@@ -97,6 +98,13 @@ class Link:
         if not self.connected:
             return self.trouble or "nobody listens there"
         return "it does not answer"
+
+    def note_stranger(self, generation: str, now: float) -> None:
+        """Take in that somebody of another run said hello in the peer's name."""
+        first = now
+        if self.stranger is not None and self.stranger[0] == generation:
+            first = self.stranger[1]
+        self.stranger = generation, first, now
 
     def heed(self, ack: Ack) -> int:
         """Take in what the peer says it has taken; return how many bytes are new."""

@@ -37,17 +37,26 @@ class Meeting:
         """Say hello where it is due; return whether all have met. Raise `TransportError` for peers of another run."""
         missing = self.missing()
         for link in missing:
-            if link.stranger is not None and now > link.stranger[1] + STRANGER_SECONDS:
-                raise TransportError(
-                    f"{link} belongs to another run: its generation is {link.stranger[0]!r}, here it is "
-                    f"{self._config.generation!r}; end what is left of earlier runs, and start all processes with the "
-                    "same TIMELY_GENERATION"
-                )
+            if link.stranger is not None:
+                self._bear(link, *link.stranger, now)
         for link in missing:
             if link.connected and now >= link.hello_at:
                 link.hello_at = now + HELLO_SECONDS
                 self._hello(link, answer=False)
         return not missing
+
+    def _bear(self, link: Link, generation: str, first: float, last: float, now: float) -> None:
+        """Raise `TransportError` for a peer of another run that has gone on saying hello.
+
+        One that stopped was left of an earlier run, and the peer may yet come. The other end counts from a moment of
+        its own, and must have heard enough by the time this one leaves; hence half as long.
+        """
+        if now > first + STRANGER_SECONDS and last - first > STRANGER_SECONDS / 2:
+            raise TransportError(
+                f"{link} belongs to another run: its generation is {generation!r}, here it is "
+                f"{self._config.generation!r}; end what is left of earlier runs, and start all processes with the "
+                "same TIMELY_GENERATION"
+            )
 
     def missing(self) -> list[Link]:
         """Return the links to those who have not been met."""

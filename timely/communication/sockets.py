@@ -233,8 +233,8 @@ class SocketAllocator:
         generation, sender, receiver, number, message = envelope
         link = self._links.get(sender)
         if generation != self._config.generation:
-            if isinstance(message, Hello) and link is not None and link.stranger is None:
-                link.stranger = generation, clock.monotonic()
+            if isinstance(message, Hello) and link is not None:
+                link.note_stranger(generation, clock.monotonic())
             raise FrameError(f"generation {generation!r}, this is {self._config.generation!r}")
         if isinstance(message, Hello):
             self._meeting.check(sender, message, link)

@@ -113,6 +113,23 @@ def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -
     assert "its generation is 'other', here it is 'test'" in str(errors[0])
 
 
+def test_a_peer_of_another_generation_that_says_no_more_may_yet_be_followed_by_the_right_one(tmp_path: Path) -> None:
+    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
+    try:
+        link, meeting = link_of(allocator), allocator._meeting
+        for heard in (100.0, 100.9):
+            link.note_stranger("older", heard)
+            assert not meeting.go_on(heard + 60)
+        link.note_stranger("newer", 101.2)
+        assert not meeting.go_on(160)
+        link.note_stranger("newer", 102.3)
+        assert not meeting.go_on(103)
+        with pytest.raises(TransportError, match="its generation is 'newer', here it is 'test'"):
+            meeting.go_on(103.3)
+    finally:
+        allocator.close()
+
+
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1, "process"), 0)
