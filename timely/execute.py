@@ -23,6 +23,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from timely.closing import close_all
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
@@ -164,8 +165,7 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
             raise stop from None
         raise
     finally:
-        worker.close()
-        allocator.close()
+        close_all([worker.close, allocator.close])
 
 
 def _part(worker: Worker, allocator: Allocator) -> None:

@@ -11,10 +11,12 @@ import time as clock
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from threading import get_ident
 
+from timely.closing import close_all
 from timely.communication.allocator import Allocator
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.config import Config
@@ -279,9 +281,7 @@ class Worker:
         >>> numbers.is_closed, worker.dataflows
         (True, [])
         """
-        for index in list(self._dataflows):
-            self.drop_dataflow(index)
-        self.log.end()
+        close_all([*(partial(self.drop_dataflow, dataflow) for dataflow in self.dataflows), self.log.end])
 
     def explain(self, *, patience: float = PATIENCE) -> str:
         """Return, for people, what every incomplete dataflow is waiting for.

@@ -14,6 +14,7 @@ LEAVES = (
     "timely.errors",
     "timely.order",
     "timely.origin",
+    "timely.closing",
     "timely.config",
     "timely.container",
     "timely.captured",

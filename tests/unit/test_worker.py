@@ -12,6 +12,7 @@ import pytest
 from timely import (
     Capability,
     Config,
+    EventQueue,
     Gather,
     Input,
     InputPort,
@@ -26,6 +27,7 @@ from timely import (
     source,
 )
 from timely.communication.message import Taken
+from timely.communication.thread import ThreadAllocator
 from timely.errors import BuildError, OperatorError, ShapeError, StalledError
 
 on_workers = pytest.mark.parametrize("workers", [1, 3])
@@ -149,6 +151,35 @@ def test_a_complete_dataflow_closes_what_it_holds() -> None:
         return closed
 
     assert execute_directly(program) == ["closed"]
+
+
+class Failing(EventQueue):
+    """A sink that cannot be closed, and says that it was asked to."""
+
+    def __init__(self, name: str, asked: list[str]) -> None:
+        super().__init__()
+        self.name, self.asked = name, asked
+
+    def close(self) -> None:
+        self.asked.append(self.name)
+        raise OSError(f"{self.name} is full")
+
+
+def test_a_sink_that_cannot_be_closed_keeps_nothing_else_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(ThreadAllocator, "close", lambda _: asked.append("allocator"))
+
+    def program(worker: Worker) -> None:
+        for name in ("first", "second"):
+            with worker.dataflow() as scope:
+                stream = scope.new_input()[1]
+                stream.capture_into(Failing(f"{name} disk", asked)).capture_into(Failing(f"{name} mirror", asked))
+        raise ValueError("the program's own")
+
+    with pytest.raises(OSError, match="first disk is full") as caught:
+        execute_directly(program)
+    assert asked == ["first disk", "first mirror", "second disk", "second mirror", "allocator"]
+    assert str(caught.value.__context__) == "the program's own"
 
 
 @on_workers

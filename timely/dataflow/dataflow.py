@@ -12,6 +12,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+from timely.closing import close_all
 from timely.communication.message import Data, Progress
 from timely.container import Batch
 from timely.dataflow.arrivals import Arrivals
@@ -362,9 +363,8 @@ class Dataflow:
         self._held_back.clear()
         for _, ledger in self._counted:
             ledger.close()
-        for callback in self._on_complete:
-            callback()
-        self._on_complete.clear()
+        callbacks, self._on_complete = self._on_complete, []
+        close_all(callbacks)
 
     def _flush(self) -> None:
         """Pass on changes and take in what they do to frontiers, until neither has anything for the other."""
