@@ -22,6 +22,9 @@ from typing import SupportsIndex
 
 Time = tuple[int, ...]
 
+LIMIT = 2**62
+"""No coordinate of a time is larger, and none is below 0."""
+
 Moment = SupportsIndex | Sequence[SupportsIndex]
 """A time as users give it; where times have one coordinate, an integer will do."""
 

@@ -32,6 +32,7 @@ import numpy as np
 from timely import container
 from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape, Taken
 from timely.errors import DataError, FrameError
+from timely.order import LIMIT
 
 MAGIC = b"tdf"
 PROTOCOL = 4
@@ -225,7 +226,7 @@ def _decode_progress(dataflow: Any, changes: Any) -> Progress:
         if type(location) is not int or location < 0 or type(difference) is not int or type(time) is not tuple:
             raise ValueError("malformed change")
         for coordinate in time:
-            if type(coordinate) is not int:
+            if type(coordinate) is not int or not 0 <= coordinate <= LIMIT:
                 raise ValueError(f"{time!r} is not a timestamp")
     return Progress(_index(dataflow), changes)
 
@@ -297,7 +298,7 @@ def _index(value: Any) -> int:
 def _time(value: Any) -> tuple[int, ...]:
     time: tuple[int, ...] = _instance(value, tuple)
     for coordinate in time:
-        if type(coordinate) is not int:
+        if type(coordinate) is not int or not 0 <= coordinate <= LIMIT:
             raise ValueError(f"{value!r} is not a timestamp")
     return time
 

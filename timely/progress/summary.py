@@ -22,9 +22,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from timely.order import LIMIT as LIMIT
 from timely.order import Time
-
-LIMIT = 2**62
 
 
 class PathSummary(NamedTuple):

@@ -35,6 +35,13 @@ def records(*values: object) -> Data:
     return Data(0, 1, (2, 3), list(values))
 
 
+@pytest.mark.parametrize("time", [(-1,), (0, 2**62 + 1), (2**64 - 1,), (True,), (0.0,)])
+def test_a_time_that_no_scope_has_is_refused(time: tuple[int, ...]) -> None:
+    for message in (Data(0, 1, time, [1]), Progress(0, ((0, time, 1),))):
+        with pytest.raises(FrameError, match="is not a timestamp"):
+            decode(ENCODER.encode(message, 1))
+
+
 def test_a_small_batch_rides_in_the_header() -> None:
     assert len(ENCODER.encode(data(np.arange(10), np.arange(10.0)), 1)) == 1
 
