@@ -314,8 +314,25 @@ def of_columns(batch: Batch) -> tuple[Array, ...]:
     """
     if isinstance(batch, Columns):
         return batch.columns
-    kind = "list" if isinstance(batch, list) else batch.kind
+    kind = "list" if isinstance(batch, list) else check_batch(batch).kind
     raise DataError(f"this operator takes batches of columns, not of kind {kind!r}")
+
+
+def check_batch(batch: Any) -> Any:
+    """Return a batch that a program hands over; raise DataError where it is none, or has columns of several lengths.
+
+    >>> check_batch(np.arange(2))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: a batch is Columns((array, ...)) or a list of records, not of type ndarray
+    """
+    if isinstance(batch, Columns):
+        shapes = {getattr(column, "shape", None) for column in batch.columns}
+        if len(shapes) != 1 or len(shapes.pop() or ()) != 1:
+            raise DataError(f"the columns of a batch are arrays of one dimension and one length, not {batch!r:.200}")
+    elif not (isinstance(batch, list) or hasattr(type(batch), "kind")):
+        raise DataError(f"a batch is Columns((array, ...)) or a list of records, not of type {type(batch).__name__}")
+    return batch
 
 
 def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
@@ -375,7 +392,7 @@ def records(batch: Batch) -> Iterator[Any]:
         return iter(batch)
     if isinstance(batch, Columns):
         return batch.rows()
-    raise DataError(f"a batch of kind {batch.kind!r} has no records to look at one by one")
+    raise DataError(f"a batch of kind {check_batch(batch).kind!r} has no records to look at one by one")
 
 
 def take(batch: Batch, rows: Array) -> Batch:

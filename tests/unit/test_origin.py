@@ -73,6 +73,12 @@ def test_a_function_of_one_value_is_told_that_it_receives_columns(function: Call
         example(lambda scope: scope.to_stream(np.array(["a", "b"])).map(function))
 
 
+@pytest.mark.parametrize("function", [lambda one, other: one, lambda: 1])
+def test_a_function_of_other_columns_is_told_that_each_is_an_argument(function: Callable[..., object]) -> None:
+    with pytest.raises(OperatorError, match=r"positional argument.* \(a function is given each column of the records"):
+        example(lambda scope: scope.to_stream(np.arange(2)).map(function))
+
+
 def test_an_error_that_has_nothing_to_do_with_columns_is_left_as_it_is() -> None:
     with pytest.raises(OperatorError, match=r"ValueError: no such word$"):
         example(lambda scope: scope.to_stream(np.array(["a", "b"])).map(fail))

@@ -54,13 +54,20 @@ class OperatorBuilder:
         With `frontier`, the input knows its frontier, and the operator is activated when that changes. With `drains`,
         the operator promises to take all messages before it asks for the frontier, which makes that cheaper.
 
-        Raises BuildError unless the stream is of the operator's own scope.
+        Raises BuildError unless the stream is of the operator's own scope, and `pact` a pact.
         """
+        if stream.scope.dataflow is not self.scope.dataflow:
+            raise BuildError(
+                f"{self.operator} is in {self.scope.dataflow} but its input is a stream of {stream.scope.dataflow}: "
+                "what flows in one can be captured, and replayed in another"
+            )
         if stream.scope is not self.scope:
             raise BuildError(
                 f"{self.operator} is in {self.scope} but its input is a stream of {stream.scope}: "
                 "use enter() or leave() to bring the stream there"
             )
+        if isinstance(pact, type) or not (hasattr(pact, "split") and hasattr(pact, "name")):
+            raise BuildError(f"{self.operator} needs a pact, such as Pipeline() or Exchange(), and not {pact!r:.80}")
         dataflow, operator = self.scope.dataflow, self.operator
         port = InputPort(operator, pact, frontier, drains, len(dataflow.channels))
         dataflow.channels.append(port)

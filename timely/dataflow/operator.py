@@ -111,13 +111,17 @@ def operator_error(
     where = f"{line}" if line is not None else f"built at {origin}"
     return OperatorError(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
-        f"({where}): {type(error).__name__}: {error}{_hint(error)}"
+        f"({where}): {type(error).__name__}: {error}{_hint(error, line)}"
     )
 
 
-def _hint(error: Exception) -> str:
-    """Return what to do about an error that a function of single values raises when it is given columns."""
-    if isinstance(error, (TypeError, ValueError, AttributeError)) and _OF_COLUMNS.search(str(error)):
+def _hint(error: Exception, line: Origin | None) -> str:
+    """Return what to do about an error that a function raises when it is given columns, or other ones than it takes."""
+    if not isinstance(error, (TypeError, ValueError, AttributeError)):
+        return ""
+    if line is None and "positional argument" in str(error):
+        return " (a function is given each column of the records as an argument)"
+    if line is not None and _OF_COLUMNS.search(str(error)):
         return " (functions receive whole columns; rowwise(f) makes one of a function f of one row's values)"
     return ""
 

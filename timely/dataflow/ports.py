@@ -325,7 +325,11 @@ class OutputPort:
             if capability.output is not self:
                 raise CapabilityError(f"{capability!r} does not permit sending on {self}")
             return capability.time
-        assert isinstance(capability, InputCapability)
+        if type(capability) is not InputCapability:
+            raise CapabilityError(
+                f"{self} is given a batch with a capability, such as come with an input's messages or from retain(), "
+                f"not with {capability!r:.80}"
+            )
         if capability.input.operator is not self.operator:
             raise CapabilityError(f"a message of {capability.input} gives no right to send on {self}")
         summary = self.summaries.get(capability.input)

@@ -260,3 +260,39 @@ def test_an_operator_without_logic_is_refused() -> None:
 
     with pytest.raises(BuildError, match=r"operator 'idle' .* is not finished"):
         execute_directly(program)
+
+
+@pytest.mark.parametrize("pact", [Pipeline, "exchange", lambda x: x, None])
+def test_what_is_no_pact_is_refused(pact: object) -> None:
+    with pytest.raises(BuildError, match=r"operator 'unary' \(built at .*\) needs a pact, such as Pipeline\(\)"):
+        execute_directly(lambda worker: build_with(worker, pact))
+
+
+def build_with(worker: Worker, pact: object) -> None:
+    with worker.dataflow() as scope:
+        scope.to_stream([1]).unary(pact, lambda input, output: None)  # type: ignore[arg-type]
+
+
+def test_a_stream_of_another_dataflow_of_the_same_name_is_refused_with_both_dataflows() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("job") as scope:
+            stream = scope.to_stream([1])
+        with worker.dataflow("job") as scope:
+            OperatorBuilder(scope, "mine").add_input(stream, Pipeline())
+
+    with pytest.raises(
+        BuildError, match=r"is in dataflow 1 \('job'\) but .* of dataflow 0 \('job'\)"
+    ):
+        execute_directly(program)
+
+
+@pytest.mark.parametrize("right", [0, (0,), None])
+def test_a_time_is_no_capability(right: object) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "mine")
+            output, _ = builder.add_output()
+            builder.build(lambda _: lambda: output.give(right, [1]))  # type: ignore[arg-type]
+
+    with pytest.raises(OperatorError, match="is given a batch with a capability, such as"):
+        execute_directly(program)

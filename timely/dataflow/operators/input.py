@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, weight_of
+from timely.container import Batch, Columns, as_columns, check_batch, weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -103,15 +103,16 @@ class Input:
         return self._capability is not None and self._capability.output is None
 
     def send(self, *values: Any) -> None:
-        """Send one record given as scalars, or many given as equally long columns.
+        """Send one record given as scalars, or many given as equally long columns: arrays or lists.
 
-        A record that is no tuple of numbers, booleans and text can be sent with `send_batch`, in a list.
+        Arrays are handed over as they are, and must not be written to afterwards. A record that is no tuple of numbers,
+        booleans and text can be sent with `send_batch`, in a list.
 
         Raises DataError where there is no value, or not as many as in the record before.
         """
         if not values:
             raise DataError("send() needs at least one value")
-        if any(getattr(value, "ndim", 0) for value in values):
+        if any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             self.flush()
             self.send_batch(Columns(as_columns(values)))
             return
@@ -121,8 +122,12 @@ class Input:
         self._rows.append(values)
 
     def send_batch(self, batch: Batch) -> None:
-        """Send a batch: `Columns`, or a list of arbitrary records."""
+        """Send a batch: `Columns`, or a list of arbitrary records. It is handed over as it is.
+
+        Raises DataError where it is none.
+        """
         capability = self._open()
+        check_batch(batch)
         self._meter.count(batch)
         self._output.give(capability, batch)
 

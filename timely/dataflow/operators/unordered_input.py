@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns
+from timely.container import Batch, Columns, as_columns, check_batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -73,15 +73,16 @@ class UnorderedInput:
         """
         if not values:
             raise DataError("send() needs at least one value")
-        if not any(getattr(value, "ndim", 0) for value in values):
+        if not any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             values = tuple([value] for value in values)
         self.send_batch(capability, Columns(as_columns(values)))
 
     def send_batch(self, capability: Capability, batch: Batch) -> None:
         """Send a batch, `Columns` or a list of arbitrary records, at the capability's time.
 
-        Raises CapabilityError where the capability was dropped.
+        Raises CapabilityError where the capability was dropped, DataError where the batch is none.
         """
+        check_batch(batch)
         if capability.output is None:
             raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
         self._meter.count(batch)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Columns, Input, Time, Worker, execute_directly
+from timely import Columns, Input, Pipeline, Time, Worker, example, execute_directly
 from timely.container import records
-from timely.errors import CapabilityError, DataError
+from timely.errors import CapabilityError, DataError, OperatorError
 
 
 def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[Any]]]:
@@ -134,3 +134,34 @@ def test_records_of_different_widths_are_refused_where_they_are_sent() -> None:
             pairs.send()
 
     assert sent(use) == [((0,), [(1, 2)])]
+
+
+def test_columns_may_be_lists() -> None:
+    assert sent(lambda pairs: pairs.send([2, 3], np.array(["b", "c"]))) == [((0,), [(2, "b"), (3, "c")])]
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (np.arange(2), "not of type ndarray"),
+        ((np.arange(2),), "not of type tuple"),
+        (None, "not of type NoneType"),
+        (Columns((np.arange(2), np.arange(3))), "of one dimension and one length"),
+        (Columns((np.ones((2, 2)),)), "of one dimension and one length"),
+        (Columns(([1, 2],)), "of one dimension and one length"),  # type: ignore[arg-type]
+        (Columns(()), "of one dimension and one length"),
+    ],
+)
+def test_what_is_no_batch_is_refused_where_it_is_sent(batch: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        sent(lambda handle: handle.send_batch(batch))
+
+
+@pytest.mark.parametrize("batch", [np.arange(2), (np.arange(2),)])
+def test_what_is_no_batch_is_refused_where_an_operator_gave_it(batch: Any) -> None:
+    def wrong(input: Any, output: Any) -> None:
+        for capability, _ in input:
+            output.give(capability, batch)
+
+    with pytest.raises(OperatorError, match=r"a batch is Columns\(\(array, ...\)\) or a list"):
+        example(lambda scope: scope.to_stream([1]).unary(Pipeline(), wrong).map(lambda x: x))
