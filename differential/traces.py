@@ -40,7 +40,7 @@ from differential.operators.import_trace import import_trace
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
-from timely.container import as_columns
+from timely.container import as_column, as_columns
 from timely.errors import TraceError
 from timely.order import Time
 from timely.progress.antichain import Antichain
@@ -114,13 +114,19 @@ class Cursor:
         self._key = Encoder(key.interner, key.part, key.kinds)
         self._value = value
 
+    __iter__ = None
+    """A cursor answers questions; without this Python would ask for 0, 1, 2, ... for ever."""
+
     def __getitem__(self, keys: Any) -> Found:
         """Return the values of each key of a column: of one column of keys, or of a tuple of columns for longer keys.
 
         A list, an array, or several scalars are such a column. Costs a binary search per key and batch.
         """
         width = len(self._key.kinds or ())
-        columns = as_columns(keys if width > 1 else (np.atleast_1d(np.asarray(keys)),))
+        if width > 1:
+            columns = as_columns(keys)
+        else:
+            columns = (np.atleast_1d(as_column(list(keys) if isinstance(keys, tuple) else keys)),)
         # Where nothing was ever inserted, and in an empty column, keys are of no kind.
         codes = self._key.encode(columns) if width and len(columns[0]) else NOTHING
         place, vals, counts = lookup(self._batches, codes, self.time)

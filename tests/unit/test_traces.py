@@ -165,6 +165,34 @@ def test_keys_of_text_and_of_several_columns_are_found() -> None:
     execute_directly(program)
 
 
+@pytest.mark.parametrize(("one", "other"), [("a", "a\0"), (b"a", b"a\0")])
+def test_keys_that_end_in_zeros_are_found(one: object, other: object) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, words = new_input(scope)
+            trace = words.arrange_by_key().trace()
+        session.insert([one, other], [1, 2])
+        session.close()
+        worker.step()
+        cursor = trace.cursor(0)
+        for key, value in ((one, 1), (other, 2), ([other], 2), ((other,), 2)):
+            assert cursor[key].values[0].tolist() == [value]
+
+    execute_directly(program)
+
+
+def test_a_cursor_is_nothing_to_iterate_over() -> None:
+    def program(worker: Worker) -> None:
+        _, trace = _edges(worker)
+        cursor = trace.cursor(1)
+        with pytest.raises(TypeError, match="iter"):
+            list(cursor)  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match="iter"):
+            1 in cursor  # type: ignore[operator]  # noqa: B015
+
+    execute_directly(program)
+
+
 def test_the_contents_of_all_workers_together_are_the_collection() -> None:
     def program(worker: Worker) -> dict[tuple[int, ...], int]:
         with worker.dataflow() as scope:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.dataflow.running import collect
-from timely import Scope, Stream
+from timely import Pipeline, Scope, Stream
 from timely.errors import BuildError
 
 
@@ -61,7 +61,7 @@ def test_an_operator_refuses_a_stream_of_another_scope() -> None:
     def program(scope: Scope) -> Stream:
         with scope.iterative("loop") as inner:
             outside = scope.to_stream(range(1))
-            return outside.binary(inner.to_stream(range(1)), *[None, None], lambda *_: None)  # type: ignore[arg-type]
+            return outside.binary(inner.to_stream(range(1)), Pipeline(), Pipeline(), lambda *_: None)
 
     with pytest.raises(BuildError, match=r"its input is a stream of scope 'dataflow/loop': use enter\(\) or leave\(\)"):
         collect(program)
