@@ -75,6 +75,12 @@ def test_layers_of_one_time_each_are_at_their_own() -> None:
     assert times.tolist() == [[3], [4]]
 
 
+def test_two_layers_of_one_time_each_are_at_their_own() -> None:
+    new, past = Layers([layer(1)], 1), Layers([layer(1, time=(3,)), layer(1, time=(4,))], 1)
+    _, _, _, times, time_index, _, _ = join(new.table, 0, 10, past.table)
+    assert (times.tolist(), time_index.tolist()) == ([[3], [4]], [0, 1])
+
+
 def test_a_new_time_after_all_the_past_is_the_one_time() -> None:
     new, past = Layers([layer(1, time=(60,))], 1), Layers([[(1, 0, (time,), 1) for time in range(50)]], 1)
     _, _, _, times, time_index, _, _ = join(new.table, 0, 100, past.table)
