@@ -60,14 +60,18 @@ def test_how_often_a_record_occurs_before_and_after_each_of_its_rows(data: Any) 
         assert after[row] == total[key, val]
 
 
-def test_records_are_found_however_far_they_are() -> None:
-    for rows in (*range(1, 100, 9), 300):
+def test_a_record_is_found_however_far_it_is() -> None:
+    for rows in (1, 5, 20, 60, 84, 300):
         vals = 3 * np.arange(rows)
         past = Batch.build(np.full(rows, 5), vals, NOTHING, vals + 1, np.array([[0]]), LEAST, LEAST, LEAST)
-        for stride in (1, 31, 299):
-            new = np.arange(0, 3 * rows, stride)
-            before, _ = record_changes(np.full(len(new), 5), new, np.zeros(len(new), np.int64), table_of([past]))
-            assert before.tolist() == [val + 1 if val % 3 == 0 else 0 for val in new.tolist()]
+        table, key, none = table_of([past]), np.array([5]), np.array([0])
+        for val in range(3 * rows):
+            before, _ = record_changes(key, np.array([val]), none, table)
+            assert before.tolist() == [val + 1 if val % 3 == 0 else 0]
+        for stride in (2, 7, 31):
+            every = np.arange(0, 3 * rows, stride)
+            before, _ = record_changes(np.full(len(every), 5), every, np.zeros(len(every), np.int64), table)
+            assert before.tolist() == [val + 1 if val % 3 == 0 else 0 for val in every.tolist()]
 
 
 def _wrapped(number: int) -> int:

@@ -106,6 +106,28 @@ def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> N
     assert call(kinds.DISTINCT, [*new, (5, 7, (3,), 2)])[2] == [5, 7, 2]
 
 
+def test_more_may_have_been_said_of_a_record_than_is_left_of_its_history() -> None:
+    said: list[Update] = [(1, 5, (time,), (-1) ** time) for time in range(41)]
+    new: list[Update] = [(1, 5, (50,), -1), (1, 5, (60,), 1)]
+    assert call(kinds.DISTINCT, new, past=[(1, 5, (40,), 1)], said=said)[0] == new
+
+
+def test_many_places_of_a_group_may_change_at_several_times() -> None:
+    past: list[Update] = [(1, val, (0,), 1) for val in range(50)]
+    new: list[Update] = [(1, val, (time,), 1) for time in (1, 2) for val in range(100 * time, 100 * time + 50)]
+    said: list[Update] = [(1, val, (0,), 1) for val in range(10, 50)]
+    changes = [(1, 100 * time + val, (time,), 1) for time in (1, 2) for val in range(10, 50)]
+    changes += [(1, 100 * time + val, (time + 1,), -1) for time in (0, 1) for val in range(10, 50)]
+    assert sorted(call(kinds.LARGEST, new, parameter=40, past=past, said=said)[0]) == sorted(changes)
+
+
+def test_a_group_may_be_at_many_incomparable_times_of_three_coordinates() -> None:
+    times = [(first, second, 9 - first - second) for first in range(4) for second in range(4)]
+    new: list[Update] = [(1, 0, time, 1) for time in times]
+    rows = call(kinds.COUNT, new, depth=3)[0]
+    assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS["COUNT"](0)))
+
+
 def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:
     past: list[Update] = [(1, 10, (0, 2), 1)]
     said: list[Update] = [(1, 10, (0, 2), 1)]

@@ -7,6 +7,7 @@ import pytest
 from timely.errors import BuildError, CycleError
 from timely.progress import reachability
 from timely.progress.antichain import Antichain
+from timely.progress.cycles import Position
 from timely.progress.graph import Edge
 from timely.progress.reachability import Tracker
 from timely.progress.summary import LIMIT, PathSummary
@@ -183,10 +184,22 @@ def test_an_element_that_stays_is_not_told_again(monkeypatch: pytest.MonkeyPatch
     assert tracker.propagate() == [1, 2, 3]
     # Each location of the loop, the output, and the next round's first.
     assert len(settled) == 5
+    for time in ((2, 3), (1, 4)):
+        settled.clear()
+        tracker.update(1, time, -1)
+        assert tracker.propagate() == [1, 2, 3]
+        assert len(settled) == 5
     settled.clear()
-    tracker.update(1, (2, 3), -1)
+    tracker.update(1, (1, 4), 1)
     assert tracker.propagate() == [1, 2, 3]
     assert len(settled) == 5
+
+
+@pytest.mark.parametrize("depth", range(5))
+def test_keys_interleave_components_and_the_coordinates_between_them(depth: int) -> None:
+    key = reachability._key(Position(tuple(range(10, 11 + depth)), tuple(range(depth))))
+    interleaved = [item for level in range(depth) for item in (10 + level, 70 + level)]
+    assert (key and key(tuple(range(70, 80)))) == ((*interleaved, 10 + depth) if depth else None)
 
 
 def test_the_sole_holder_is_the_one_whose_end_would_move_the_frontier() -> None:
