@@ -121,6 +121,13 @@ def test_many_places_of_a_group_may_change_at_several_times() -> None:
     assert sorted(call(kinds.LARGEST, new, parameter=40, past=past, said=said)[0]) == sorted(changes)
 
 
+def test_values_that_have_gone_take_no_place_among_the_first() -> None:
+    past: list[Update] = [(1, val, (0,), 1) for val in (6, 7, 8, 9)]
+    new: list[Update] = [(1, 5, (1,), 1), (1, 7, (2,), -1), (1, 8, (2,), -1)]
+    said: list[Update] = [(1, 8, (0,), 1), (1, 9, (0,), 1)]
+    assert call(kinds.LARGEST, new, parameter=2, past=past, said=said)[0] == [(1, 6, (2,), 1), (1, 8, (2,), -1)]
+
+
 def test_a_group_may_be_at_many_incomparable_times_of_three_coordinates() -> None:
     times = [(first, second, 9 - first - second) for first in range(4) for second in range(4)]
     new: list[Update] = [(1, 0, time, 1) for time in times]
