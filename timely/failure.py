@@ -14,6 +14,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -127,7 +128,8 @@ class UncaughtHook:
     def _leave(self, error: PeerFailed) -> None:
         report = os.environ.get(REPORT_VARIABLE)
         if report:
-            Path(report).write_text(str(error))
+            with suppress(OSError):  # the launcher has gone, and its directory with it
+                Path(report).write_text(str(error))
         else:
             print(f"timely: {error}", file=sys.stderr)
         self._exit(PEER_FAILED)

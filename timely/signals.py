@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time as clock
+from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 
@@ -62,4 +63,9 @@ def _listen(ear: int) -> None:
         if signal.SIGINT in numbers or signal.SIGTERM in numbers:
             _asked_to_end_at = clock.monotonic()
         if signal.SIGUSR1 in numbers:
-            say(report())
+            try:
+                text = report()
+            except Exception as error:  # the thread must be there for the next signal
+                text = f"no report can be made at this moment ({type(error).__name__}: {error}); ask again"
+            with suppress(OSError, ValueError):  # stderr is closed
+                say(text)

@@ -96,3 +96,7 @@ def test_a_lost_peer_is_reported_and_has_a_status_of_its_own(
         hook(PeerLost, error, None)
     assert capsys.readouterr().err == ""
     assert (tmp_path / "report").read_text() == "process 1 is gone"
+    monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "removed" / "report"))  # by a launcher that has gone
+    with pytest.raises(SystemExit) as ended:
+        hook(PeerLost, error, None)
+    assert ended.value.code == PEER_FAILED

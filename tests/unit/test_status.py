@@ -107,6 +107,37 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
     assert process.returncode == 0
 
 
+def test_a_report_that_cannot_be_made_does_not_keep_the_next_one_from_being_made() -> None:
+    code = """
+import os, signal, sys
+import timely.status
+from timely.signals import report_on_signal
+
+answers = iter([RuntimeError("changed size"), "all is well"])
+
+def report():
+    answer = next(answers)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+timely.status.report = report
+report_on_signal()
+for _ in range(2):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    sys.stdin.readline()
+"""
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:  # type: ignore[call-overload]
+        first = process.stderr.readline()
+        assert first == "timely: no report can be made at this moment (RuntimeError: changed size); ask again\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stderr.readline() == "timely: all is well\n"
+        assert process.communicate("\n", timeout=30)[1] == ""
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
     code = f"""
