@@ -140,6 +140,7 @@ class EventSocketReader:
                 assert self._listener is not None
                 self._socket = self._listener.accept()[0]
                 self._socket.setblocking(False)
+                self._listener.close()  # a second writer is told that nobody listens
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return False

@@ -59,6 +59,10 @@ class ToOne:
 
     name = "to one"
 
+    def admits(self, batch: Batch, coordinates: int) -> bool:
+        """Return whether a batch is a piece (see `pact.Selective`)."""
+        return isinstance(batch, Piece)
+
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         assert isinstance(batch, Piece)
         return iter([(batch.to, batch)])

@@ -139,3 +139,20 @@ def test_a_writer_says_that_nobody_listens() -> None:
     reader.close()
     with pytest.raises(TransportError, match="nobody listens"):
         EventSocketWriter(address, timeout=0.2)
+
+
+def test_a_second_writer_is_told_that_nobody_listens_and_the_first_is_read_to_its_end() -> None:
+    reader = EventSocketReader(("127.0.0.1", 0))
+    first = EventSocketWriter(reader.listen())
+    first.push(EVENTS[0])
+    first.flush()
+    while reader.next_nowait() is None:
+        pass
+    with pytest.raises(TransportError, match="nobody listens"):
+        EventSocketWriter(reader.address, timeout=0.2)
+    first.push(EVENTS[1])
+    first.close()
+    found = []
+    while not reader.exhausted:
+        found += read(reader)
+    assert found == [EXPECTED[1]]
