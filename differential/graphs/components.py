@@ -10,8 +10,11 @@ from differential import Collection
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.propagate import propagate
 
-ROUNDS_PER_CLASS = 256
-"""How many rounds labels of one magnitude get before those of the next are let in."""
+ROUNDS_PER_CLASS = 128
+"""How many rounds labels of one magnitude get before those of the next are let in.
+
+The last are let in at round 8064, before loops are reported (`Config.report_rounds`).
+"""
 
 
 def connected_components(edges: Collection) -> Collection:

@@ -1,0 +1,19 @@
+"""Graph algorithms where nodes are numbers of all sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from differential.graphs import connected_components, strongly_connected_components
+from tests.oracle.grid import contents, run
+
+FAR = 2**63 - 1
+
+
+@pytest.mark.parametrize("definition", [connected_components, strongly_connected_components])
+def test_labels_of_any_magnitude_settle_before_a_loop_is_reported(definition: object) -> None:
+    nodes = [FAR, FAR - 2**61, 2**40, 5, -7, -FAR]
+    ring = [((one, other), (0,), 1) for one, other in zip(nodes, [*nodes[1:], nodes[0]])]
+    pair = [((FAR - 1, FAR - 2), (0,), 1), ((FAR - 2, FAR - 1), (0,), 1)]
+    labels = dict.fromkeys([(node, -FAR) for node in nodes] + [(FAR - 1, FAR - 2), (FAR - 2, FAR - 2)], 1)
+    assert contents(run(definition, ring + pair), (0,)) == labels  # type: ignore[arg-type]
