@@ -206,3 +206,12 @@ def test_a_reader_two_scopes_further_in_sees_two_coordinates_more(spine: Spine) 
     assert [batch.depth for batch in handle.batches()] == [3, 3, 3]
     handle.set_logical_compaction(Antichain([(1, 0, 0)]))
     assert handle.logical == Antichain([(1, 0, 0)])
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_promise_made_further_in_is_about_the_coordinates_outside(levels: int) -> None:
+    handle = TraceHandle(Spine(3))
+    for _ in range(levels):
+        handle = handle.enter()
+    handle.set_logical_compaction(Antichain([(4, 1, 2, *[7] * levels), (5, 0, 1, *[3] * levels)]))
+    assert handle.logical == Antichain([(4, 1, 2, *[0] * levels), (5, 0, 1, *[0] * levels)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch
@@ -57,3 +58,29 @@ def test_rows_that_are_gone_take_no_room() -> None:
     assert len(result) == 251
     for column in (result.keys, result.diffs, result.time_index):
         assert column.base is None or column.base.nbytes == column.nbytes
+
+
+def test_rows_at_the_end_of_a_batch_whose_times_become_the_same_are_one() -> None:
+    pair, other = ((5, 1, 1), (5, 2, 1)), ((10, 4, 1),)
+    assert _updates(_merged(_batch(0, 3, *pair), _batch(3, 5, *other), since=3)) == [(5, 3, 2), (10, 4, 1)]
+    other = ((10, 0, 1),)
+    assert _updates(_merged(_batch(0, 1, *other), _batch(1, 3, *pair), since=3)) == [(5, 3, 2), (10, 3, 1)]
+
+
+def test_rows_of_very_many_times_become_one() -> None:
+    first = _batch(0, 100, *((7, epoch, 1) for epoch in range(100)), (8, 3, 1))
+    second = _batch(100, 200, *((7, epoch, 1) for epoch in range(100, 200)), (9, 100, 1))
+    assert _updates(_merged(first, second, since=200)) == [(7, 200, 200), (8, 200, 1), (9, 200, 1)]
+
+
+@pytest.mark.parametrize("val", [-1, 0, 1, 2])
+def test_values_that_one_side_does_not_hold_are_in_order_with_those_of_the_other(val: int) -> None:
+    def valued(epoch: int) -> Batch:
+        columns = np.array([5]), np.array([val]), NOTHING, NOTHING, np.array([[epoch]])
+        return Batch.build(*columns, _at(epoch), _at(epoch + 1), _at(0))
+
+    pairs = (valued(0), _batch(1, 3, (5, 1, 1), (5, 2, 1))), (_batch(0, 2, (5, 0, 1), (5, 1, 1)), valued(2))
+    for first, second in pairs:
+        result = _merged(first, second, since=3)
+        vals = result.vals.tolist() or [0] * len(result)
+        assert [*zip(vals, result.diffs.tolist())] == (sorted([(0, 2), (val, 1)]) if val else [(0, 3)])
