@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import bfs
+from benchmarks import bfs, wcc
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures
-from benchmarks.incremental import Definition, Session
+from benchmarks.incremental import Definition, FromScratch, Session, compare
 from differential import InputSession
 from differential.graphs import connected_components
 from differential.kernels import compile as kernels
@@ -27,7 +27,10 @@ from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Operator
 from timely.progress.reachability import Tracker
 
-ALGORITHMS: dict[str, Definition] = {"bfs": bfs.definition, "wcc": connected_components}
+ALGORITHMS: dict[str, tuple[Definition, FromScratch]] = {
+    "bfs": (bfs.definition, bfs.from_scratch),
+    "wcc": (connected_components, wcc.from_scratch),
+}
 CASES = [
     Case(f"breakdown {name} 100k/1M", "breakdown", {"algorithm": name, "nodes": 100_000, "edges": 1_000_000})
     for name in ALGORITHMS
@@ -87,10 +90,13 @@ def install(clocks: Clocks) -> None:
 
 def measure(algorithm: str, nodes: int, edges: int, changes: int = 500) -> Figures:
     """Return the microseconds a change spends in each part, the largest first."""
-    return execute_directly(lambda worker: _program(worker, ALGORITHMS[algorithm], RandomGraph(nodes, edges), changes))
+    graph = RandomGraph(nodes, edges)
+    return execute_directly(lambda worker: _program(worker, *ALGORITHMS[algorithm], graph, changes))
 
 
-def _program(worker: Worker, definition: Definition, graph: RandomGraph, changes: int) -> Figures:
+def _program(
+    worker: Worker, definition: Definition, from_scratch: FromScratch, graph: RandomGraph, changes: int
+) -> Figures:
     session = Session(worker, definition, graph)
     session.load()
     plain = [session.change(1) for _ in range(changes)]
@@ -101,6 +107,7 @@ def _program(worker: Worker, definition: Definition, graph: RandomGraph, changes
     clocks.clear()
     with_clocks = [session.change(1) for _ in range(changes)]
     session.close()
+    compare(session.fingerprint, from_scratch, graph, session.changes_made)
     figures = {WITHOUT: 1e6 * float(np.mean(plain)), WITH: 1e6 * float(np.mean(with_clocks))}
     for name in sorted(clocks.seconds, key=lambda name: -clocks.seconds[name]):
         figures[f"  {name}, us"] = 1e6 * clocks.seconds[name] / changes

@@ -145,6 +145,8 @@ def test_a_cursor_finds_keys_and_stays_as_it_is() -> None:
         assert not len(trace.cursor(39)[[]].place)
         with pytest.raises(DataError, match="the key held integers and now holds text"):
             cursor["one"]
+        with pytest.raises(DataError, match=r"shape \(1, 2\)"):
+            cursor[np.array([[4, 1]])]
         session.close()
 
     execute_directly(program)
