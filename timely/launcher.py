@@ -168,10 +168,15 @@ class Launcher:
         return bool(ready)
 
     def _drain(self, ear: socket.socket) -> None:
-        """Read what the children left in their pipes; whatever else holds these open is not waited for."""
+        """Read what the children left in their pipes; whatever else holds these open is not waited for.
+
+        At least twice: all that is left is read at once, and then the end.
+        """
         end = clock.monotonic() + DRAIN_SECONDS
-        while len(self._selector.get_map()) > 1 and clock.monotonic() < end:
+        reads = 0
+        while len(self._selector.get_map()) > 1 and (reads < 2 or clock.monotonic() < end):
             self._read(ear, 0.05)
+            reads += 1
         if self._status is None and self._echo is not None:
             self._fail(self._echo[0], end)
         os.close(self._held)

@@ -28,8 +28,10 @@ class Terminal:
     def write(self, lines: Lines, text: bytes) -> None:
         """Write what one process said."""
         pieces = [self._place(lines, piece) for piece in _PIECES.findall(text)]
+        left = memoryview(b"".join(pieces))
         try:
-            self._output.write(b"".join(pieces))
+            while left:  # unbuffered, it takes a part where a signal comes meanwhile
+                left = left[self._output.write(left) or 0 :]
             self._output.flush()
         except BrokenPipeError:
             self.broken = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,16 @@ def test_progress_goes_on_lines_of_its_own_in_a_file(pause: float) -> None:
 
 def test_a_very_long_line_is_not_held_back_for_ever() -> None:
     assert shown([(0, b"x" * 70_000)]) == b"[0] " + b"x" * 70_000
+
+
+def test_an_output_that_takes_a_few_bytes_at_a_time_gets_all() -> None:
+    class Narrow(Output):
+        def write(self, data: Any) -> int:
+            return super().write(data[:3])
+
+    output = Narrow(False)
+    Lines(b"[0] ", Terminal(output)).feed(b"one line\nanother\n", 0.0)
+    assert output.getvalue() == b"[0] one line\n[0] another\n"
 
 
 def test_a_closed_output_is_noticed() -> None:
