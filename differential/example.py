@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from timely import execute_directly
+from timely.errors import BuildError
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -21,7 +22,10 @@ def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...
 
     def build(worker: Worker) -> dict[tuple[Any, ...], int]:
         with worker.dataflow("example") as scope:
-            answer = program(scope).output()
+            made = program(scope)
+            if not hasattr(made, "output"):
+                raise BuildError(f"the program of an example must return a collection, and returned {made!r:.80}")
+            answer = made.output()
         worker.step_while(lambda: not answer.done())
         return answer.contents()
 

@@ -361,11 +361,19 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def over_columns(*columns: Array) -> Any:
         rows = [function(*row) for row in zip(*(column.tolist() for column in columns))]
+        widths = set(map(_width, rows))
+        if len(widths) > 1:
+            one, other = (next(row for row in rows if _width(row) == width) for width in list(widths)[:2])
+            raise DataError(f"a function of rows returned {one!r:.80} for one and {other!r:.80} for another")
         if rows and isinstance(rows[0], tuple):
             return tuple(as_column(list(field)) for field in zip(*rows))
         return as_column(rows)
 
     return over_columns
+
+
+def _width(row: Any) -> int | None:
+    return len(row) if isinstance(row, tuple) else None
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:

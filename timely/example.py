@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from timely.container import records
+from timely.errors import BuildError
 from timely.execute import execute_directly
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def example(program: Callable[[Scope], Stream]) -> list[Any]:
 
     def build(worker: Worker) -> None:
         with worker.dataflow("example") as scope:
-            program(scope).inspect_batch(lambda time, batch: found.extend(records(batch)))
+            made = program(scope)
+            if not hasattr(made, "inspect_batch"):
+                raise BuildError(f"the program of an example must return a stream, and returned {made!r:.80}")
+            made.inspect_batch(lambda time, batch: found.extend(records(batch)))
 
     execute_directly(build)
     return found

@@ -56,10 +56,13 @@ def top_k(collection: Collection, k: int, *, smallest: bool = False, name: str =
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]
     """
-    if not isinstance(k, Integral) or k < 1:
-        raise DataError(f"top_k needs a whole number of at least 1, not {k!r}")
+    if not isinstance(k, Integral) or not 1 <= k <= _MOST:
+        raise DataError(f"top_k needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}")
     kind = kernels.SMALLEST if smallest else kernels.LARGEST
-    return _by_order(collection, kind, kind, k, name)
+    return _by_order(collection, kind, kind, int(k), name)
+
+
+_MOST = 1 << 62
 
 
 class Ordered:

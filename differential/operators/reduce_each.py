@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from differential.operators.groups import Groups, reduce
+from timely.errors import DataError
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -25,6 +26,8 @@ def reduce_each(
     tuples. A call costs Python objects for every value of the key, some microseconds in all: it is the form to try
     things out with, and `reduce`, which is given all keys at once, the one for large collections.
 
+    A DataError ends the run where `function` returns no list of values, or values of several kinds.
+
     >>> def median(key, values):
     ...     return [values[len(values) // 2][0]]
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([9, 2, 4])).reduce_each(median))
@@ -39,7 +42,7 @@ def reduce_each(
         index: list[int] = []
         found: list[Any] = []
         for group, key in enumerate(keys):
-            said = list(function(key, sorted(pairs[bounds[group] : bounds[group + 1]])))
+            said = _values(function(key, sorted(pairs[bounds[group] : bounds[group + 1]])), key)
             index += [group] * len(said)
             found += said
         if found and isinstance(found[0], tuple):
@@ -47,6 +50,13 @@ def reduce_each(
         return np.array(index, np.int64), found
 
     return reduce(collection, batched, name=name)
+
+
+def _values(said: Any, key: Any) -> list[Any]:
+    """Return what a function says of a key as a list, which text is not meant to be."""
+    if isinstance(said, Iterable) and not isinstance(said, (str, bytes)):
+        return list(said)
+    raise DataError(f"the function of reduce_each must return a list of values, not {said!r:.80} for {key!r:.80}")
 
 
 def _rows(columns: tuple[Any, ...], length: int) -> list[Any]:

@@ -13,6 +13,7 @@ ticks, and at the end of the input everything leaves.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,8 +44,8 @@ def window(
     is in from then on, for as long as it would have been had it come in time, or not at all if that is over; what comes
     before it waits.
 
-    Raises BuildError where `size` or `slide` is less than 1. A DataError ends the run where `at` does not return an
-    integer for each record, or a window would end after 2 ** 62.
+    Raises BuildError where `size` or `slide` is less than 1, or no whole number. A DataError ends the run where `at`
+    does not return an integer for each record, or a window would end after 2 ** 62.
 
     >>> def lately(scope):
     ...     visits = Collection.of(scope, np.array(["ann", "bob"]), np.array([3, 5]))
@@ -55,8 +56,8 @@ def window(
     ('ann', 3) (15,) -1
     ('bob', 5) (15,) -1
     """
-    if size < 1 or slide < 1:
-        raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be at least 1")
+    if not (isinstance(size, Integral) and isinstance(slide, Integral) and size >= 1 and slide >= 1):
+        raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be whole numbers of at least 1")
 
     latest = LIMIT - size - slide
 

@@ -75,7 +75,7 @@ def test_a_function_of_one_value_is_told_that_it_receives_columns(function: Call
 
 @pytest.mark.parametrize("function", [lambda one, other: one, lambda: 1])
 def test_a_function_of_other_columns_is_told_that_each_is_an_argument(function: Callable[..., object]) -> None:
-    with pytest.raises(OperatorError, match=r"positional argument.* \(a function is given each column of the records"):
+    with pytest.raises(OperatorError, match=r"positional argument.* \(most functions are given each column"):
         example(lambda scope: scope.to_stream(np.arange(2)).map(function))
 
 

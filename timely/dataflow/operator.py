@@ -120,7 +120,7 @@ def _hint(error: Exception, line: Origin | None) -> str:
     if not isinstance(error, (TypeError, ValueError, AttributeError)):
         return ""
     if line is None and "positional argument" in str(error):
-        return " (a function is given each column of the records as an argument)"
+        return " (most functions are given each column of the records as an argument)"
     if line is not None and _OF_COLUMNS.search(str(error)):
         return " (functions receive whole columns; rowwise(f) makes one of a function f of one row's values)"
     return ""

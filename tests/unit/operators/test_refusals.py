@@ -9,7 +9,7 @@ import pytest
 
 from differential import Collection, Groups, example
 from differential.delta import Changes
-from timely import Scope, Worker, execute_directly
+from timely import Scope, Worker, execute_directly, rowwise
 from timely.errors import BuildError, TimelyError
 
 
@@ -52,11 +52,23 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: numbers(scope).negate().union(numbers(scope)), "occurs a negative number of times"),
     (lambda scope: numbers(scope).reduce(lambda groups: (np.array([7]),)), "group numbers from 0 to 1 first"),
     (lambda scope: numbers(scope).reduce_each(lambda key, values: [(1, 2), (3,)]), "'reduce_each'"),
+    (
+        lambda scope: numbers(scope).reduce_each(lambda key, values: "abc"),
+        "a list of values, not 'abc' for 1",
+    ),
+    (lambda scope: numbers(scope).reduce_each(lambda key, values: 5), "must return a list of values, not 5"),
+    (
+        lambda scope: numbers(scope).map(rowwise(lambda k, v: (k,) if v == 5 else (k, v))),
+        r"\(.*\) for another",
+    ),
+    (lambda scope: numbers(scope).map(rowwise(lambda k, v: k if v == 5 else (k, v))), r"for one and .* for another"),
+    (lambda scope: numbers(scope).window(1.5), "whole numbers of at least 1"),  # type: ignore[arg-type]
+    (lambda scope: None, "must return a collection, and returned None"),  # type: ignore[arg-type, return-value]
     (lambda scope: Collection.of(scope, np.array([1, 1]), keys=0), "at least one column, so `keys` cannot be 0"),
     (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "`keys` cannot be 0"),
     (lambda scope: Collection.of(scope, 1, keys=-2), "`keys` cannot be -2"),
     (lambda scope: Collection.of(scope, 1, keys=1.0), "`keys` cannot be 1.0"),  # type: ignore[arg-type]
-    (lambda scope: numbers(scope).top_k(1.5), "a whole number of at least 1, not 1.5"),  # type: ignore[arg-type]
+    (lambda scope: numbers(scope).top_k(1.5), "a whole number, .* at least 1, not 1.5"),  # type: ignore[arg-type]
     (lambda scope: numbers(scope).iterate(lambda inner: None), "what the collection becomes, and returned None"),  # type: ignore[arg-type, return-value]
     (lambda scope: numbers(scope).concat(words(scope)), r"'output'.*\(\d, '.'\).* not of the same kinds"),
 ]
