@@ -28,14 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.interning import Interner
+from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
 from timely.errors import DataError
 
 Array = NDArray[Any]
 Codes = NDArray[np.int64]
-
-NOTHING: Codes = np.empty(0, np.int64)
-"""An absent column."""
 
 
 class Kind(Enum):

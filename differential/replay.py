@@ -21,9 +21,10 @@ from differential.capture import Changes, Statement, counts_of
 from differential.codes import Codes, Encoder
 from differential.collection import Collection
 from differential.interning import interner_of
+from differential.kernels.compile import NOTHING
 from differential.seen import Rows, Seen
 from differential.tally import Tally
-from differential.updates import NOTHING, Ints, OfUpdates, Updates
+from differential.updates import Ints, OfUpdates, Updates
 from timely.captured import EventSource
 from timely.container import Batch
 from timely.dataflow.builder import OperatorBuilder

@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from differential.codes import NOTHING, Codes, Encoder
+from differential.codes import Codes, Encoder
+from differential.kernels.compile import NOTHING
 from differential.operators.import_trace import import_trace
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup

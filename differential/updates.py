@@ -14,14 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.kernels.compile import NOTHING
 from timely.container import Batch, Buffers, columns_from_buffers, columns_to_buffers, register
 from timely.order import Time
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
-
-NOTHING: Ints = np.empty(0, np.int64)
-"""An absent column."""
 
 
 @register

@@ -29,6 +29,7 @@ from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from differential.collection import Collection
+    from timely.dataflow.scope import Scope
 
 CLOSED = Antichain()
 
@@ -71,11 +72,16 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+    spine = new_trace(scope)
     writer = Arranger(input, output, spine, key, value, keys)
     builder.operator.cancels = True
     builder.build(lambda _: writer.run)
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
+
+
+def new_trace(scope: Scope) -> Spine:
+    """Return a trace without updates at times of `scope`, whose batches are where its worker is told to keep them."""
+    return Spine(scope.width, Storage.of(scope.dataflow.worker.config))
 
 
 class Arranger:

@@ -10,18 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Encoder, Kind
+from differential.codes import Encoder, Kind
 from differential.interning import interner_of
 from differential.kernels import reduce as kernels
+from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import count_changes
-from differential.operators.arrange import Sealer
+from differential.operators.arrange import Sealer, new_trace
 from differential.operators.reduce import BuiltIn, reduce_arrangement
 from differential.trace.batch import Batch
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
-from differential.trace.spine import Spine
-from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 
@@ -48,7 +47,7 @@ def _count_in_order(source: Arrangement, name: str) -> Arrangement:
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+    spine = new_trace(scope)
     counter = CounterInOrder(input, Sealer(output, spine), TraceHandle(spine))
     builder.build(lambda _: counter.run)
     scope.dataflow.when_complete(counter.drop)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from differential.updates import NOTHING, Array, Ints, Updates
+from differential.kernels.compile import NOTHING
+from differential.updates import Array, Ints, Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import differential.kernels.reduce_rounds as rounds
-from differential.codes import NOTHING, Codes, Encoder
+from differential.codes import Codes, Encoder
+from differential.kernels.compile import NOTHING
 from differential.operators.reduce import Chunk, NegativeCount, Pending, reduce_arrangement
 from timely.container import as_columns
 from timely.errors import DataError

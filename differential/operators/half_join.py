@@ -16,13 +16,14 @@ import numpy as np
 from differential.arrangement import Arrangement
 from differential.codes import Encoder
 from differential.collection import Collection
+from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.kernels.memory import COORDINATES, TIMES, address_of
 from differential.kernels.occurrences import occurrences
 from differential.operators.lookup import lookup
 from differential.trace.batch import Batch, table_of
-from differential.updates import NOTHING, Ints, Updates
+from differential.updates import Ints, Updates
 from timely.container import as_columns
 
 PIECE = 1 << 19

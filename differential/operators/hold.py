@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from differential.updates import NOTHING, Updates
+from differential.kernels.compile import NOTHING
+from differential.updates import Updates
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operators.generic import UnaryLogic
 from timely.dataflow.pact import Pipeline

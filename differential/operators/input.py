@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from differential.collection import Collection
-from differential.updates import NOTHING, Updates
+from differential.kernels.compile import NOTHING
+from differential.updates import Updates
 from timely.container import as_columns
 from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time, as_time, less_equal

@@ -121,22 +121,6 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     todo: deque[Pairing] = deque()
     position = 0
 
-    def match(pairing: Pairing, start: int) -> int:
-        """Send up to a batch of pairs; return where to go on, or -1."""
-        keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
-            table_of(pairing.new), start, ROWS_PER_BATCH, table_of(pairing.past)
-        )
-        length = len(keys)
-        if length:
-            left_vals, right_vals = (new_vals, past_vals) if pairing.new_is_left else (past_vals, new_vals)
-            columns = function(
-                *left.key.decode(keys, length),
-                *left.value.decode(left_vals, length),
-                *right.value.decode(right_vals, length),
-            )
-            output.give(pairing.capability, cast(Any, Updates(as_columns(columns, length), times, time_index, diffs)))
-        return onward
-
     def logic() -> None:
         nonlocal position
         for side, other, is_left in ((mine, theirs, True), (theirs, mine, False)):
@@ -150,7 +134,9 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
         theirs.compact(first)
         if todo and not dataflow.holds_back(operator):
             _check_kinds(left, right)
-            position = match(todo[0], position)
+            pairs, position = _matched(todo[0], position, left, right, function)
+            if pairs is not None:
+                output.give(todo[0].capability, cast(Any, pairs))
             if position < 0:
                 todo.popleft().capability.drop()
                 position = 0
@@ -164,6 +150,25 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     dataflow.when_complete(mine.drop)
     dataflow.when_complete(theirs.drop)
     return stream
+
+
+def _matched(
+    pairing: Pairing, start: int, left: Arrangement, right: Arrangement, function: Callable[..., Any]
+) -> tuple[Updates | None, int]:
+    """Return what comes of up to a batch of pairs, and where to go on, or -1."""
+    keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
+        table_of(pairing.new), start, ROWS_PER_BATCH, table_of(pairing.past)
+    )
+    length = len(keys)
+    if not length:
+        return None, onward
+    left_vals, right_vals = (new_vals, past_vals) if pairing.new_is_left else (past_vals, new_vals)
+    columns = function(
+        *left.key.decode(keys, length),
+        *left.value.decode(left_vals, length),
+        *right.value.decode(right_vals, length),
+    )
+    return Updates(as_columns(columns, length), times, time_index, diffs), onward
 
 
 class Side:

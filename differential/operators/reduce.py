@@ -15,17 +15,17 @@ from typing import Protocol, cast
 import numpy as np
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Array, Codes, Encoder, Kind
+from differential.codes import Array, Codes, Encoder, Kind
 from differential.interning import interner_of
 from differential.kernels import reduce as kernels
+from differential.kernels.compile import NOTHING
 from differential.kernels.times import minimal
-from differential.operators.arrange import CLOSED, Sealer
+from differential.operators.arrange import CLOSED, Sealer, new_trace
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
-from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
@@ -76,7 +76,7 @@ def reduce_arrangement(
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+    spine = new_trace(scope)
     worker = scope.dataflow.worker
     value = Encoder(interner_of(worker), "value", value_kinds)
     reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value), value)

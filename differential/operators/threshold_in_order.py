@@ -10,17 +10,16 @@ from collections.abc import Callable
 from typing import cast
 
 from differential.arrangement import Arrangement
-from differential.codes import NOTHING, Codes, Encoder
+from differential.codes import Codes, Encoder
 from differential.interning import interner_of
+from differential.kernels.compile import NOTHING
 from differential.kernels.count import record_changes
-from differential.operators.arrange import Sealer
+from differential.operators.arrange import Sealer, new_trace
 from differential.operators.reduce import negative_count
 from differential.trace.batch import Batch
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
-from differential.trace.spine import Spine
-from differential.trace.storage import Storage
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
@@ -32,7 +31,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+    spine = new_trace(scope)
     value = Encoder(interner_of(scope.dataflow.worker), "value")
     operator = ThresholdInOrder(input, source, Sealer(output, spine), function, value)
     builder.build(lambda _: operator.run)

@@ -18,16 +18,15 @@ from differential.arrangement import Arrangement
 from differential.codes import Encoder
 from differential.collection import Collection
 from differential.interning import interner_of
+from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
-from differential.operators.arrange import ByKey, Sealer
+from differential.operators.arrange import ByKey, Sealer, new_trace
 from differential.operators.input import Change, check_open, check_width, gathered, owned
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
-from differential.trace.spine import Spine
-from differential.trace.storage import Storage
-from differential.updates import NOTHING, Array, Ints, Updates
+from differential.updates import Array, Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.errors import BuildError, DataError
 from timely.order import Moment, Time
@@ -181,7 +180,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+    spine = new_trace(scope)
     upserter = Upserter(input, Sealer(output, spine), TraceHandle(spine), key, value, keys)
     builder.build(lambda _: upserter.run)
     scope.dataflow.when_complete(upserter.drop)

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.kernels.compile import NOTHING
 from differential.operators.hold import hold
 from differential.operators.linear import linear
-from differential.updates import NOTHING, Ints, Updates
+from differential.updates import Ints, Updates
 from timely.errors import BuildError, DataError
 from timely.progress.summary import LIMIT
 
