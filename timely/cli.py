@@ -156,6 +156,8 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, spill_dir=options.spill_dir)
     if options.hostfile is None and options.process is not None:
         raise ConfigError("--process says which line of a host file this is; it needs --hostfile FILE")
+    if options.hostfile is None and options.curve is not None:
+        raise ConfigError("--curve says where the keys of a host file's processes are; it needs --hostfile FILE")
     if options.process is None:
         workers = base.workers if options.workers is None else options.workers
         return replace(base, processes=1, workers=workers, process=0, addresses=())

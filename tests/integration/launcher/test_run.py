@@ -334,6 +334,7 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_
         ("run", "-m", "missing.module"): "no module named 'missing.module'",
         ("run", "-n", "0", str(TALK)): "at least one process",
         ("run", "--process", "1", str(TALK)): "--hostfile",
+        ("run", "-n", "2", "--curve", "keys", str(TALK)): "it needs --hostfile FILE",
         ("run", "--hostfile", str(hosts), str(TALK)): "line 1: 'localhost' is not HOST:PORT",
         ("run", "--hostfile", str(elsewhere), str(TALK)): "192.0.2.99:2101 is not of this machine",
         ("run", "--hostfile", str(hosts), "--process", "0", str(TALK)): "line 1: 'localhost' is not HOST:PORT",
