@@ -68,7 +68,7 @@ def test_commands_of_any_worker_install_and_drop_dataflows(workers: int, capsys:
 
 def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
     with closing(Run("run", "-n", "2", commands.__file__)) as run:
-        assert run.end(30) == 0, run.error
+        assert run.end() == 0, run.error
         assert sorted(line.partition("] ")[2] for line in run.output.splitlines()) == ANSWERS
 
 
@@ -125,5 +125,5 @@ def test_logistic_regression_on_two_processes_has_the_weights_of_one() -> None:
     with closing(
         Run("run", "-n", "2", regression.__file__, "--rows", "4000", "--features", "4", "--rounds", "20")
     ) as run:
-        assert run.end(30) == 0, run.error
+        assert run.end() == 0, run.error
         assert f"20 rounds, weights {regression.digest(weights)}" in run.output

@@ -103,7 +103,7 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", code], text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stderr.readline().startswith(expected)
-        assert process.communicate(timeout=30)[1] == ""
+        assert process.communicate(timeout=50)[1] == ""
     assert process.returncode == 0
 
 
@@ -134,7 +134,7 @@ for _ in range(2):
         process.stdin.write("\n")
         process.stdin.flush()
         assert process.stderr.readline() == "timely: all is well\n"
-        assert process.communicate("\n", timeout=30)[1] == ""
+        assert process.communicate("\n", timeout=50)[1] == ""
     assert process.returncode == 0
 
 
@@ -153,7 +153,7 @@ while not was_asked_to_end(begun):
     time.sleep(0.01)
 assert not was_asked_to_end(time.monotonic() + 1)
 """
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0)
 
 

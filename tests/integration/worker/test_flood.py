@@ -23,7 +23,7 @@ def grow() -> Iterator[Callable[..., list[int]]]:
     def measure(processes: int, sender: str, shape: str, bound: int) -> list[int]:
         run = Run("run", "-n", str(processes), "--queue-bytes", str(bound), FLOOD, sender, shape)
         runs.append(run)
-        assert run.end(30) == 0, run.error
+        assert run.end() == 0, run.error
         grown = [int(figure) for figure in re.findall(r"grew (\d+) MB", run.output)]
         assert len(grown) == processes
         assert run.output.count("took all") == 1
