@@ -13,14 +13,13 @@ import random
 import signal
 import sys
 import time
+from random import Random
 from types import FrameType
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-
 from tests.oracle.counts import Counts
-from tests.oracle.scenario import Scenario, check
+from tests.oracle.drawing import Drawing
+from tests.oracle.scenario import check
 from tests.oracle.shrink import check_and_shrink
-from tests.strategies_programs import scenarios
 
 SCENARIOS = 20
 MOST_PROGRAMS = 12
@@ -28,25 +27,12 @@ MOST_PROGRAMS = 12
 
 def run(number: int, counts: Counts | None = None) -> int:
     """Run the scenarios of a seed; return how many programs they had."""
+    drawing = Drawing(Random(number))
     programs = 0
-
-    @seed(number)
-    @settings(
-        max_examples=SCENARIOS,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(
-        scenario=scenarios(depth=2 + number % 4, most=MOST_PROGRAMS, size=4 + number % 13, latest=(2, 2, 5)[number % 3])
-    )
-    def soak(scenario: Scenario) -> None:
-        nonlocal programs
-        programs += len(scenario.programs)
+    for _ in range(SCENARIOS):
+        scenario = drawing.scenario(2 + number % 4, MOST_PROGRAMS, 6 + number % 11, (2, 2, 5)[number % 3])
         check_and_shrink(scenario, check if counts is None else counts.run)
-
-    soak()
+        programs += len(scenario.programs)
     return programs
 
 
@@ -72,7 +58,7 @@ def main() -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        # One that comes while Hypothesis is told of a search for garbage is lost to it.
+        # One that comes while the interpreter searches for garbage is lost to whoever is called back then.
         while programs < most and time.monotonic() < end and not interrupts:
             print(f"seed {number}", file=sys.stderr, flush=True)
             programs += run(number, counts)

@@ -10,16 +10,16 @@ from collections import Counter, defaultdict
 
 from tests.oracle.grid import grid
 from tests.oracle.part import INPUTS
-from tests.oracle.programs import BINARY, LARGE, UNARY, Contents, Pairs, Program, meaning
+from tests.oracle.programs import BINARY, LARGE, LOOPS, UNARY, Contents, Pairs, Program, meaning
 from tests.oracle.scenario import Scenario, check
 from timely.order import Time
 
-OPERATORS = ("input", "delay", "iterate", "settle", "later", "mutual", "dressed", *UNARY, *BINARY, *LARGE)
+OPERATORS = ("input", "delay", "dressed", *LOOPS, *UNARY, *BINARY, *LARGE)
 """All that can be drawn."""
 
 HAPPENINGS = (
     "change ahead of time",
-    "change of now",
+    "change by more",
     "compaction of both",
     "contents read",
     "drop in the middle of a loop",

@@ -391,6 +391,7 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 }  # fmt: skip
 """Operators for which it does not matter what kinds of columns there are, but for their order."""
 
+LOOPS = ("iterate", "settle", "later", "mutual")
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
          "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
          "window", "watched", "index count", "index distinct", "index squares", "occurrences", "there and back",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tests.oracle.grid import Multiset, Update, contents, grid
 from tests.oracle.part import INPUTS, Installed, Part, Watched, imported, read_back, said
 from tests.oracle.post import Post
-from tests.oracle.programs import SIZE, Contents, Pairs, meaning
+from tests.oracle.programs import LOOPS, SIZE, Contents, Pairs, Program, meaning
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.config import ACCUMULATIONS, PROGRESS_MODES
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STEPS = 60_000
 MOST_GUESTS = 3
+STEPS_TO_A_LOOP = 60
 SPILL_ABOVE = 100
 QUEUE_BYTES = 1 << 16
 """Room for so few messages of as many bytes as they are said to have that operators have to wait."""
@@ -93,7 +94,7 @@ class Run:
     def to_the_end(self) -> None:
         """Let everything happen, and compare."""
         updates = self.updates
-        visits = self.random.sample(range(len(updates) + 1), k=min(self.random.choice((1, 2, 3)), len(updates)))
+        visits = self.random.sample(range(len(updates) + 1), k=min(self.random.choice((2, 3, 4)), len(updates)))
         for position, update in enumerate(updates):
             self.to_come = updates[position:]
             if self.scenario.guest and position in visits:
@@ -157,12 +158,13 @@ class Run:
         else:
             session = self.random.choice(parts).sessions[number]
             if session.time == time and self.random.random() < 0.5:
-                change = {1: session.insert, -1: session.remove}.get(diff)
-                self.happened["change of now" if change is None else change.__name__] += 1
-                if change is None:
-                    session.update(*record, diff=diff)
+                if diff == 1:
+                    session.insert(*record)
+                elif diff == -1:
+                    session.remove(*record)
                 else:
-                    change(*record)
+                    session.update(*record, diff=diff)
+                self.happened[{1: "insert", -1: "remove"}.get(diff, "change by more")] += 1
             else:
                 self.happened["change ahead of time"] += session.time != time
                 session.update_at(*record, time=time, diff=diff)
@@ -172,28 +174,40 @@ class Run:
     def _visit(self) -> None:
         """Build a dataflow, or drop one, one worker after the other."""
         guests = [installed for installed in self.installed if installed is not self.hosts]
-        if len(guests) == MOST_GUESTS or (guests and self.random.random() < 0.5):
+        if len(guests) == MOST_GUESTS or (guests and self.random.random() < 0.6):
             droppable = guests if self.posts else self.installed
             exporters = [origin for guest in guests for origin in guest.origins.values() if origin in droppable]
-            self._drop(self.random.choice(exporters if exporters and self.random.random() < 0.6 else guests))
+            self._drop(self.random.choice(exporters if exporters and self.random.random() < 0.8 else guests))
+            if self.random.random() < 0.5:
+                self._install(self._draw_number())
             return
-        guest = self._install()
-        if self.random.random() < 0.25:
-            self._steps(self.random.randrange(12))
+        number = self._draw_number()
+        guest = self._install(number)
+        if self.random.random() < (0.4 if _has_loops(self.scenario.programs[number]) else 0.1):
+            for _ in range(STEPS_TO_A_LOOP):
+                if not _is_in_a_loop(guest):
+                    self._step()
             self._drop(guest)
+        elif self.random.random() < 0.25:
+            self._install(self._draw_number())
 
-    def _install(self) -> Installed:
+    def _draw_number(self) -> int:
+        """Return the number of a program, if possible of one that does not ask for what was before."""
+        programs = self.scenario.programs
+        possible = [number for number, program in enumerate(programs) if "delay" not in str(program)]
+        return self.random.choice(possible or range(len(programs)))
+
+    def _install(self, program: int) -> Installed:
         """Build a dataflow of inputs imported, from the hosts or from another guest, and of inputs of its own.
 
-        It runs the last program. Its own inputs get all updates at once; what it imports is right from the time on as
-        of which it imports, but nothing is as it was before.
+        Its own inputs get all updates at once; what it imports is right from the time on as of which it imports, but
+        nothing is as it was before.
         """
         scenario = self.scenario
-        program = scenario.programs[-1]
-        exporter = self.random.choice(self.installed) if self.installed else None
+        exporter = self.random.choice([None, *self.installed, *self.installed[-1:] * 4])
         since = None if exporter is None else self._common_time(exporter)
         origins: dict[int, Installed] = {}
-        if exporter is not None and since is not None and "delay" not in str(program):
+        if exporter is not None and since is not None and "delay" not in str(scenario.programs[program]):
             origins = {n: exporter for n in range(INPUTS + 1) if exporter.exports(n) and self.random.random() < 0.7}
         parts = []
         for index, worker in enumerate(self.workers):
@@ -203,14 +217,14 @@ class Run:
                 else said(number, scenario.outer)
                 for number in range(INPUTS + 1)
             ]
-            parts.append(Part(worker, [program], scenario.outer, sources))
+            parts.append(Part(worker, [scenario.programs[program]], scenario.outer, sources))
             self._steps(self.random.choice((0, 3)))
-        watched = Watched(len(scenario.programs) - 1, parts[0].outputs[0], since if origins else None)
+        watched = Watched(program, parts[0].outputs[0], since if origins else None)
         guest = Installed(parts, [watched], origins, since)
         self._count_import(guest)
         self.installed.append(guest)
         self.watched.append((watched, guest))
-        for installed, share in ((exporter, 0.2), (guest, 0.4)):
+        for installed, share in ((exporter, 0.2), (guest, 0.2)):
             for number in range(INPUTS + 1):
                 if installed is not None and installed.exports(number) and self.random.random() < share:
                     for trace in installed.traces(number):
@@ -237,9 +251,8 @@ class Run:
         importers = [other for other in self.installed if dropped in other.origins.values()]
         if importers:
             self._seal(dropped)
-        is_in_a_loop = any(time[-1] > 0 for part in dropped.parts for time in rounds(part.dataflow).values())
         self.happened["drop of the hosts" if dropped is self.hosts else "drop of a guest"] += 1
-        self.happened["drop in the middle of a loop"] += is_in_a_loop
+        self.happened["drop in the middle of a loop"] += _is_in_a_loop(dropped)
         self.happened["drop of an exporter"] += bool(importers)
         self.watched = [(watched, installed) for watched, installed in self.watched if installed is not dropped]
         self.installed.remove(dropped)
@@ -363,6 +376,15 @@ class Run:
                 {pair: n for pair, n in meaning(self.scenario.programs[number], inputs).items() if n}
             )
         return known
+
+
+def _has_loops(program: Program) -> bool:
+    return any(name in str(program) for name in LOOPS)
+
+
+def _is_in_a_loop(installed: Installed) -> bool:
+    """Return whether some worker holds something in a round of a loop after the first."""
+    return any(time[-1] > 0 for part in installed.parts for time in rounds(part.dataflow).values())
 
 
 def _move(network: SimulatedNetwork, workers: Sequence[Worker], random: Random) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.oracle.grid import contents, grid
-from tests.oracle.programs import Program
+from tests.oracle.programs import LOOPS, Program
 from tests.oracle.scenario import Scenario, check, script
 
 SEEDS = 3
@@ -19,8 +19,6 @@ SEEDS = 3
 
 MOST_SECONDS = 100.0
 """So long a scenario is made smaller: twice that, for Hypothesis runs what fails again, is within a test's time."""
-
-_LOOPS = ("iterate", "settle", "later", "mutual")
 
 
 def check_and_shrink(scenario: Scenario, run: Callable[[Scenario], object] = check) -> None:
@@ -98,7 +96,7 @@ def smaller_programs(program: Program) -> Iterator[Program]:
     name, *arguments = program
     if name in ("input", "variable"):
         return
-    outside = len(arguments) // 2 if name in _LOOPS else len(arguments)
+    outside = len(arguments) // 2 if name in LOOPS else len(arguments)
     yield from (argument for argument in arguments[:outside] if isinstance(argument, tuple))
     if name == "dressed":
         yield tuple(arguments[2:])
