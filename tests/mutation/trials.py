@@ -35,6 +35,9 @@ Functions: TypeAlias = list[tuple[Place, FunctionType]]
 OFTEN = 300
 """After so many calls in a test a function is taken to have been everywhere."""
 
+OUT_OF_TIME = (2, -signal.SIGPROF, -signal.SIGKILL)
+"""How a process ends in which a test took too long; one that reads where there is no memory ends otherwise."""
+
 BROKEN = 71
 """The exit status of a process whose tests fail without any mutant."""
 
@@ -104,7 +107,7 @@ class Trials:
         if status == 0:
             return [mutant.key, "survived", f"{len(tests)} tests"]
         self.kills[tests[-1]] += 1
-        return [mutant.key, "killed" if status == 1 else "timed out", tests[-1]]
+        return [mutant.key, "timed out" if status in OUT_OF_TIME else "killed", tests[-1]]
 
     def _find(self, functions: Functions, mutant: Mutant, items: list[pytest.Item], mouth: int) -> None:
         """Run tests until one fails, the name of each said before, and end this process."""
