@@ -194,7 +194,7 @@ def test_an_activator_wakes_a_parked_worker_from_another_thread(workers: int) ->
             def constructor(capabilities: list[Capability]) -> Callable[[], None]:
                 def logic() -> None:
                     while given:
-                        number = given.pop()
+                        number = given.pop(0)
                         if number:
                             output.give(capabilities[0], [number])
                         else:
