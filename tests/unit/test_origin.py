@@ -36,13 +36,18 @@ def test_an_error_in_a_library_that_a_function_calls_is_said_to_be_at_the_line_o
     function: Callable[[np.ndarray], np.ndarray], line: int
 ) -> None:
     at = f"{HERE}:{function.__code__.co_firstlineno + line}"
-    with pytest.raises(OperatorError, match=rf"\({at}\)"):
+    with pytest.raises(OperatorError, match=rf"\({at}, built at {HERE}:\d+\)"):
         example(lambda scope: scope.to_stream(np.arange(3)).map(function))
 
 
 def test_an_error_of_a_librarys_function_is_said_to_be_at_its_line() -> None:
-    with pytest.raises(OperatorError, match=r"numpy/linalg/_linalg\.py:\d+\)"):
+    with pytest.raises(OperatorError, match=r"numpy/linalg/_linalg\.py:\d+, built at "):
         example(lambda scope: scope.to_stream(np.arange(3)).map(np.linalg.inv))
+
+
+def test_a_function_written_where_its_operator_is_built_is_at_one_line() -> None:
+    with pytest.raises(OperatorError, match=rf"worker 0 of 1 \({HERE}:\d+\): ZeroDivisionError"):
+        example(lambda scope: scope.to_stream(np.arange(3)).map(lambda x: 1 // 0))
 
 
 def test_what_is_built_when_a_context_is_entered_is_at_the_line_of_the_users() -> None:

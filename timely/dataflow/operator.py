@@ -108,7 +108,7 @@ def operator_error(
     line = raised_at(error.__traceback__)
     at = "" if time is None else f" at time {time}"
     after = "" if sender in (None, dataflow.worker_index) else f", after a batch from worker {sender}"
-    where = f"{line}" if line is not None else f"built at {origin}"
+    where = f"built at {origin}" if line is None else f"{line}" if line == origin else f"{line}, built at {origin}"
     return OperatorError(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
         f"({where}): {type(error).__name__}: {error}{_hint(error, line)}"
