@@ -150,12 +150,15 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
     """Return what a user handed over (an array, a scalar, or a tuple of them) as equally long columns.
 
     Scalars are repeated to `length` (or to the length of the arrays beside them; one record when there are none).
-    Text becomes NumPy's variable-width string type. Raises `DataError` on anything that is not a column.
+    Text becomes NumPy's variable-width string type. Raises `DataError` where there is no column, and on
+    anything that is none.
 
     >>> [column.tolist() for column in as_columns((np.array([1, 2]), "a"))]
     [[1, 2], ['a', 'a']]
     """
     given = values if isinstance(values, tuple) else (values,)
+    if not given:
+        raise DataError("a record has at least one column; there is none")
     if _are_columns(given, length):
         return given
     columns = tuple(as_column(value) for value in given)
