@@ -21,6 +21,7 @@ from differential.interning import interner_of
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
+from differential.keys import check_keys
 from differential.operators.arrange import ByKey, Sealer, new_trace
 from differential.operators.input import Change, check_open, check_width, gathered, owned
 from differential.trace.batch import Batch, table_of
@@ -151,7 +152,7 @@ class UpsertSession:
 def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tuple[UpsertSession, Collection]:
     """Return a session that says which value each key has, and the collection of (key, value). It is arranged by key.
 
-    Raises BuildError where times have several coordinates, and so are not totally ordered.
+    Raises BuildError where times have several coordinates, and so are not totally ordered, and for a key of no columns.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -174,6 +175,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     """
     if scope.width != 1:
         raise BuildError(f"{name}: what holds is what was said last, so times must be totally ordered; see update_at()")
+    check_keys(keys)
     session = UpsertSession(scope, keys, name)
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(session.stream, ByKey(keys), frontier=True)

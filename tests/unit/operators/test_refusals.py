@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from differential import Collection, Groups, example
+from differential import Collection, Groups, example, new_upsert_input
 from differential.delta import Changes
 from timely import Scope, Worker, execute_directly, rowwise
 from timely.errors import BuildError, TimelyError
@@ -67,6 +67,7 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: Collection.of(scope, np.array([1, 1]), keys=0), "at least one column, so `keys` cannot be 0"),
     (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "`keys` cannot be 0"),
     (lambda scope: numbers(scope).map(lambda k, v: ()), "operator 'map'.*at least one column; there is none"),
+    (lambda scope: new_upsert_input(scope, keys=0)[1], "`keys` cannot be 0"),
     (lambda scope: Collection.of(scope, 1, keys=-2), "`keys` cannot be -2"),
     (lambda scope: Collection.of(scope, 1, keys=1.0), "`keys` cannot be 1.0"),  # type: ignore[arg-type]
     (lambda scope: numbers(scope).top_k(1.5), "a whole number, .* at least 1, not 1.5"),  # type: ignore[arg-type]
