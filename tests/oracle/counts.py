@@ -68,12 +68,12 @@ class Counts:
             self._draw(program, scenario)
 
     def _draw(self, program: Program, scenario: Scenario) -> None:
-        parts = _parts(program)
-        self.drawn.update(name for name, *_ in parts)
+        all_parts = parts(program)
+        self.drawn.update(name for name, *_ in all_parts)
         last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
         for time in grid([(record, time, diff) for time, _, record, diff in scenario.everything()]):
             meaning(program, _inputs(scenario, time, last))
-        for part in set(parts):
+        for part in set(all_parts):
             first, *later = last[part].values() or [None]
             self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
 
@@ -101,8 +101,8 @@ def _inputs(scenario: Scenario, time: Time, last: defaultdict[Program, dict[int,
     return Contents(at, seen=keep)
 
 
-def _parts(program: Program) -> list[Program]:
+def parts(program: Program) -> list[Program]:
     """Return a program's operators, outermost first."""
     operands = [argument for argument in program if isinstance(argument, tuple)]
     inside = [tuple(program[3:])] if program[0] == "dressed" else []
-    return [program, *inside, *(part for operand in operands for part in _parts(operand))]
+    return [program, *inside, *(part for operand in operands for part in parts(operand))]

@@ -1,0 +1,147 @@
+"""The random programs use every public operator, each often and with something to do, and all happens to them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import differential
+import differential.graphs
+import tests.oracle
+from differential import Collection, delta
+from tests.oracle.counts import OPERATORS, Counts, parts
+from tests.oracle.drawing import Drawing
+from tests.oracle.part import CONSTANT
+from tests.oracle.programs import LOOPS, Program, build
+from tests.oracle.scenario import Scenario, check
+from tests.soak import run
+from timely import Worker, execute_directly
+
+ORACLE = str(Path(tests.oracle.__file__).parent)
+
+ELSEWHERE = {
+    "Arrangement.reader": "for operators, which keep the handle",
+    "Arrangement.scope": "says where it is",
+    "Changes.from_parts": "what is written in files: test_capture reads them",
+    "Changes.count": "called by Extension.count",
+    "Changes.parts": "what is written in files: test_capture writes them",
+    "CoGroups.keys": "for functions of several columns: test_operators_at_every_time",
+    "Collection.arranged": "made by operators",
+    "Collection.entered": "made by operators",
+    "Collection.stream": "the stream beneath, for operators",
+    "InputSession.epoch": "says where it is",
+    "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
+    "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
+    "Relation.by_both": "called by Extension.validate",
+    "Relation.by_key": "called by Extension.propose",
+    "Statement.from_parts": "what is written in files: test_capture reads them",
+    "Statement.parts": "what is written in files: test_capture writes them",
+    "UpsertSession.epoch": "says where it is",
+    "UpsertSession.time": "says where it is",
+    "example": "for docstrings",
+    "stated": "for writers that are resumed: test_capture",
+}
+"""What the random programs do not use themselves, and why."""
+
+
+def public() -> dict[CodeType, str]:
+    """Return what can be called in a program, by its code; not what batches between operators can do."""
+    owners = [getattr(package, name) for package in (differential, differential.graphs) for name in package.__all__]
+    own = [each for each in vars(delta).values() if getattr(each, "__module__", "") == delta.__name__]
+    owners += [each for each in own if each.__name__[0] != "_"]
+    found = {}
+    for owner in owners:
+        members = {owner.__name__: owner}
+        if inspect.isclass(owner):
+            members = {f"{owner.__name__}.{name}": each for name, each in vars(owner).items() if name[0] != "_"}
+        for name, member in members.items():
+            function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            if inspect.isfunction(function) and not name.startswith("Updates."):
+                found[function.__code__] = name
+    return found
+
+
+@contextmanager
+def used(wanted: dict[CodeType, str], found: set[str]) -> Iterator[None]:
+    """Find the names of what the oracle calls itself."""
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in wanted and frame.f_back is not None:
+            caller = frame.f_back.f_code.co_filename
+            found.update([wanted[frame.f_code]] if caller.startswith(ORACLE) else [])
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def test_every_public_operator_is_used_by_the_random_programs_or_excepted_with_a_reason() -> None:
+    wanted = public()
+    assert len(wanted) > 120
+    found = set[str]()
+    drawing = Drawing(Random(0))
+    whole = [part for _ in range(300) for part in _outside(drawing.program(4))]
+    smallest = {_kind(part): part for part in sorted(whole, key=lambda part: -len(str(part)))}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope, used(wanted, found):
+            inputs = [Collection.of(scope, *map(np.array, CONSTANT)) for _ in range(4)]
+            for part in smallest.values():
+                build(part, inputs)
+        worker.drop_dataflow(scope.dataflow)
+
+    execute_directly(program)
+    changes = [((1, 2), 1), ((1, 2), -1), ((3, 3), 2), ((2, 0), 1)]
+    updates = [(record, (time,), diff) for time in range(3) for record, diff in changes]
+    scenario = Scenario([("cogroup", ("input", 0), ("input", 1))], [updates, updates], guest=True, readers=1)
+    statements = [((1, 2), (0,)), ((1, None), (1,)), ((2, 2), (2,))]
+    with used(wanted, found):
+        for seed in range(3):
+            check(scenario._replace(seed=seed, upserts=statements))
+    assert {name for name in wanted.values() if name not in found} == ELSEWHERE.keys()
+
+
+def test_every_operator_is_drawn_often() -> None:
+    drawn = Counter(part[0] for part in _drawn(500))
+    assert {name: drawn[name] for name in OPERATORS if drawn[name] < 10} == {}
+    assert set(drawn) == {*OPERATORS, "variable", "bound"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_every_operator_has_something_to_do_and_everything_happens_in_five_hundred_programs() -> None:
+    counts, seed = Counts(), 0
+    while counts.programs < 500:
+        run(seed, counts)
+        seed += 1
+    assert counts.rare(10) == {}
+
+
+def _outside(program: Program) -> list[Program]:
+    """Return the parts of a program that are in no loop, and loops as a whole."""
+    operands = [operand for operand in program if isinstance(operand, tuple)]
+    outside = operands[: len(operands) // 2] if program[0] in LOOPS else operands
+    return [program, *(part for operand in outside for part in _outside(operand))]
+
+
+def _kind(program: Program) -> tuple[str, ...]:
+    return ("dressed", program[3]) if program[0] == "dressed" else (program[0],)
+
+
+def _drawn(number: int) -> list[Program]:
+    """Return the parts of so many programs."""
+    drawing = Drawing(Random(0))
+    return [part for _ in range(number) for part in parts(drawing.program(4))]
