@@ -52,6 +52,7 @@ LINGER_MILLISECONDS = 2000
 SPIN_SECONDS = 100e-6
 FRUITLESS_SPINS = 4
 MESSAGES_AT_ONCE = 256
+REASON_CHARACTERS = 1000
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 
@@ -340,7 +341,7 @@ class SocketAllocator:
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
-        self.last_refusal = reason
+        self.last_refusal = reason[:REASON_CHARACTERS]  # a stranger's frame may be what it quotes
 
     @property
     def backlog(self) -> int:

@@ -238,6 +238,15 @@ def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kin
         assert collect(second, 1) == [(0, CHANGE)]
 
 
+def test_of_a_long_frame_that_is_refused_little_is_kept(tmp_path: Path) -> None:
+    settings = ipc_configs(tmp_path)
+    with connected(settings) as (first, second):
+        pour(settings[0].endpoint(0), [[bytes(Encoder(1, "x" * 1_000_000).encode(CHANGE, 0)[0])]])
+        until(lambda: first.statistics().refused == 1, [first, second])
+        assert first.last_refusal.startswith("generation 'xxx")
+        assert len(first.last_refusal) == 1000
+
+
 def test_what_was_sent_before_and_what_is_not_due_yet_is_refused_and_counted(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     with connected(settings) as (first, second):
