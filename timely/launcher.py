@@ -102,6 +102,11 @@ class Launcher:
             for index in range(self._config.processes):
                 self._start_child(index, lifeline)
             os.close(lifeline)
+        except OSError as error:
+            raise TransportError(
+                f"cannot start process {len(self._children)} of {self._config.processes}: {error.strerror}; start "
+                "fewer, or allow more files and processes ('ulimit -n', 'ulimit -u')"
+            ) from None
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
 

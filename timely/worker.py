@@ -284,7 +284,7 @@ class Worker:
         close_all([*(partial(self.drop_dataflow, dataflow) for dataflow in self.dataflows), self.log.end])
 
     def explain(self, *, patience: float = PATIENCE) -> str:
-        """Return, for people, what every incomplete dataflow is waiting for.
+        """Return, for people, what every incomplete dataflow is waiting for, and what was refused, if anything was.
 
         Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
 

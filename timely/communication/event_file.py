@@ -9,6 +9,7 @@ the machine: nothing waits for the disk.
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
@@ -159,8 +160,7 @@ class EventFileReader:
 
 def _length_of_whole_events(path: Path) -> int:
     """Return where the last whole event ends; damage before the end is an error."""
-    reader = EventFileReader(path, follow=True)
-    while reader.next_nowait() is not None:
-        pass
-    reader.close()
-    return reader.offset
+    with closing(EventFileReader(path, follow=True)) as reader:
+        while reader.next_nowait() is not None:
+            pass
+        return reader.offset

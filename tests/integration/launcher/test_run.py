@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -402,3 +403,10 @@ def test_keys_are_made_once(start: Start, tmp_path: Path) -> None:
     run = start("keys", tmp_path / "cluster")
     assert run.end() == 2
     assert "exists" in run.error
+
+
+def test_a_process_that_cannot_be_started_is_an_error_in_a_line_and_the_others_are_gone() -> None:
+    command = f"ulimit -n 22; exec {shlex.quote(sys.executable)} -m timely run -n 30 {shlex.quote(str(TALK))} hello"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert re.fullmatch(r"timely: cannot start process \d+ of 30: Too many open files; start fewer, .*\n", ended.stderr)
+    assert ended.returncode == 1
