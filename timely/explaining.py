@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from timely.communication.message import Answer, Question
 from timely.dataflow.explain import EVERYWHERE, counted_elsewhere, explain_here, explanation, held_here
-from timely.order import Time
-from timely.progress.summary import LIMIT
+from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow

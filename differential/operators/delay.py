@@ -10,8 +10,7 @@ import numpy as np
 from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.errors import DataError
-from timely.order import Moment, Time, as_time, less_equal
-from timely.progress.summary import LIMIT
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
 
 if TYPE_CHECKING:
     from differential.collection import Collection

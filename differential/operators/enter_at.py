@@ -12,8 +12,7 @@ from differential.updates import Array, Ints, Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError
-from timely.order import Time
-from timely.progress.summary import LIMIT
+from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
     from differential.collection import Collection

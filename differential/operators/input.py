@@ -11,8 +11,7 @@ from differential.kernels.compile import NOTHING
 from differential.updates import Updates
 from timely.container import as_columns
 from timely.errors import CapabilityError, DataError
-from timely.order import Moment, Time, as_time, less_equal
-from timely.progress.summary import LIMIT
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
 
 if TYPE_CHECKING:
     from timely.dataflow.operators.input import Input

@@ -24,7 +24,7 @@ from differential.operators.hold import hold
 from differential.operators.linear import linear
 from differential.updates import Ints, Updates
 from timely.errors import BuildError, DataError
-from timely.progress.summary import LIMIT
+from timely.order import LIMIT
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -18,10 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from timely.errors import CapabilityError
-from timely.order import Time, less_equal
+from timely.order import LIMIT, Time, less_equal
 from timely.origin import Origin, is_ours
 from timely.progress.antichain import Antichain
-from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from timely.dataflow.ports import OutputPort

@@ -42,11 +42,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from timely.errors import BuildError
-from timely.order import Time, less_equal
+from timely.order import LIMIT, Time, less_equal
 from timely.progress.antichain import Antichain, minimal
 from timely.progress.cycles import Position, positions
 from timely.progress.graph import Edge, summaries_to
-from timely.progress.summary import LIMIT, PathSummary
+from timely.progress.summary import PathSummary
 
 Key = tuple[int, ...]
 Image = Callable[[Time], Time | None]

@@ -22,8 +22,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from timely.order import LIMIT as LIMIT
-from timely.order import Time
+from timely.order import LIMIT, Time
 
 
 class PathSummary(NamedTuple):

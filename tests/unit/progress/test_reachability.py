@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from timely.errors import BuildError, CycleError
+from timely.order import LIMIT
 from timely.progress import reachability
 from timely.progress.antichain import Antichain
 from timely.progress.cycles import Position
 from timely.progress.graph import Edge
 from timely.progress.reachability import Tracker
-from timely.progress.summary import LIMIT, PathSummary
+from timely.progress.summary import PathSummary
 
 ONE, TWO = PathSummary.identity(1), PathSummary.identity(2)
 

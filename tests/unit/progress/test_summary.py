@@ -5,8 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely.order import less_equal
-from timely.progress.summary import LIMIT, PathSummary
+from timely.order import LIMIT, less_equal
+from timely.progress.summary import PathSummary
 
 
 def summaries(length: int, result: int | None = None) -> st.SearchStrategy[PathSummary]:

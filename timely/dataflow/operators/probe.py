@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from timely.dataflow.inline import Forward, derived
 from timely.errors import BuildError
-from timely.order import Moment, Time, as_time
+from timely.order import LIMIT, Moment, Time, as_time
 from timely.progress.antichain import Antichain
-from timely.progress.summary import LIMIT
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
