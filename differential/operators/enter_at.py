@@ -59,14 +59,16 @@ def _is_outside(rounds: Array) -> bool:
 
 
 def delayed(updates: Updates, rounds: Ints) -> Updates:
-    """Return the updates with a counter more in their times: that of `rounds`, one for each row."""
+    """Return the updates with a counter more in their times: that of `rounds`, one for each row.
+
+    There are no more times than rows, or than times and different rounds together make.
+    """
     distinct, which = _distinct(rounds)
-    table = np.repeat(updates.times, len(distinct), axis=0)
-    counters = np.tile(distinct, len(updates.times))
-    times = np.column_stack((table, counters))
     base = updates.time_index if len(updates.time_index) else np.int64(0)
-    index = (base * len(distinct) + which).astype(np.int64) if len(times) > 1 else NOTHING
-    return Updates(updates.columns, times, index, updates.diffs)
+    pairs, index = len(updates.times) * len(distinct), base * len(distinct) + which
+    used, index = (np.arange(pairs), index) if pairs <= len(updates) else np.unique(index, return_inverse=True)
+    times = np.column_stack((updates.times[used // len(distinct)], distinct[used % len(distinct)]))
+    return Updates(updates.columns, times, index.astype(np.int64) if len(times) > 1 else NOTHING, updates.diffs)
 
 
 def _distinct(rounds: Ints) -> tuple[Ints, Ints]:
