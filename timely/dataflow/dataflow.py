@@ -123,7 +123,8 @@ class Dataflow:
         self._inputs.append(close)
 
     def close_inputs(self) -> None:
-        for close in self._inputs:
+        # What sends by an input was made after it, and may have something left to send.
+        for close in reversed(self._inputs):
             close()
 
     def finish(self) -> None:

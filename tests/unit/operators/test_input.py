@@ -222,3 +222,22 @@ def test_of_one_key_twice_in_a_list_the_last_value_holds() -> None:
         return output.contents()
 
     assert execute_directly(program) == {("tea", 3): 1, ("milk", 5): 1}
+
+
+@on_workers
+def test_what_was_not_handed_over_when_the_program_returns_is_not_lost(workers: int) -> None:
+    seen = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            upserts, prices = new_upsert_input(scope)
+            numbers.inspect(lambda record, time, diff: seen.append((record, time, diff)))
+            prices.inspect(lambda record, time, diff: seen.append((record, time, diff)))
+        if worker.index == 0:
+            session.insert(1)
+            session.update_at(2, time=3)
+            upserts.set("tea", 4)
+
+    execute(program, Config(workers=workers))
+    assert sorted(seen, key=str) == [(("tea", 4), (0,), 1), ((1,), (0,), 1), ((2,), (3,), 1)]
