@@ -120,8 +120,10 @@ class UpsertSession:
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time; what the collection is before it is final."""
         self.flush()
+        before = self.time
         self._input.advance_to(time)
-        self._next = self._first
+        if self.time != before:
+            self._next = self._first
 
     def close(self) -> None:
         """Say nothing any more: what holds now holds for ever."""

@@ -37,6 +37,16 @@ def test_the_last_of_an_epoch_holds_within_columns_too() -> None:
     assert said(statements) == [((1, 8), (1,), 1)]
 
 
+def test_the_last_holds_also_where_a_session_is_told_to_stay_at_its_time() -> None:
+    def statements(session: UpsertSession) -> None:
+        session.set(1, 5)
+        session.set(1, 6)
+        session.advance_to(1)
+        session.set(1, 7)
+
+    assert said(statements) == [((1, 7), (1,), 1)]
+
+
 def test_saying_the_same_again_changes_nothing() -> None:
     def statements(session: UpsertSession) -> None:
         for epoch in range(2, 6):
