@@ -113,8 +113,9 @@ def _uninterrupted() -> Iterator[None]:
 class _Inner:
     """A function to be compiled into its callers."""
 
-    def __init__(self, source: FunctionType) -> None:
+    def __init__(self, source: FunctionType, counts_references: bool) -> None:
         self.source = source
+        self.options = {} if counts_references else {"_nrt": False, "forceinline": True}
         self.dispatcher: Any = None
 
     def __call__(self, *_: object) -> Any:
@@ -126,7 +127,12 @@ class _Inner:
             _resolve(self.source, namespace)
         elif self.dispatcher is None:
             dispatcher = _numba().njit(
-                _resolved(self.source), nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+                _resolved(self.source),
+                nogil=True,
+                error_model="numpy",
+                no_cpython_wrapper=True,
+                no_cfunc_wrapper=True,
+                **self.options,
             )
             resolve = dispatcher.get_call_template
             unliteral = importlib.import_module("numba.core.types").unliteral
@@ -168,7 +174,16 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return `function` for use inside kernels, into which it is compiled."""
-    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function)))
+    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), counts_references=True))
+
+
+def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return `function` for use inside kernels, of which it makes and returns no arrays.
+
+    It is compiled without counting references to the arrays it is given, which its caller keeps alive: each count is a
+    locked instruction, and a few of them cost more than what a small function does.
+    """
+    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), counts_references=False))
 
 
 def primitive(

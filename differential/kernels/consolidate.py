@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -37,7 +37,7 @@ SMALL = 96
 _RUN = 12
 
 
-@inner
+@bare
 def is_ordered(keys: Ints, vals: Ints, time_index: Ints, i: int, j: int) -> bool:
     """Return whether row `i` is before row `j` by (key, value, time), or equal."""
     if keys[i] != keys[j]:
@@ -47,7 +47,7 @@ def is_ordered(keys: Ints, vals: Ints, time_index: Ints, i: int, j: int) -> bool
     return len(time_index) == 0 or time_index[i] <= time_index[j]
 
 
-@inner
+@bare
 def is_same(keys: Ints, vals: Ints, time_index: Ints, i: int, j: int) -> bool:
     """Return whether two rows agree in key, value and time."""
     return (
@@ -57,7 +57,7 @@ def is_same(keys: Ints, vals: Ints, time_index: Ints, i: int, j: int) -> bool:
     )
 
 
-@inner
+@bare
 def sort_rows(order: Ints, scratch: Ints, low: int, high: int, keys: Ints, vals: Ints, time_index: Ints) -> None:
     """Sort the row numbers `order[low:high]` by (key, value, time), by merge sort; `scratch` is as long as `order`."""
     for start in range(low, high, _RUN):
@@ -178,7 +178,7 @@ def all_times(parts: Table, since: Table) -> tuple[Table, Ints]:
     return sorted_distinct(times)
 
 
-@inner
+@bare
 def is_in_order(keys: Ints, vals: Ints, index: Ints) -> bool:
     """Return whether the rows are sorted by (key, value, time)."""
     for row in range(1, len(keys)):  # noqa: SIM110 (compiled)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty
 from differential.kernels.reduce_rows import copied
 from differential.kernels.seek import seek
@@ -64,13 +64,13 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
     )
 
 
-@inner
+@bare
 def _is_before(keys: Ints, vals: Ints, row: int, key: int, val: int) -> bool:
     """Return whether a row's key and value are before the given ones."""
     return keys[row] < key or (keys[row] == key and at(vals, row, 0) < val)
 
 
-@inner
+@bare
 def _seek_record(keys: Ints, vals: Ints, start: int, key: int, val: int) -> int:
     """Return the first row from `start` on that is not before (key, val); costs the logarithm of the distance."""
     rows = len(keys)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -32,8 +32,8 @@ from differential.kernels.memory import (
     at,
     column,
     empty,
+    item,
     times_of,
-    view,
 )
 from differential.kernels.seek import after, seek
 from differential.kernels.times import is_at_or_before
@@ -71,13 +71,13 @@ def _places(past: Table, key: int) -> Ints:
     while step > 0:
         for layer in range(len(past)):
             probe = min(places[layer] + step, past[layer, ROWS])
-            if probe > places[layer] and view(past[layer, KEYS] + 8 * (probe - 1), 1)[0] < key:
+            if probe > places[layer] and item(past[layer, KEYS] + 8 * (probe - 1)) < key:
                 places[layer] = probe
         step >>= 1
     return places
 
 
-@inner
+@bare
 def _most_ranges(new: Table, past: Table, limit: int) -> int:
     """Return after how many ranges a call stops."""
     most = 0
@@ -87,7 +87,7 @@ def _most_ranges(new: Table, past: Table, limit: int) -> int:
     return min(most + 1, limit, _MOST_RANGES)
 
 
-@inner
+@bare
 def _cut(
     ranges: Table, found: int, pairs: int, limit: int, row: int, row_end: int, place: int, place_end: int, piece: int
 ) -> tuple[int, int, int, int]:
@@ -150,7 +150,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
     return ranges, groups, count, pairs, DONE
 
 
-@inner
+@bare
 def _write_keys(keys: Ints, target: int, ranges: Table, low: int, high: int, new: Ints) -> int:
     """Write the keys of some ranges from `target` on; return where they end."""
     for place in range(low, high):
@@ -162,7 +162,7 @@ def _write_keys(keys: Ints, target: int, ranges: Table, low: int, high: int, new
     return target
 
 
-@inner
+@bare
 def _write_new(vals: Ints, target: int, ranges: Table, low: int, high: int, new: Ints) -> None:
     """Write the values of the new rows of some ranges."""
     for place in range(low, high):
@@ -174,7 +174,7 @@ def _write_new(vals: Ints, target: int, ranges: Table, low: int, high: int, new:
                 target += 1
 
 
-@inner
+@bare
 def _write_past(vals: Ints, target: int, ranges: Table, low: int, high: int, past: Ints) -> None:
     """Write the values of the past rows of some ranges."""
     for place in range(low, high):
@@ -184,7 +184,7 @@ def _write_past(vals: Ints, target: int, ranges: Table, low: int, high: int, pas
                 target += 1
 
 
-@inner
+@bare
 def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, new: Ints, past: Ints) -> None:
     """Write the products of the diffs of some ranges."""
     for place in range(low, high):
@@ -195,7 +195,7 @@ def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, n
                 target += 1
 
 
-@inner
+@bare
 def _slot(slots: Ints, times: Table, row: int) -> int:
     """Return the slot of a hash table of rows of `times` that holds a row equal to `row`, or the free one for it."""
     mixed = 0
@@ -214,7 +214,7 @@ def _slot(slots: Ints, times: Table, row: int) -> int:
     return slot
 
 
-@inner
+@bare
 def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints, count: int) -> int:
     """Return the number of the join of two times among the first `count`, or `count`, where it is written, if new.
 
@@ -242,7 +242,7 @@ def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
     return larger, wider
 
 
-@inner
+@bare
 def _is_late(new: Table, past: Table, rows: int) -> bool:
     """Whether `new` is one time at or after all of `past`, as far as that is known by a look at about `rows` times."""
     if len(new) > 1 or len(past) > rows + _FEW:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel, primitive
+from differential.kernels.compile import Ints, Table, bare, inner, kernel, primitive
 
 ROWS, KEYS, VALS, TIME_INDEX, DIFFS, TIMES, TIME_ROWS, COORDINATES = range(8)
 """The columns of a table of batches."""
@@ -39,6 +39,10 @@ def _view(address: int, n: int) -> Ints:
 
 def _view2(address: int, rows: int, columns: int) -> Table:
     return _view(address, rows * columns).reshape((rows, columns))
+
+
+def _item(address: int) -> int:
+    return ctypes.c_int64.from_address(int(address)).value
 
 
 def _empty(n: int) -> Ints:
@@ -71,6 +75,23 @@ def view2() -> Callable[[int, int, int], Table]:
         return carray(pointer(address), (rows, columns), np.int64)  # type: ignore[no-any-return]
 
     return view2  # type: ignore[no-any-return]
+
+
+@primitive(_item)
+def item() -> Callable[[int], int]:
+    """Return the int64 at `address`: `item(address)`."""
+    types: Any = importlib.import_module("numba.core.types")
+    cgutils: Any = importlib.import_module("numba.core.cgutils")
+    extending: Any = importlib.import_module("numba.extending")
+
+    @extending.intrinsic
+    def item(typing_context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()))
+
+        return types.int64(types.int64), generate
+
+    return item  # type: ignore[no-any-return]
 
 
 @primitive(_empty)
@@ -128,7 +149,7 @@ def times_of(table: Table, batch: int) -> Table:
     return view2(table[batch, 5], table[batch, 6], table[batch, 7])
 
 
-@inner
+@bare
 def at(column: Ints, row: int, absent: int) -> int:
     """Return the item of `column` at `row`, or `absent` when the column is."""
     return column[row] if len(column) != 0 else absent

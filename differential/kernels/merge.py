@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.consolidate import sort_rows
-from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, view
+from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, item
 from differential.kernels.seek import seek
 from differential.kernels.times import copy_advanced, sorted_distinct
 
@@ -47,7 +47,7 @@ def plan(first: Table, second: Table, since: Table) -> tuple[Table, Ints]:
     return sorted_distinct(times)
 
 
-@inner
+@bare
 def increases(place: Ints) -> bool:
     """Return whether the items strictly increase."""
     for time in range(1, len(place)):  # noqa: SIM110 (compiled)
@@ -77,7 +77,7 @@ def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Int
             diffs[to + row] = held[start + row] if len(held) != 0 else 1
 
 
-@inner
+@bare
 def copy_chosen(batches: Table, which: int, absent: int, chosen: Ints, rows: int, target: Ints, to: int) -> None:
     """Copy one column of the chosen rows: row r of the first side where `chosen` is r, of the second where it is ~r."""
     first, second = batches[0, which], batches[1, which]
@@ -85,28 +85,28 @@ def copy_chosen(batches: Table, which: int, absent: int, chosen: Ints, rows: int
         for row in range(rows):
             source = chosen[row]
             address = first + 8 * source if source >= 0 else second + 8 * ~source
-            target[to + row] = view(address, 1)[0]
+            target[to + row] = item(address)
         return
     for row in range(rows):
         source = chosen[row]
         address = first + 8 * source if source >= 0 else second + 8 * ~source
         is_held = first != 0 if source >= 0 else second != 0
-        target[to + row] = view(address, 1)[0] if is_held else absent
+        target[to + row] = item(address) if is_held else absent
 
 
-@inner
+@bare
 def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: Ints, to: int) -> None:
     """Write the places of the times of the chosen rows."""
     base, first, second = batches[0, TIME_ROWS], batches[0, TIME_INDEX], batches[1, TIME_INDEX]
     for row in range(rows):
         source = chosen[row]
         if source >= 0:
-            target[to + row] = place[view(first + 8 * source, 1)[0] if first != 0 else 0]
+            target[to + row] = place[item(first + 8 * source) if first != 0 else 0]
         else:
-            target[to + row] = place[base + (view(second + 8 * ~source, 1)[0] if second != 0 else 0)]
+            target[to + row] = place[base + (item(second + 8 * ~source) if second != 0 else 0)]
 
 
-@inner
+@bare
 def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: int) -> None:
     """Keep up what the state says of all rows written, for those from `start` to `stop`."""
     _, vals, index, diffs = target
@@ -121,13 +121,13 @@ def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: i
             state[USED + index[row]] = 1
 
 
-@inner
+@bare
 def has_next(keys: Ints, vals: Ints, row: int) -> bool:
     """Return whether the row after `row` has the same key and value."""
     return row + 1 < len(keys) and keys[row + 1] == keys[row] and at(vals, row + 1, 0) == at(vals, row, 0)
 
 
-@inner
+@bare
 def single_rows(keys: Ints, vals: Ints, start: int, most: int) -> int:
     """Return how many rows from `start` on, up to `most`, are the only ones of their key and value."""
     rows = 0
@@ -215,7 +215,7 @@ def choose(
     return i, j, rows, ties, MORE
 
 
-@inner
+@bare
 def group_end(keys: Ints, vals: Ints, row: int, key: int, val: int) -> int:
     """Return the first row from `row` on that is not of (key, value)."""
     while row < len(keys) and keys[row] == key and at(vals, row, 0) == val:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, TIME_ROWS
 from differential.kernels.reduce_fold import (
     COUNT,
@@ -77,8 +77,9 @@ from differential.kernels.reduce_output import (
     SAID_DIFF,
     SAID_TIME,
     SAID_VAL,
-    Times,
     chunk,
+    grown,
+    must_grow,
     no_group,
     put_off,
     put_off_times,
@@ -108,7 +109,7 @@ _MOST_AHEAD = 64
 """At so many times that are not due it is found out whether anything would have to be said there."""
 
 
-@inner
+@bare
 def _fold_at_once(
     kind: int,
     parameter: int,
@@ -118,18 +119,21 @@ def _fold_at_once(
     group: Ints,
     exact: Ints,
     said: Rows,
-) -> tuple[Rows, int]:
-    """Return what to say of a group all of whose rows are at one time; `said` must have room for its output rows."""
+) -> int:
+    """Put into `said` what to say of a group all of whose rows are at one time, and return how many rows that is.
+
+    There must be room for the group's output rows, and for what it reduces to.
+    """
     count = 0
     for layer in range(inputs, len(layers)):
         for row in range(layers[layer, LOW], layers[layer, HIGH]):
             put_row(said, count, value_at(layers, layer, row), 0, -diff_at(layers, layer, row))
             count += 1
-    said, count = fold_layers(kind, parameter, layers, deltas, inputs, group, exact, said, count)
-    return said, count if count == NEGATIVE_DIFF else consolidate_rows(said, 0, count)
+    count = fold_layers(kind, parameter, layers, deltas, inputs, group, exact, said, count)
+    return count if count == NEGATIVE_DIFF else consolidate_rows(said, 0, count)
 
 
-@inner
+@bare
 def _occurrences(layers: Table, first: int, last: int) -> int:
     """Return the sum of the diffs of the group's rows in the layers `first` to `last`."""
     total = 0
@@ -143,7 +147,7 @@ def _occurrences(layers: Table, first: int, last: int) -> int:
     return total
 
 
-@inner
+@bare
 def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, said: Rows) -> int:
     """Put into `said` whether a record, all of whose rows are at one time, comes or goes; return 1 if so, else 0."""
     now = _occurrences(layers, deltas, inputs)
@@ -154,7 +158,7 @@ def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, said
     return abs(diff)
 
 
-@inner
+@bare
 def _by_time(rows: Rows, first: int, last: int, n: int, room: Table, starts: int, order: int) -> None:
     """Set two columns of `room` to the rows in order of time: where each time's rows start, and their numbers."""
     for time in range(n + 2):
@@ -169,7 +173,7 @@ def _by_time(rows: Rows, first: int, last: int, n: int, room: Table, starts: int
         room[starts, time] += 1
 
 
-@inner
+@bare
 def _distinct_values(rows: Rows, last: int, descending: bool, room: Table) -> int:
     """Put the distinct values into the tally, and the place there of each row; return how many values they are."""
     n = 0
@@ -201,12 +205,13 @@ def _visit(
     depth: int,
     said: Rows,
     output: Table,
-    output_times: Times,
+    table_said: Ints,
+    slots: Ints,
     counts: Ints,
     upper: Table,
     pending: Ints,
     pendings: int,
-) -> tuple[Rows, Table, Times, int, Ints, int]:
+) -> tuple[Rows, Table, Ints, Ints, int, Ints, int]:
     """Reduce a gathered group at its interesting times; return, in the end, the visit at which its input has a negative
     diff, and what is pending: of the times that are not due, those at which something would have to be said.
 
@@ -255,7 +260,7 @@ def _visit(
         nows = fold_tally(kind, parameter, group, room, exact, distinct, fold, now)
         if nows == NEGATIVE_DIFF:
             if due:
-                return said, output, output_times, visit, pending, pendings
+                return said, output, table_said, slots, visit, pending, pendings
             pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
             continue
         most = count + befores + nows + (0 if chain else counts[ROW_COUNT] - first_row)
@@ -267,7 +272,7 @@ def _visit(
                 count += 1
         else:
             for row in range(first_row, counts[ROW_COUNT]):
-                if is_at_or_before(output_times[0], output[SAID_TIME, row], visits, visit, depth):
+                if is_at_or_before(table_said, output[SAID_TIME, row], visits, visit, depth):
                     put_row(said, count, output[SAID_VAL, row], 0, -output[SAID_DIFF, row])
                     count += 1
         for row in range(now, now + nows):
@@ -278,9 +283,11 @@ def _visit(
             pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
             continue
         if count > 0:
-            output, output_times = say(output, output_times, counts, group[KEY], said, count, visits, visit, depth)
+            if must_grow(output, slots, counts, count):
+                output, table_said, slots = grown(output, table_said, slots, counts, count, depth)
+            say(output, table_said, slots, counts, group[KEY], said, count, visits, visit, depth)
         before, now, befores = now, before, nows
-    return said, output, output_times, _NO_ERROR, pending, pendings
+    return said, output, table_said, slots, _NO_ERROR, pending, pendings
 
 
 @inner
@@ -329,6 +336,7 @@ def reduce(
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
     group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
+    entries = vectors[ENTRIES]
     room, fold = np.empty((_ROOM, TALLY_WIDTH), np.int64), no_rows()
     rows, said, output, postponed = (
         no_rows(),
@@ -337,39 +345,42 @@ def reduce(
         np.empty((2 + depth, 0), np.int64),
     )
     nothing = np.empty(0, np.int64)
-    output_times, pending, exact, fault = (nothing, nothing), nothing, no_sum(kind), nothing
+    table_said, slots, pending, exact, fault = nothing, nothing, nothing, no_sum(kind), nothing
     while next_group(layers, deltas, pending_keys, pending_vals, group, by_value):
         seek(layers, 0, deltas, group, by_value)
         times = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
         if times > marks.shape[1]:
             vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
-        pending, pendings, news = new_times(
-            layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
-        )
+            entries = vectors[ENTRIES]
+        if times * depth > len(pending):
+            pending = np.empty(2 * times * depth, np.int64)
+        pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
         if news > 0:
             # Where nothing was put off, what was said of a record is whether the input before has it.
             told = by_value and group[FROM] == group[TO]
             reach = inputs if told else len(layers)
             history = seek(layers, deltas, reach, group, by_value)
-            if history + 1 > said.shape[1]:
-                said = roomy(said, history + 1)
+            most = history + 1 + fold_at_most(kind, parameter, history)
+            if most > said.shape[1]:
+                said = roomy(said, most)
             if news == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
                 if told:
                     count = _change_of_record(layers, deltas, inputs, group, said)
                 else:
-                    said, count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
+                    count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
                 if count == NEGATIVE_DIFF:
-                    fault = _fault(by_value, group, vectors[ENTRIES], 0, depth)
+                    fault = _fault(by_value, group, entries, 0, depth)
                     break
                 if count > 0:
-                    output, output_times = say(
-                        output, output_times, counts, group[KEY], said, count, vectors[ENTRIES], 0, depth
-                    )
+                    if must_grow(output, slots, counts, count):
+                        output, table_said, slots = grown(output, table_said, slots, counts, count, depth)
+                    say(output, table_said, slots, counts, group[KEY], said, count, entries, 0, depth)
             else:
                 history += seek(layers, reach, len(layers), group, by_value)
                 times = 1 + news + distinct_at_most(layers, deltas, len(layers))
                 if times > marks.shape[1]:
                     vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
+                    entries = vectors[ENTRIES]
                 if max(history, times + 2) > room.shape[1]:
                     room = roomy(room, max(history, times + 2))
                     rows = roomy(rows, room.shape[1])
@@ -377,16 +388,16 @@ def reduce(
                     fold = roomy(fold, 2 * fold_at_most(kind, parameter, history))
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
                 visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, True, pending, pendings)
-                said, output, output_times, visit, pending, pendings = _visit(
+                said, output, table_said, slots, visit, pending, pendings = _visit(
                     kind, parameter, group, exact, room, fold, vectors, marks, n, rows, bounds, visits, steps, chain,
-                    depth, said, output, output_times, counts, upper, pending, pendings,
+                    depth, said, output, table_said, slots, counts, upper, pending, pendings,
                 )  # fmt: skip
                 if visit != _NO_ERROR:
                     fault = _fault(by_value, group, visits, visit, depth)
                     break
         if pendings > 0:
             postponed = put_off(postponed, counts, group, pending, pendings, depth)
-    keys, vals, times, time_index, diffs = chunk(output, output_times, counts, depth)
+    keys, vals, times, time_index, diffs = chunk(output, table_said, counts, depth)
     n = counts[POSTPONED]
     return (
         keys,

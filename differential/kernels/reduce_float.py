@@ -11,7 +11,7 @@ orders codes as it orders floats. A sum that is NaN has one code, a sum of zeros
 
 from __future__ import annotations
 
-from differential.kernels.compile import Ints, inner
+from differential.kernels.compile import Ints, bare
 
 _LIMBS = 72
 _ADDITIONS, _POSITIVE, _NEGATIVE, _UNDEFINED = _LIMBS, _LIMBS + 1, _LIMBS + 2, _LIMBS + 3
@@ -25,7 +25,7 @@ _NAN = 0x7FF8000000000000
 _PATIENCE = 1 << 14
 
 
-@inner
+@bare
 def add_float(total: Ints, code: int, diff: int) -> None:
     """Add to a sum `diff` times the float with this code."""
     bits = code ^ ((code >> 63) & _ALL_BUT_SIGN)
@@ -54,7 +54,7 @@ def add_float(total: Ints, code: int, diff: int) -> None:
         _carry(total)
 
 
-@inner
+@bare
 def _carry(total: Ints) -> None:
     """Bring every limb but the last into 32 bits; the last then has the sign of the sum."""
     for limb in range(_LIMBS - 1):
@@ -63,7 +63,7 @@ def _carry(total: Ints) -> None:
     total[_ADDITIONS] = 0
 
 
-@inner
+@bare
 def float_sum(total: Ints) -> int:
     """Return the code of a sum, rounded to the nearest float."""
     if total[_UNDEFINED] != 0 or (total[_POSITIVE] != 0 and total[_NEGATIVE] != 0):
@@ -82,20 +82,20 @@ def float_sum(total: Ints) -> int:
     return code
 
 
-@inner
+@bare
 def _negate(total: Ints) -> None:
     for limb in range(_LIMBS):
         total[limb] = -total[limb]
     _carry(total)
 
 
-@inner
+@bare
 def _code(magnitude: int, negative: bool) -> int:
     """Return the code of the float whose bits but for the sign are `magnitude`."""
     return ~magnitude if negative else magnitude
 
 
-@inner
+@bare
 def _rounded(total: Ints) -> int:
     """Return the bits of the float nearest to a sum that is not negative."""
     top = _LIMBS - 1
@@ -123,7 +123,7 @@ def _rounded(total: Ints) -> int:
     return int(bits)
 
 
-@inner
+@bare
 def _has_below(total: Ints, bit: int) -> bool:
     """Whether any bit of a sum below `bit` is set."""
     limb = bit >> 5

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
 from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
-from differential.kernels.reduce_rows import Rows, add_row, put_row
+from differential.kernels.reduce_rows import Rows, put_row
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
 
@@ -43,19 +43,19 @@ NEGATIVE_DIFF = -1
 """What a fold returns in place of a number of rows when a value has a negative diff."""
 
 
-@inner
+@bare
 def is_ordered(kind: int) -> bool:
     """Whether a reduction says the first values in ascending or descending order."""
     return kind in (MIN, MAX, SMALLEST, LARGEST)
 
 
-@inner
+@bare
 def is_descending(kind: int) -> bool:
     """Whether a reduction looks at the largest values first."""
     return kind in (MAX, LARGEST)
 
 
-@inner
+@bare
 def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple[int, int]:
     """Take the smallest (or largest) value off the group's rows; return it and its diff."""
     val = 0
@@ -83,7 +83,7 @@ def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple
     return val, diff
 
 
-@inner
+@bare
 def _rows_left(layers: Table, first: int, last: int) -> int:
     rows = 0
     for layer in range(first, last):
@@ -91,29 +91,31 @@ def _rows_left(layers: Table, first: int, last: int) -> int:
     return rows
 
 
-@inner
+@bare
 def _first_values(
     kind: int, parameter: int, layers: Table, first: int, last: int, said: Rows, count: int
-) -> tuple[Rows, int]:
+) -> int:
     descending = is_descending(kind)
     places = parameter if kind in (SMALLEST, LARGEST) else 1
     while places > 0 and _rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, descending)
         if diff < 0:
-            return said, NEGATIVE_DIFF
+            return NEGATIVE_DIFF
         if diff > 0:
             taken = min(diff, places)
-            said = add_row(said, count, val, 1 if kind in (MIN, MAX) else taken)
+            put_row(said, count, val, 0, 1 if kind in (MIN, MAX) else taken)
             count += 1
             places -= taken
-    return said, count
+    return count
 
 
-@inner
+@bare
 def fold_layers(
     kind: int, parameter: int, layers: Table, first: int, last: int, group: Ints, exact: Ints, said: Rows, count: int
-) -> tuple[Rows, int]:
-    """Return `said` with what the group's rows in the layers `first` to `last` reduce to added; uses these rows up."""
+) -> int:
+    """Add to the `count` rows of `said` what the group's rows in the layers `first` to `last` reduce to, and use these
+    up; return how many rows it has then. There must be room.
+    """
     if is_ordered(kind):
         return _first_values(kind, parameter, layers, first, last, said, count)
     diffs, total, mixed = 0, 0, False
@@ -138,17 +140,17 @@ def fold_layers(
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
     present = diffs != 0
     if kind == DISTINCT and diffs < 0:
-        return said, NEGATIVE_DIFF
+        return NEGATIVE_DIFF
     if kind != COUNT and kind != DISTINCT and diffs == 0 and mixed:
         while not present and _rows_left(layers, first, last) > 0:
             _, diff = _take_value(layers, first, last, False)
             present = diff != 0
-    if not present:
-        return said, count
-    return add_row(said, count, _single(kind, group, diffs, total, exact), 1), count + 1
+    if present:
+        put_row(said, count, _single(kind, group, diffs, total, exact), 0, 1)
+    return count + int(present)
 
 
-@inner
+@bare
 def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
     """Return the value that a reduction to one value says, of a group that is present."""
     if kind == COUNT:
@@ -158,7 +160,7 @@ def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
     return total if kind == SUM else float_sum(exact)
 
 
-@inner
+@bare
 def empty_tally(tally: Table, exact: Ints, n: int) -> None:
     """Let each of the tally's `n` values occur no times."""
     for value in range(n):
@@ -170,7 +172,7 @@ def empty_tally(tally: Table, exact: Ints, n: int) -> None:
         exact[item] = 0
 
 
-@inner
+@bare
 def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> None:
     """Let a value occur so many times more."""
     before = tally[TALLY_DIFFS, place]
@@ -184,13 +186,13 @@ def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> No
         add_float(exact, tally[TALLY_VALS, place], diff)
 
 
-@inner
+@bare
 def fold_at_most(kind: int, parameter: int, n: int) -> int:
     """Return how many rows a tally over `n` distinct values reduces to at most."""
     return min(parameter, n) if kind in (SMALLEST, LARGEST) else 1
 
 
-@inner
+@bare
 def fold_tally(
     kind: int, parameter: int, group: Ints, tally: Table, exact: Ints, n: int, fold: Rows, first: int
 ) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import TIME_INDEX, TIME_ROWS, TIMES
 from differential.kernels.reduce_layers import BASE, FROM, HIGH, LOW, TO, diff_at, load, time_index_at, value_at
 from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row
@@ -19,12 +19,12 @@ from differential.kernels.reduce_times import (
     IS_DUE,
     IS_NEW,
     IS_USED,
-    add_minimal,
     closure,
     copy_entries,
     is_chain,
     is_due,
     postpone,
+    put_minimal,
     same_entry,
     sort_entries,
 )
@@ -41,7 +41,7 @@ _FEW_TIMES = 8
 """So many times that are no chain are closed under join whether they are due or not."""
 
 
-@inner
+@bare
 def distinct_at_most(layers: Table, first: int, last: int) -> int:
     """Return a bound on the number of times that the group's rows in the layers `first` to `last` are at."""
     bound = 0
@@ -50,13 +50,13 @@ def distinct_at_most(layers: Table, first: int, last: int) -> int:
     return bound
 
 
-@inner
+@bare
 def _is_another(entries: Ints, news: int, depth: int) -> bool:
     """Whether entry `news` is not the first once more."""
     return news == 0 or not same_entry(entries, 0, entries, news, depth)
 
 
-@inner
+@bare
 def new_times(
     layers: Table,
     deltas: int,
@@ -67,11 +67,11 @@ def new_times(
     marks: Table,
     sparse: Ints,
     pending: Ints,
-) -> tuple[Ints, int, int]:
-    """Gather the group's due new times as entries, and their meet after them; return what is not due, and how many both
-    are.
+) -> tuple[int, int]:
+    """Gather the group's due new times as entries, and their meet after them, and the minimal ones of the others as
+    `pending`; return how many are pending, and how many are due.
 
-    There must be room for one time more than the new ones.
+    There must be room for one time more than the new ones, and in `pending` for as many.
     """
     depth = upper.shape[1]
     entries = vectors[ENTRIES]
@@ -94,23 +94,23 @@ def new_times(
             if is_due(upper, entries, news, depth):
                 news += int(_is_another(entries, news, depth))
             else:
-                pending, pendings = add_minimal(pending, pendings, entries, news, depth)
+                pendings = put_minimal(pending, pendings, entries, news, depth)
     for row in range(group[FROM], group[TO]):
         for d in range(depth):
             entries[news * depth + d] = pending_times[row, d]
         if is_due(upper, entries, news, depth):
             news += int(_is_another(entries, news, depth))
         else:
-            pending, pendings = add_minimal(pending, pendings, entries, news, depth)
+            pendings = put_minimal(pending, pendings, entries, news, depth)
     for d in range(depth):
         meet = entries[d]
         for new in range(1, news):
             meet = min(meet, entries[new * depth + d])
         entries[news * depth + d] = meet
-    return pending, pendings, news
+    return pendings, news
 
 
-@inner
+@bare
 def history_is_at_or_before(layers: Table, first: int, last: int, latest: Table, vectors: Table, depth: int) -> bool:
     """Whether all rows of the group in the layers `first` to `last` are at or before entry 0."""
     for layer in range(first, last):
@@ -130,7 +130,7 @@ def history_is_at_or_before(layers: Table, first: int, last: int, latest: Table,
     return True
 
 
-@inner
+@bare
 def _gather_rows(
     layers: Table,
     first: int,
@@ -168,7 +168,7 @@ def _gather_rows(
     counts[1], counts[2] = entries, count
 
 
-@inner
+@bare
 def _rank(vectors: Table, marks: Table, count: int, news: int, depth: int) -> int:
     """Rank the first `count` entries; return how many different times they are."""
     entries, table, order = vectors[ENTRIES], vectors[TABLE], marks[ORDER]
@@ -186,7 +186,7 @@ def _rank(vectors: Table, marks: Table, count: int, news: int, depth: int) -> in
     return n
 
 
-@inner
+@bare
 def gather(
     layers: Table,
     deltas: int,

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
-from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, view
+from differential.kernels.compile import Ints, Table, bare, inner
+from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, item
 
 POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
 """First row not visited; the rows LOW to HIGH of the present group; the layer's first place in the sparse set."""
@@ -28,27 +28,27 @@ _NEAR = 8
 """A group at most so many rows on is galloped to; one that is farther, from where it is if keys are spread evenly."""
 
 
-@inner
+@bare
 def load(address: int, row: int) -> int:
     """Return item `row` of the column at `address`."""
-    return int(view(address + 8 * row, 1)[0])
+    return item(address + 8 * row)
 
 
-@inner
+@bare
 def value_at(layers: Table, layer: int, row: int) -> int:
     """Return the value of a row."""
     address = layers[layer, VALS]
     return load(address, row) if address != 0 else 0
 
 
-@inner
+@bare
 def diff_at(layers: Table, layer: int, row: int) -> int:
     """Return the diff of a row."""
     address = layers[layer, DIFFS]
     return load(address, row) if address != 0 else 1
 
 
-@inner
+@bare
 def time_index_at(layers: Table, layer: int, row: int) -> int:
     """Return the row of the layer's times that a row is at."""
     address = layers[layer, TIME_INDEX]
@@ -89,7 +89,7 @@ def latest_times(layers: Table, depth: int) -> Table:
     return latest
 
 
-@inner
+@bare
 def _is_before(keys: int, vals: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> bool:
     """Whether a row comes before the group; with `beyond`, whether it comes before what follows the group."""
     here = load(keys, row)
@@ -101,7 +101,7 @@ def _is_before(keys: int, vals: int, row: int, key: int, val: int, by_value: boo
     return value < val or (beyond and value == val)
 
 
-@inner
+@bare
 def _guess(keys: int, row: int, rows: int, key: int) -> int:
     """Return the one of the rows from `row` on where a key is if these are spread evenly."""
     first, last = float(load(keys, row)), float(load(keys, rows - 1))
@@ -109,7 +109,7 @@ def _guess(keys: int, row: int, rows: int, key: int) -> int:
     return row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
 
 
-@inner
+@bare
 def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> int:
     """Return the first row, from `row` on, of the group; with `beyond`, of what follows the group."""
     rows, keys, vals = layers[layer, ROWS], layers[layer, KEYS], layers[layer, VALS]
@@ -140,7 +140,7 @@ def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: b
     return low
 
 
-@inner
+@bare
 def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> int:
     """Set LOW and HIGH of the layers `first` to `last` to the group's rows; return how many rows that are."""
     key, val = group[KEY], group[VAL]
@@ -158,7 +158,7 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
     return total
 
 
-@inner
+@bare
 def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
     """Move `group` to the smallest group not visited that has new rows or pending times; False when there is none."""
     found = False

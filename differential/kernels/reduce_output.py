@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_layers import GROUP_WIDTH, KEY, VAL
 from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, roomy
-from differential.kernels.reduce_times import add_distinct, same_entry, sort_entries
+from differential.kernels.reduce_times import enlarged, is_full, put_distinct, same_entry, sort_entries
 
 SAID_KEY, SAID_VAL, SAID_TIME, SAID_DIFF, SAID = range(5)
 """The columns of the rows; the time is an index into the set of times."""
-
-Times: TypeAlias = tuple[Ints, Ints]
-"""The distinct times, and the hash table of them."""
 
 ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, POSTPONED, COUNTS = range(6)
 """How many rows, times and postponed times there are; not 0 if some value is not 0, if some diff is not 1."""
 
 
+@bare
+def must_grow(output: Table, slots: Ints, counts: Ints, n: int) -> bool:
+    """Whether there is no room for `n` rows more, or for one more time.
+
+    What has not changed is not to be assigned: that counts references, which costs more than saying a row does.
+    """
+    return counts[ROW_COUNT] + n > output.shape[1] or is_full(slots, counts[TIME_COUNT])
+
+
 @inner
+def grown(output: Table, table: Ints, slots: Ints, counts: Ints, n: int, depth: int) -> tuple[Table, Ints, Ints]:
+    """Return the output, the times and their slots with room for `n` rows more, and for one more time."""
+    if is_full(slots, counts[TIME_COUNT]):
+        slots, table = enlarged(slots, table, counts[TIME_COUNT], depth)
+    return roomy(output, counts[ROW_COUNT] + n), table, slots
+
+
+@bare
 def say(
-    output: Table, output_times: Times, counts: Ints, key: int, rows: Rows, n: int, times: Ints, time: int, depth: int
-) -> tuple[Table, Times]:
-    """Return `output` and its times with `n` rows of a key added, at least one, at an entry of `times`."""
+    output: Table,
+    table: Ints,
+    slots: Ints,
+    counts: Ints,
+    key: int,
+    rows: Rows,
+    n: int,
+    times: Ints,
+    time: int,
+    depth: int,
+) -> None:
+    """Add `n` rows of a key, at least one, at an entry of `times`; there must be room (see `must_grow`)."""
     count = counts[ROW_COUNT]
-    output = roomy(output, count + n)
     index = output[SAID_TIME, count - 1] if count > 0 else 0
-    if count == 0 or not same_entry(output_times[0], index, times, time, depth):
-        slots, table, known, index = add_distinct(
-            output_times[1], output_times[0], counts[TIME_COUNT], times, time, depth
-        )
-        counts[TIME_COUNT] = known
-        output_times = (table, slots)
+    if count == 0 or not same_entry(table, index, times, time, depth):
+        index = put_distinct(slots, table, counts[TIME_COUNT], times, time, depth)
+        counts[TIME_COUNT] = max(counts[TIME_COUNT], index + 1)
     for row in range(n):
         output[SAID_KEY, count + row] = key
         output[SAID_VAL, count + row] = rows[ROW_VAL, row]
@@ -43,17 +60,16 @@ def say(
         counts[WITH_VALS] |= rows[ROW_VAL, row]
         counts[WITH_DIFFS] |= rows[ROW_DIFF, row] - 1
     counts[ROW_COUNT] = count + n
-    return output, output_times
 
 
 @inner
-def chunk(output: Table, output_times: Times, counts: Ints, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
+def chunk(output: Table, table: Ints, counts: Ints, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
     """Return the rows as keys, values, times, time indices and diffs, without the columns that say nothing."""
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return (
         copied(output[SAID_KEY], n),
         copied(output[SAID_VAL], n if counts[WITH_VALS] != 0 else 0),
-        copied(output_times[0], times * depth).reshape((times, depth)),
+        copied(table, times * depth).reshape((times, depth)),
         copied(output[SAID_TIME], n if times > 1 else 0),
         copied(output[SAID_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
     )

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from differential.kernels.compile import NOTHING, Ints, Table, inner, kernel
+from differential.kernels.compile import NOTHING, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import TIME_ROWS, at
 from differential.kernels.reduce_history import (
     MARKS,
@@ -33,7 +33,18 @@ from differential.kernels.reduce_history import (
     new_times,
 )
 from differential.kernels.reduce_layers import BASE, FROM, KEY, TO, next_group, seek, stack
-from differential.kernels.reduce_output import COUNTS, POSTPONED, SAID, chunk, no_group, put_off, put_off_times, say
+from differential.kernels.reduce_output import (
+    COUNTS,
+    POSTPONED,
+    SAID,
+    chunk,
+    grown,
+    must_grow,
+    no_group,
+    put_off,
+    put_off_times,
+    say,
+)
 from differential.kernels.reduce_rows import (
     ROW_DIFF,
     ROW_TIME,
@@ -148,7 +159,7 @@ def settle(state: State, number: int, offsets: Ints, vals: Ints, counts: Ints) -
     return said_keys, said_vals, said_times, time_index, diffs
 
 
-@inner
+@bare
 def _is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
     d = 0
     while d < left.shape[1] and left[i, d] <= right[j, d]:
@@ -213,9 +224,9 @@ def plan_rounds(
         seek(layers, 0, deltas, group, False)
         room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
         vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
-        pending, pendings, news = new_times(
-            layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
-        )
+        if room * depth > len(pending):
+            pending = np.empty(2 * room * depth, np.int64)
+        pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
         if news > 0:
             rows = roomy(rows, seek(layers, deltas, len(layers), group, False))
             room = 1 + news + distinct_at_most(layers, deltas, len(layers))
@@ -314,11 +325,8 @@ def settle_round(
     """Return what `settle` does, and the log with these rows; `latest` is brought up to date."""
     depth = visits.shape[1]
     flat = visits.reshape(visits.size)
-    rows, output, output_times = (
-        no_rows(),
-        np.empty((SAID, 0), np.int64),
-        (np.empty(0, np.int64), np.empty(0, np.int64)),
-    )
+    rows, output = no_rows(), np.empty((SAID, 0), np.int64)
+    table, slots = np.empty(0, np.int64), np.empty(0, np.int64)
     output_counts = np.zeros(COUNTS, np.int64)
     logged = len(log)
     for place in range(len(active)):
@@ -340,7 +348,9 @@ def settle_round(
             row = log[row, _LOG_BEFORE]
         n = consolidate_rows(rows, 0, n)
         if n > 0:
-            output, output_times = say(output, output_times, output_counts, keys[group], rows, n, flat, visit, depth)
+            if must_grow(output, slots, output_counts, n):
+                output, table, slots = grown(output, table, slots, output_counts, n, depth)
+            say(output, table, slots, output_counts, keys[group], rows, n, flat, visit, depth)
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
                 larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
@@ -355,5 +365,5 @@ def settle_round(
                 log[logged, _LOG_BEFORE] = latest[group]
                 latest[group] = logged
                 logged += 1
-    said_keys, said_vals, said_times, time_index, diffs = chunk(output, output_times, output_counts, depth)
+    said_keys, said_vals, said_times, time_index, diffs = chunk(output, table, output_counts, depth)
     return said_keys, said_vals, said_times, time_index, diffs, log[:logged]

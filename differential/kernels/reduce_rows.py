@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import empty
 
 Rows: TypeAlias = Table
@@ -60,7 +60,7 @@ def add_row(rows: Rows, count: int, val: int, diff: int) -> Rows:
     return rows
 
 
-@inner
+@bare
 def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
     """Set a row for which there is room."""
     rows[ROW_VAL, row] = val
@@ -68,13 +68,13 @@ def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
     rows[ROW_DIFF, row] = diff
 
 
-@inner
+@bare
 def _move(rows: Rows, source: int, row: int, target: int, place: int) -> None:
     for column in range(SORTED):
         rows[target + column, place] = rows[source + column, row]
 
 
-@inner
+@bare
 def _insert(rows: Rows, first: int, last: int) -> None:
     for row in range(first + 1, last):
         val, time, diff = rows[ROW_VAL, row], rows[ROW_TIME, row], rows[ROW_DIFF, row]
@@ -88,7 +88,7 @@ def _insert(rows: Rows, first: int, last: int) -> None:
             put_row(rows, place, val, time, diff)
 
 
-@inner
+@bare
 def _in_order(rows: Rows, half: int, left: int, right: int) -> bool:
     """Whether the row `left` may stand before the row `right`."""
     if rows[half + ROW_VAL, left] != rows[half + ROW_VAL, right]:
@@ -96,7 +96,7 @@ def _in_order(rows: Rows, half: int, left: int, right: int) -> bool:
     return bool(rows[half + ROW_TIME, left] <= rows[half + ROW_TIME, right])
 
 
-@inner
+@bare
 def _run(rows: Rows, half: int, first: int, last: int) -> int:
     """Return where the ascending run that starts at `first` ends."""
     row = first + 1
@@ -105,7 +105,7 @@ def _run(rows: Rows, half: int, first: int, last: int) -> int:
     return min(row, last)
 
 
-@inner
+@bare
 def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
     """Merge neighbouring runs from one half of the columns into the other; return how many runs are left."""
     runs = 0
@@ -126,7 +126,7 @@ def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
     return runs
 
 
-@inner
+@bare
 def consolidate_rows(rows: Rows, first: int, last: int) -> int:
     """Sort the rows `first` to `last` by (value, time), add up equal ones, drop zeros; return where they end then."""
     if last - first <= _FEW:

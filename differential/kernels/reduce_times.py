@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner
+from differential.kernels.compile import Ints, Table, bare, inner
 
 IS_NEW, IS_USED, IS_DUE = 1, 2, 4
 """What is known of a time of the group: it is new; rows of the history are at it; it is not in advance of upper."""
@@ -43,7 +43,7 @@ _FEW = 24
 _MIX = -7046029254386353131
 
 
-@inner
+@bare
 def is_at_or_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     """Whether entry i of `left` is less than or equal to entry j of `right` in the product order."""
     d = 0
@@ -52,7 +52,7 @@ def is_at_or_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool
     return d == depth
 
 
-@inner
+@bare
 def is_due(upper: Table, times: Ints, entry: int, depth: int) -> bool:
     """Whether a time is not in advance of `upper`."""
     for row in range(len(upper)):
@@ -64,7 +64,7 @@ def is_due(upper: Table, times: Ints, entry: int, depth: int) -> bool:
     return True
 
 
-@inner
+@bare
 def _sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     for d in range(depth):
         if left[i * depth + d] != right[j * depth + d]:
@@ -72,14 +72,14 @@ def _sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     return False
 
 
-@inner
+@bare
 def copy_entries(source: Ints, first: int, target: Ints, place: int, n: int, depth: int) -> None:
     """Copy `n` entries of `source` from `first` on to the entries of `target` from `place` on."""
     for item in range(n * depth):
         target[place * depth + item] = source[first * depth + item]
 
 
-@inner
+@bare
 def same_entry(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     """Whether two entries are the same time."""
     d = 0
@@ -88,14 +88,14 @@ def same_entry(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
     return d == depth
 
 
-@inner
+@bare
 def join_entries(left: Ints, i: int, right: Ints, j: int, join: Ints, depth: int) -> None:
     """Set entry 0 of `join` to the least upper bound of two entries."""
     for d in range(depth):
         join[d] = max(left[i * depth + d], right[j * depth + d])
 
 
-@inner
+@bare
 def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> None:
     """Set order[:n] to the entries 0 to n in lexicographic order."""
     for start in range(0, n, _FEW):
@@ -122,26 +122,34 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
         width *= 2
 
 
-@inner
-def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> tuple[Ints, int]:
-    """Return the antichain `minimal` of `count` times with a time added, unless one at or before it is there."""
+@bare
+def put_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> int:
+    """Add a time to the antichain `minimal` of `count` times, unless one at or before it is there; return how many they
+    are then. There must be room for one more.
+    """
     kept = 0
     for other in range(count):
         if is_at_or_before(minimal, other, times, entry, depth):
-            return minimal, count
+            return count
     for other in range(count):
         if not is_at_or_before(times, entry, minimal, other, depth):
             copy_entries(minimal, other, minimal, kept, 1, depth)
             kept += 1
-    if (kept + 1) * depth > len(minimal):
-        larger = np.empty((2 * kept + 4) * depth, np.int64)
-        copy_entries(minimal, 0, larger, 0, kept, depth)
-        minimal = larger
     copy_entries(times, entry, minimal, kept, 1, depth)
-    return minimal, kept + 1
+    return kept + 1
 
 
 @inner
+def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> tuple[Ints, int]:
+    """Return the antichain `minimal` of `count` times with a time added, unless one at or before it is there."""
+    if (count + 1) * depth > len(minimal):
+        larger = np.empty((2 * count + 4) * depth, np.int64)
+        copy_entries(minimal, 0, larger, 0, count, depth)
+        minimal = larger
+    return minimal, put_minimal(minimal, count, times, entry, depth)
+
+
+@bare
 def is_covered(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> bool:
     """Whether a time is in advance of the antichain `minimal` of `count` times."""
     for other in range(count):  # noqa: SIM110 (compiled)
@@ -150,7 +158,7 @@ def is_covered(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -
     return False
 
 
-@inner
+@bare
 def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> int:
     """Return the slot that holds the time, or the free one where it belongs."""
     mixed = 0
@@ -164,32 +172,47 @@ def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> 
     return slot
 
 
+@bare
+def is_full(slots: Ints, count: int) -> bool:
+    """Whether the set with these slots has no room for more than its `count` times."""
+    return 2 * (count + 1) > len(slots)
+
+
 @inner
-def add_distinct(
-    slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int
-) -> tuple[Ints, Ints, int, int]:
-    """Return the set (slots, times, count) with a time in it, and the time's number there.
+def enlarged(slots: Ints, times: Ints, count: int, depth: int) -> tuple[Ints, Ints]:
+    """Return the set (slots, times) of `count` times with twice the room.
 
     `times` holds the members in the order they came, `slots` is a hash table of their numbers.
     """
-    if 2 * (count + 1) > len(slots):
-        slots = np.empty(max(16, 2 * len(slots)), np.int64)
-        for slot in range(len(slots)):
-            slots[slot] = -1
-        larger = np.empty(len(slots) * depth, np.int64)
-        copy_entries(times, 0, larger, 0, count, depth)
-        times = larger
-        for member in range(count):
-            slots[_slot_of(slots, times, times, member, depth)] = member
+    larger = np.empty(max(16, 2 * len(slots)), np.int64)
+    for slot in range(len(larger)):
+        larger[slot] = -1
+    more = np.empty(len(larger) * depth, np.int64)
+    copy_entries(times, 0, more, 0, count, depth)
+    for member in range(count):
+        larger[_slot_of(larger, more, more, member, depth)] = member
+    return larger, more
+
+
+@bare
+def put_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int) -> int:
+    """Return the number in the set of a time, which is `count` if it was not there; there must be room."""
     slot = _slot_of(slots, times, sought, entry, depth)
     if slots[slot] < 0:
         slots[slot] = count
         copy_entries(sought, entry, times, count, 1, depth)
-        count += 1
-    return slots, times, count, slots[slot]
+    return int(slots[slot])
 
 
 @inner
+def add_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int) -> tuple[Ints, Ints, int]:
+    """Return the set (slots, times) and how many times it has, with one in it that may be there already."""
+    if is_full(slots, count):
+        slots, times = enlarged(slots, times, count, depth)
+    return slots, times, max(count, put_distinct(slots, times, count, sought, entry, depth) + 1)
+
+
+@bare
 def is_chain(table: Ints, known: Ints, n: int, which: int, depth: int) -> bool:
     """Whether the times in `table`, which is sorted, of which something in `which` is known are a chain."""
     previous = -1
@@ -220,11 +243,11 @@ def closure(
                     continue
                 join_entries(table, time, times, other, join, depth)
                 if is_due(upper, join, 0, depth):
-                    slots, times, count, _ = add_distinct(slots, times, count, join, 0, depth)
+                    slots, times, count = add_distinct(slots, times, count, join, 0, depth)
                 else:
                     pending, pendings = add_minimal(pending, pendings, join, 0, depth)
             if turn == 0:
-                slots, times, count, _ = add_distinct(slots, times, count, table, time, depth)
+                slots, times, count = add_distinct(slots, times, count, table, time, depth)
     order, spare = np.empty(count, np.int64), np.empty(count, np.int64)
     sort_entries(times, count, order, spare, depth)
     ordered = np.empty(count * depth, np.int64)

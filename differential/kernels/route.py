@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, inner, kernel
+from differential.kernels.compile import Ints, bare, kernel
 from differential.kernels.memory import empty
 
 
-@inner
+@bare
 def mix(key: int) -> int:
     """Return the hash of an integer that `timely.dataflow.routing` gives: the SplitMix64 finaliser."""
     word = np.uint64(key) + np.uint64(0x9E3779B97F4A7C15)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from differential.kernels.compile import Ints, inner
+from differential.kernels.compile import Ints, bare
 
 
-@inner
+@bare
 def seek(keys: Ints, start: int, key: int) -> int:
     """Return the first row from `start` on whose key is at least `key`; costs the logarithm of the distance."""
     count = len(keys)
@@ -25,7 +25,7 @@ def seek(keys: Ints, start: int, key: int) -> int:
     return high
 
 
-@inner
+@bare
 def after(keys: Ints, start: int) -> int:
     """Return the first row after `start` whose key differs from that of `start`."""
     count, key = len(keys), keys[start]

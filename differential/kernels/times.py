@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 
 _RUN = 16
 
 
-@inner
+@bare
 def compare_times(left: Table, i: int, right: Table, j: int) -> int:
     """Return -1, 0 or 1 as row `i` of `left` is lexicographically before, equal to or after row `j` of `right`."""
     for coordinate in range(left.shape[1]):
@@ -30,7 +30,7 @@ def compare_times(left: Table, i: int, right: Table, j: int) -> int:
     return 0
 
 
-@inner
+@bare
 def is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
     """Return whether row `i` of `left` is at or before row `j` of `right` in the product order."""
     for coordinate in range(left.shape[1]):  # noqa: SIM110 (compiled)
@@ -39,7 +39,7 @@ def is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
     return True
 
 
-@inner
+@bare
 def is_in_advance(frontier: Table, times: Table, row: int) -> bool:
     """Return whether some element of `frontier` is at or before the time of a row."""
     for element in range(len(frontier)):  # noqa: SIM110 (compiled)
@@ -48,7 +48,7 @@ def is_in_advance(frontier: Table, times: Table, row: int) -> bool:
     return False
 
 
-@inner
+@bare
 def copy_advanced(times: Table, since: Table, target: Table, base: int) -> None:
     """Write the representatives of `times` under `since` to the rows of `target` from `base` on."""
     for row in range(len(times)):

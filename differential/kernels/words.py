@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, VALS, at, column, empty
 
 _WORD = 64
@@ -33,7 +33,7 @@ it takes, where they begin, and whether they are in the second word."""
 UNFIT, ONE_WORD, TWO_WORDS = range(3)
 
 
-@inner
+@bare
 def bound(items: Ints, bounds: Table, which: int) -> None:
     """Widen the bounds, the least and the greatest item, so that they hold of `items`, too."""
     low, high = bounds[which]
@@ -58,7 +58,7 @@ def bounds_of(parts: Table, times: int) -> Table:
     return bounds
 
 
-@inner
+@bare
 def measure(bounds: Table, layout: Table, which: int) -> None:
     """Write the least item and the bits that the others' distance from it takes."""
     layout[which, LOW] = bounds[which, 0]
@@ -70,14 +70,14 @@ def measure(bounds: Table, layout: Table, which: int) -> None:
     layout[which, BITS] = bits
 
 
-@inner
+@bare
 def stack(layout: Table, which: int, word: int, shift: int) -> int:
     """Place a field at `shift` of a word; return where the next one begins."""
     layout[which, SHIFT], layout[which, IN_SECOND] = shift, word
     return int(shift + layout[which, BITS])
 
 
-@inner
+@bare
 def arrange_fields(layout: Table) -> int:
     """Place the fields in one word, or in two, and return which: UNFIT when they do not fit."""
     key, val = layout[KEY, BITS], layout[VAL, BITS]
@@ -114,7 +114,7 @@ def lay_out(parts: Table, rows: int, times: int) -> tuple[int, bool, Table]:
     return words, is_by_row, layout
 
 
-@inner
+@bare
 def start_words(words: Ints, keys: Ints, layout: Table) -> None:
     """Write the keys' field, and nothing else, to every word."""
     low, shift = layout[KEY, LOW], layout[KEY, SHIFT]
@@ -125,7 +125,7 @@ def start_words(words: Ints, keys: Ints, layout: Table) -> None:
         words[row] = (keys[row] - low) << shift
 
 
-@inner
+@bare
 def insert_field(words: Ints, items: Ints, absent: int, layout: Table, which: int) -> None:
     """Add a column's field to every word."""
     low, shift = layout[which, LOW], layout[which, SHIFT]
@@ -139,7 +139,7 @@ def insert_field(words: Ints, items: Ints, absent: int, layout: Table, which: in
             words[row] |= (absent - low) << shift
 
 
-@inner
+@bare
 def insert_times(words: Ints, index: Ints, place: Ints, layout: Table) -> None:
     """Add the field of the times to every word."""
     shift = layout[TIME, SHIFT]
@@ -181,7 +181,7 @@ def pack(parts: Table, rows: int, place: Ints, words: int, is_by_row: bool, layo
     return first, second
 
 
-@inner
+@bare
 def mask_of(bits: int) -> int:
     """Return that many ones."""
     return int((1 << bits) - 1) if bits < _WORD else -1
