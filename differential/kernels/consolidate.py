@@ -221,12 +221,15 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
 def plan_words(parts: Table) -> tuple[int, Ints, Ints, int, Table, Ints, Table, Ints]:
     """Return how the rows of all parts become words (see `unpack_words`): how many words a row, room for the first and
     the second, whether a row's number stands for its diff, the layout, the diffs if so, the times and each one's place.
+    Rows that are in order need not become words.
     """
     rows = 0
     for part in range(len(parts)):
         rows += parts[part, ROWS]
     times, place = all_times(parts, np.empty((0, 0), np.int64))
     words, is_by_row, layout = lay_out(parts, rows, len(times))
+    if len(parts) == 1 and is_part_in_order(parts, place):
+        words = UNFIT
     first, second = empty(rows if words != UNFIT else 0), empty(rows if words == TWO_WORDS else 0)
     diffs = spelled_out(parts, rows, DIFFS, 1) if words != UNFIT and is_by_row else np.empty(0, np.int64)
     return words, first, second, int(is_by_row), layout, diffs, times, place

@@ -112,6 +112,12 @@ class Arranger:
 
     def run(self) -> None:
         self._interner.collect()
+        self._gather()
+        self._sealer.seal(self._batcher, self._input.frontier)
+        self._input.operator.waits = bool(self._sealer.held)
+
+    def _gather(self) -> None:
+        """Hand all that has come to the batcher, and hold on to none of it: sealing lets go of what it has packed."""
         held, keys = self._sealer.held, self._keys
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
@@ -126,8 +132,6 @@ class Arranger:
                 updates.time_index,
                 updates.diffs,
             )
-        self._sealer.seal(self._batcher, self._input.frontier)
-        self._input.operator.waits = bool(held)
 
 
 class Sealer:

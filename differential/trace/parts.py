@@ -24,18 +24,19 @@ _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
 def consolidated(parts: list[Rows]) -> Rows:
     """Return the rows of all parts, consolidated. The list is emptied."""
+    if sum([len(part[0]) for part in parts]) >= MANY:
+        together = _piecemeal(parts)
+        if together is not None:
+            return together
     if len(parts) == 1:
         return consolidate(*parts.pop())
-    rows = sum(len(part[0]) for part in parts)
-    together = _piecemeal(parts) if rows >= MANY else None
-    if together is None:
-        together = consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
-        parts.clear()
+    together = consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
+    parts.clear()
     return together
 
 
 def _piecemeal(parts: list[Rows]) -> Rows | None:
-    """Return the same, letting go of each part once it is packed; None where rows do not fit two words."""
+    """Return the same, letting go of each part once it is packed; None where rows do not fit, or are sorted."""
     table = table_of_parts(parts)
     words, first, second, is_by_row, layout, diffs, times, place = plan_words(table)
     if words == UNFIT:
