@@ -132,3 +132,20 @@ def test_read_only_and_strided_columns_are_taken() -> None:
     assert batch is not None
     assert batch.keys.tolist() == list(range(0, 20, 2))
     assert batch.times.tolist() == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("table", "index", "least"),
+    [
+        ([(5, 0), (3, 0)], [0, 1], [(3, 0)]),
+        ([(0, 5), (3, 0)], [0, 1], [(0, 5), (3, 0)]),
+        ([(1, 1), (3, 0)], [1, 1], [(3, 0)]),
+        ([(1, 1), (3, 0), (2, 4)], [2, 1], [(2, 4), (3, 0)]),
+    ],
+)
+def test_the_frontier_is_of_the_times_in_use_in_whatever_order(
+    table: list[tuple[int, int]], index: list[int], least: list[tuple[int, int]]
+) -> None:
+    batcher = Batcher(2)
+    batcher.push(np.array([1, 2]), NOTHING, np.array(table), np.array(index), NOTHING)
+    assert batcher.frontier() == Antichain(least)
