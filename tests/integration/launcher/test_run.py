@@ -185,16 +185,30 @@ def test_two_runs_have_different_keys(start: Start, tmp_path: Path) -> None:
 def test_processes_with_different_keys_name_each_other_and_count_the_attempts(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    script = tmp_path / "script.py"
+    script.write_text(BOTH_UP)
     runs = []
     for index in range(2):
         make_keys(str(tmp_path / str(index)))
         options = ("--hostfile", hosts, "--process", str(index), "--curve", tmp_path / str(index))
-        runs.append(start("run", *options, TALK, "meet", environ={"TIMELY_RENDEZVOUS_SECONDS": "1"}))
+        runs.append(start("run", *options, script, environ={"TIMELY_RENDEZVOUS_SECONDS": "2"}))
     assert [run.end() for run in runs] == [1, 1]
     for index, run in enumerate(runs):
         assert f"process {1 - index} (worker {1 - index} at tcp://127.0.0.1" in run.error
         assert "somebody else listens there, or the keys differ" in run.error
         assert re.search(r"[1-9]\d* connections with other keys or another protocol were turned away here", run.error)
+
+
+BOTH_UP = """
+import pathlib, time
+from timely import Config, execute
+
+here = pathlib.Path(__file__)
+here.with_name(f"up.{Config.from_environ().process}").touch()
+while len(list(here.parent.glob("up.*"))) < 2:
+    time.sleep(0.01)
+execute(lambda worker: None)
+"""
 
 
 def test_several_machines_need_keys_and_are_told_how_to_make_them(start: Start, tmp_path: Path) -> None:
