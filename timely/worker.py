@@ -212,6 +212,9 @@ class Worker:
     def call(self, function: Callable[[], None]) -> None:
         """Have this worker call `function` when it next steps, and wake it; any thread may ask for this.
 
+        `step_while` does not wait for it, and raises `StalledError` where nothing else is left to do: it cannot know
+        that another thread is going to ask. `step_or_park` waits.
+
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
         ...         numbers, stream = scope.new_input()
