@@ -75,6 +75,11 @@ class Part:
                 capture_into(collection, sink)
         self.dataflow = scope.dataflow
 
+    def drop_traces(self) -> None:
+        """Read the inputs no more."""
+        for trace in self.traces:
+            trace.drop()
+
     def close(self) -> None:
         """Say nothing any more."""
         for session in self.sessions:

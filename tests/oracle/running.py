@@ -85,8 +85,7 @@ class Run:
         sources = [read_back(post.read) for post in self.posts]
         parts = [Part(worker, programs, scenario.outer, sources) for worker in self.readers]
         for part in parts:
-            for trace in part.traces:
-                trace.drop()
+            part.drop_traces()
         numbers = len(scenario.programs) - 1, 0
         watched = [Watched(number, output) for number, output in zip(numbers, parts[0].outputs)]
         self.watched += [(each, Installed(parts, watched)) for each in watched]
@@ -188,7 +187,7 @@ class Run:
                 if not _is_in_a_loop(guest):
                     self._step()
             self._drop(guest)
-        elif self.random.random() < 0.25:
+        elif len(guests) + 1 < MOST_GUESTS and self.random.random() < 0.25:
             self._install(self._draw_number())
 
     def _draw_number(self) -> int:
@@ -258,12 +257,13 @@ class Run:
         self.installed.remove(dropped)
         if dropped is self.hosts:
             self.hosts = None
+        traces_first = self.random.random() < 0.5
         for part in dropped.parts:
+            if traces_first:
+                part.drop_traces()
             part.worker.drop_dataflow(part.dataflow)
+            part.drop_traces()
             self._steps(self.random.choice((0, 3)))
-        for part in dropped.parts:
-            for trace in part.traces:
-                trace.drop()
         for number in dropped.live:
             self._end(number, dropped)
 
