@@ -223,7 +223,8 @@ def as_column(value: Any) -> Array:
     if kind in _KINDS:
         return column
     if kind == "U":
-        return column.astype(_TEXT)
+        # By way of Python's strings: NumPy's own conversion takes 0.3 to 1 us for each character.
+        return np.asarray(column.tolist(), _TEXT)
     if kind == "S":
         return column.astype(np.object_)
     hint = "; .astype(np.int64) makes numbers of times" if kind in "mM" else ""
