@@ -280,9 +280,7 @@ def test_a_stream_of_another_dataflow_of_the_same_name_is_refused_with_both_data
         with worker.dataflow("job") as scope:
             OperatorBuilder(scope, "mine").add_input(stream, Pipeline())
 
-    with pytest.raises(
-        BuildError, match=r"is in dataflow 1 \('job'\) but .* of dataflow 0 \('job'\)"
-    ):
+    with pytest.raises(BuildError, match=r"is in dataflow 1 \('job'\) but .* of dataflow 0 \('job'\)"):
         execute_directly(program)
 
 

@@ -100,6 +100,12 @@ def test_a_negative_diff_is_a_fault_at_its_key_and_time(times: list[Time]) -> No
     assert call(kinds.MIN, new + another)[2] == [5, 2]
 
 
+def test_distinct_records_need_have_no_values() -> None:
+    past: list[Update] = [(key, 0, (0,), 1) for key in range(20)]
+    new: list[Update] = [(3, 0, (1,), 1), (12, 0, (1,), -1), (40, 0, (1,), 1)]
+    assert call(kinds.DISTINCT, new, past=past, said=past)[0] == [(12, 0, (1,), -1), (40, 0, (1,), 1)]
+
+
 def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> None:
     new: list[Update] = [(4, 1, (2,), 1), (5, 7, (2,), -1), (5, 8, (2,), 1)]
     assert call(kinds.DISTINCT, new)[2] == [5, 7, 2]
@@ -337,6 +343,9 @@ def test_a_group_is_found_however_far_it_is() -> None:
             assert call(kinds.COUNT, new, past=past, said=said)[0] == [
                 (key, count, (1,), count * 2 - 3) for key in (keys[0], keys[far]) for count in (1, 2)
             ]
+        for far in (10**5, 10**15):
+            new = [(keys[0], 0, (1,), 1), (far, 0, (1,), 1)]
+            assert call(kinds.COUNT, new, past=past, said=said)[0][2:] == [(far, 1, (1,), 1)]
 
 
 @pytest.mark.parametrize("order", [1, -1])
