@@ -149,3 +149,10 @@ def test_the_frontier_is_of_the_times_in_use_in_whatever_order(
     batcher = Batcher(2)
     batcher.push(np.array([1, 2]), NOTHING, np.array(table), np.array(index), NOTHING)
     assert batcher.frontier() == Antichain(least)
+
+
+def test_rows_without_values_are_counted_when_chunks_become_one() -> None:
+    batcher = Batcher(1)
+    for key in range(100):
+        batcher.push(np.array([key]), NOTHING, np.array([[5]]), NOTHING, NOTHING)
+        assert len(batcher) == key + 1
