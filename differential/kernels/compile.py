@@ -12,6 +12,7 @@ being compiled for, once more, at some unlucky moment.
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
 - `@inner`: a function compiled into the kernels that call it and never called from Python;
+- `@bare`: one of these that makes no arrays, and costs least to call;
 - `@primitive(meaning)`: a function that returns, once Numba may be imported, something only compiled code can call, and
   what that means in Python;
 - another kernel may be called like an inner function.
@@ -110,12 +111,16 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(late)
 
 
+_BARE = {"_nrt": False, "forceinline": True}
+"""What Numba is told of functions that count no references. One that does not know of this compiles them as others."""
+
+
 class _Inner:
     """A function to be compiled into its callers."""
 
-    def __init__(self, source: FunctionType, counts_references: bool) -> None:
+    def __init__(self, source: FunctionType, is_bare: bool) -> None:
         self.source = source
-        self.options = {} if counts_references else {"_nrt": False, "forceinline": True}
+        self.is_bare = is_bare
         self.dispatcher: Any = None
 
     def __call__(self, *_: object) -> Any:
@@ -126,13 +131,15 @@ class _Inner:
             self.dispatcher, namespace = _copy(self.source)
             _resolve(self.source, namespace)
         elif self.dispatcher is None:
-            dispatcher = _numba().njit(
+            njit = _numba().njit
+            known = importlib.import_module("numba.core.cpu").CPUTargetOptions
+            dispatcher = njit(
                 _resolved(self.source),
                 nogil=True,
                 error_model="numpy",
                 no_cpython_wrapper=True,
                 no_cfunc_wrapper=True,
-                **self.options,
+                **{name: value for name, value in _BARE.items() if self.is_bare and hasattr(known, name)},
             )
             resolve = dispatcher.get_call_template
             unliteral = importlib.import_module("numba.core.types").unliteral
@@ -174,7 +181,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return `function` for use inside kernels, into which it is compiled."""
-    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), counts_references=True))
+    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), is_bare=False))
 
 
 def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -183,7 +190,7 @@ def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
     It is compiled without counting references to the arrays it is given, which its caller keeps alive: each count is a
     locked instruction, and a few of them cost more than what a small function does.
     """
-    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), counts_references=False))
+    return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), is_bare=True))
 
 
 def primitive(
@@ -260,6 +267,7 @@ def _digest(function: FunctionType) -> str:
         for name in one.__code__.co_names:
             value = one.__globals__.get(name)
             if isinstance(value, (Kernel, _Inner, _Primitive)):
+                digest.update(str(isinstance(value, _Inner) and value.is_bare).encode())
                 visit(value.source)
             elif isinstance(value, (bool, int, float)):
                 digest.update(f"{name}={value!r};".encode())

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from differential.kernels import compile as compiling
-from differential.kernels.compile import Ints, Kernel, Table, inner, kernel
+from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel
 from differential.kernels.memory import at, column, times_of
 from tests.examples_loading import module_at
 
@@ -31,6 +31,29 @@ def total(items: Ints, factor: int) -> int:
 @kernel
 def total_twice(items: Ints) -> int:
     return 2 * total(items, 1)
+
+
+@bare
+def total_of(row: Ints, table: Table, number: int) -> int:
+    """Add up a row, and a view of it once more, and leave where there is nothing."""
+    own = table[number]
+    if number == 0:
+        return 0
+    result = 0
+    for place in range(len(row)):
+        result += row[place] + own[1:][place - 1] if place > 0 else row[place]
+    return int(result)
+
+
+@kernel
+def sums_of_rows(rows: int) -> Ints:
+    """Return for each of so many rows of so many times its number a sum of it."""
+    sums = np.zeros(rows, np.int64)
+    table = np.empty((rows, rows), np.int64)
+    for row in range(rows):
+        table[row, :] = row
+        sums[row] = total_of(table[row], table, row)
+    return sums
 
 
 def _run(directory: Path, text: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -62,6 +85,21 @@ def test_a_read_only_array_is_refused() -> None:
     items.flags.writeable = False
     with pytest.raises(TypeError, match="readonly"):
         total(items, 1)
+
+
+def test_bare_functions_leave_alone_how_often_arrays_are_referred_to() -> None:
+    from numba.core.runtime import _nrt_python as memory
+    from numba.core.runtime.nrt import rtsys
+
+    memory.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        for _ in range(20):
+            assert sums_of_rows(100).tolist() == [199 * row for row in range(100)]
+        after = rtsys.get_allocation_stats()
+    finally:
+        memory.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
 
 
 def test_inner_functions_are_not_for_python() -> None:
