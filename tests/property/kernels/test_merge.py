@@ -163,12 +163,15 @@ def test_sides_with_the_same_keys_are_added_up_row_by_row(rows: int) -> None:
     assert rows_of_batches([result]) == [(key, 0, (1,), 5) for key in range(rows)]
 
 
+@pytest.mark.parametrize("other", [-5, 2005])
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(is_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(
+    is_first: bool, other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_PIECE", 1)
     least, middle, all_time = Antichain([(0,)]), Antichain([(1,)]), Antichain()
     keys = np.arange(2000)
-    sides = (keys, keys[-1:] + 5) if is_first else (keys[-1:] + 5, keys)
+    sides = (keys, np.array([other])) if is_first else (np.array([other]), keys)
     first, second = (
         Batch.build(side, NOTHING, NOTHING, NOTHING, np.array([[time]]), lower, upper, least)
         for side, time, lower, upper in zip(sides, (0, 1), (least, middle), (middle, all_time))
