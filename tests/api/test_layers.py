@@ -16,6 +16,7 @@ LEAVES = (
     "timely.origin",
     "timely.closing",
     "timely.config",
+    "timely.columns",
     "timely.container",
     "timely.captured",
     "timely.events",
