@@ -42,6 +42,7 @@ def test_arbitrary_bytes_after_the_prefix_are_refused(body: bytes) -> None:
         decode([PREFIX + body])
 
 
+@pytest.mark.timeout(300)
 @given(
     st.lists(plain | st.lists(plain, max_size=8), max_size=12),
     st.integers(0, 8),

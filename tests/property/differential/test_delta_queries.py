@@ -73,6 +73,7 @@ def three_way_meaning(first: Multiset, second: Multiset, third: Multiset) -> Mul
     return found
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("outer", [1, 2])
 @given(data=st.data(), workers=st.integers(1, 4), seed=st.integers(0, 1 << 16))
 @settings(max_examples=40, deadline=None)

@@ -51,6 +51,7 @@ def batches(draw: st.DrawFn, depth: int) -> list[list[Update]]:
     return [consolidated(batch) for batch in draw(st.lists(rows, max_size=4))]
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_all_calls_together_return_the_pairs_of_the_definition(depth: int) -> None:
     @settings(max_examples=200, deadline=None)

@@ -229,6 +229,7 @@ def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain],
     assert len(pending[0]) == 0
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(depth: int) -> None:
     @settings(max_examples=100, deadline=None)

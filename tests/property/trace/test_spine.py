@@ -103,6 +103,7 @@ class Run:
                 assert _contents(through, time) == as_of(before, time)
 
 
+@pytest.mark.timeout(300)
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> None:

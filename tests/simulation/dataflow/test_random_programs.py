@@ -16,6 +16,7 @@ def simulate_many(peers: int, mode: str) -> None:
         simulate(peers, mode, program, 0)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("mode", ["demand", "eager"])
 @pytest.mark.parametrize("peers", [2, 3, 4])
 def test_no_worker_is_ahead_every_run_drains_and_the_answer_is_that_of_one_worker(peers: int, mode: str) -> None:
