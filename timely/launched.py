@@ -17,9 +17,9 @@ import shutil
 import signal
 import sys
 import time as clock
-from collections.abc import Callable
+from math import inf
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from types import FrameType, ModuleType, TracebackType
 
 from timely.failure import REPORT_VARIABLE, install_hook
@@ -30,6 +30,7 @@ LIFELINE_VARIABLE = "TIMELY_LIFELINE"
 INTERRUPTED = 128 + signal.SIGINT
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
+_AGAIN_SECONDS = 0.01
 
 
 def run_target(target: list[str], is_module: bool) -> int:
@@ -89,27 +90,52 @@ def write_lines() -> None:
 
 def handle_signals() -> None:
     """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report."""
-    signal.signal(signal.SIGINT, _interrupt_once())
-    signal.signal(signal.SIGTERM, _terminate)
+    interrupts = Interrupts()
+    signal.signal(signal.SIGINT, interrupts.heed)
+    signal.signal(signal.SIGTERM, terminate)
+    sys.unraisablehook = interrupts.heed_again
     report_on_signal()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
 
 
-def _interrupt_once() -> Callable[[int, FrameType | None], None]:
-    last = -_SAME_INTERRUPT_SECONDS
+class Interrupts:
+    """Raises what signals ask for, once for those that follow at once.
 
-    def interrupt(signum: int, frame: FrameType | None) -> None:
-        nonlocal last
+    Where Python looks for signals in the midst of a destructor, such as that of a received frame, it ignores what their
+    handlers raise. Then they are heeded again, a moment later.
+    """
+
+    def __init__(self) -> None:
+        self._last = -inf
+        self._report_ignored = sys.unraisablehook
+
+    def heed(self, signum: int, frame: FrameType | None) -> None:
+        """Raise `KeyboardInterrupt`, but for a signal that follows another at once."""
         now = clock.monotonic()
-        repeated = now < last + _SAME_INTERRUPT_SECONDS
-        last = now
+        repeated = now < self._last + _SAME_INTERRUPT_SECONDS
+        self._last = now
         if not repeated:
             raise KeyboardInterrupt
 
-    return interrupt
+    def heed_again(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Have the signal come again whose exception was ignored; say of all other exceptions that they were."""
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            self._last = -inf
+            self._send(signal.SIGINT)
+        elif issubclass(ignored.exc_type, SystemExit):
+            signal.signal(signal.SIGTERM, terminate)
+            self._send(signal.SIGTERM)
+        else:
+            self._report_ignored(ignored)
+
+    def _send(self, signum: signal.Signals) -> None:
+        # Sent from here it would be heeded here, where nothing can be raised either.
+        timer = Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signum))
+        timer.daemon = True
+        timer.start()
 
 
-def _terminate(signum: int, frame: FrameType | None) -> None:
+def terminate(signum: int, frame: FrameType | None) -> None:
     signal.signal(signum, signal.SIG_IGN)  # ending already
     raise SystemExit(128 + signum)
 

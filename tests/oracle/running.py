@@ -22,7 +22,7 @@ from timely.progress.antichain import Antichain
 if TYPE_CHECKING:
     from tests.oracle.scenario import Scenario
 
-STEPS = 60_000
+STEPS = 500_000
 MOST_GUESTS = 3
 STEPS_TO_A_LOOP = 60
 SPILL_ABOVE = 100
