@@ -5,6 +5,8 @@ How long Hypothesis takes to make or to try an example says how busy the machine
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,3 +18,9 @@ settings.load_profile("timeless")
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     compile_kernels()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes `-n auto` is: one more than there are cores, for many tests mostly wait."""
+    return (os.cpu_count() or 1) + 1
