@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from timely.config import Config, hosts_of
 from timely.errors import ConfigError, TimelyError
+from timely.large_pages import begin_again
 from timely.launched import run_target
 
 _USAGE_ERROR = 2
@@ -40,6 +41,7 @@ cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS, T
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (those of the process by default); return its exit status."""
     options = _parser().parse_args(arguments)
+    options.is_process = arguments is None
     try:
         status: int = options.action(options)
     except TimelyError as error:
@@ -116,6 +118,8 @@ def _run(options: argparse.Namespace) -> int:
 
             arguments = ["-m", "timely.launched", *(["-m"] if is_module else []), *target]
             return launch(config, processes, arguments, addresses)
+    if options.is_process:
+        begin_again()
     os.environ.update(config.to_environ())
     return run_target(target, is_module)
 

@@ -27,6 +27,7 @@ from uuid import uuid4
 from timely.config import Config, check_address, is_loopback, split_tcp
 from timely.errors import ConfigError, TransportError
 from timely.failure import PEER_FAILED, REPORT_VARIABLE
+from timely.large_pages import with_large_pages
 from timely.launched import LIFELINE_VARIABLE
 from timely.terminal import Lines, Terminal
 
@@ -112,7 +113,7 @@ class Launcher:
 
     def _start_child(self, index: int, lifeline: int) -> None:
         report = self._directory / f"report.{index}"
-        environ = os.environ | replace(self._config, process=index).to_environ()
+        environ = with_large_pages(os.environ) | replace(self._config, process=index).to_environ()
         environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": ""}
         process = subprocess.Popen(
             [sys.executable, *self._arguments],

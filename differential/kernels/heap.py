@@ -28,7 +28,8 @@ def keep_pieces() -> bool:
 
     It is left as it is where it is not glibc's, and where the environment says what it should do.
     """
-    told = any(name.startswith("MALLOC_") for name in os.environ) or "malloc" in os.environ.get("GLIBC_TUNABLES", "")
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    told = "_threshold" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
     if not sys.platform.startswith("linux") or told:
         return False
     try:

@@ -55,6 +55,47 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
     assert run.output == "['-n', '5', '--option'] __main__ neighbour\n"
 
 
+SAY_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages are asked for on Linux")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_processes_ask_for_large_pages(start: Start, tmp_path: Path, processes: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SAY_TUNABLES)
+    run = start("run", "-n", str(processes), script, "a b", environ={"GLIBC_TUNABLES": ""})
+    assert run.end() == 0
+    prefixes = [""] if processes == 1 else ["[0] ", "[1] "]
+    assert sorted(run.lines) == [f"{prefix}glibc.malloc.hugetlb=1 ['a b'] False\n" for prefix in prefixes]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_the_environment_says_of_large_pages_stands(start: Start, tmp_path: Path, processes: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SAY_TUNABLES)
+    said = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=2"
+    run = start("run", "-n", str(processes), script, environ={"GLIBC_TUNABLES": said})
+    assert run.end() == 0
+    assert len(run.lines) == processes
+    assert all(f"{said} [] False" in line for line in run.lines)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages are asked for on Linux")
+def test_a_command_that_begins_again_has_the_options_of_its_interpreter(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SAY_TUNABLES)
+    ended = subprocess.run(
+        [sys.executable, "-X", "dev", "-m", "timely", "run", script, "--option"],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "GLIBC_TUNABLES": "glibc.malloc.arena_max=2"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert ended.stdout == "glibc.malloc.arena_max=2:glibc.malloc.hugetlb=1 ['--option'] True\n"
+
+
 def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
     (tmp_path / "tool.py").write_text("import sys\nprint(sys.argv[1:], __name__)\n")
     run = start("run", "-n", "2", "-m", "tool", "--option", directory=tmp_path)

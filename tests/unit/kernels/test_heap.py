@@ -20,6 +20,8 @@ def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pyt
     assert not ask()
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_")
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    assert ask()
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072:glibc.malloc.hugetlb=1")
     assert not ask()
 
 
