@@ -215,7 +215,8 @@ def _visit(
     """Reduce a gathered group at its interesting times; return, in the end, the visit at which its input has a negative
     diff, and what is pending: of the times that are not due, those at which something would have to be said.
 
-    `room` must have some for all rows and times, `fold` for what the group reduces to, twice: now, and before.
+    `room` must have some for all rows and times, `fold` for what the group reduces to, twice: now, and before; `said`
+    for both and for what was said.
     """
     table = vectors[TABLE]
     _by_time(rows, 0, bounds[0], n, room, _STARTS, _ORDER)
@@ -237,8 +238,6 @@ def _visit(
                 pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
                 continue
         count = 0
-        if bounds[2] - bounds[1] + befores > said.shape[1]:
-            said = roomy(said, bounds[2] - bounds[1] + befores)
         while chain and not marks[KNOWN, reached] & IS_DUE:
             reached += 1
         for time in range(reached if chain else 0, reached + 1 if chain else n):
@@ -263,14 +262,14 @@ def _visit(
                 return said, output, table_said, slots, visit, pending, pendings
             pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
             continue
-        most = count + befores + nows + (0 if chain else counts[ROW_COUNT] - first_row)
-        if most > said.shape[1]:
-            said = roomy(said, most)
         if chain:
             for row in range(before, before + befores):
                 put_row(said, count, fold[ROW_VAL, row], 0, -fold[ROW_DIFF, row])
                 count += 1
         else:
+            most = count + nows + counts[ROW_COUNT] - first_row
+            if most > said.shape[1]:
+                said = roomy(said, most)
             for row in range(first_row, counts[ROW_COUNT]):
                 if is_at_or_before(table_said, output[SAID_TIME, row], visits, visit, depth):
                     put_row(said, count, output[SAID_VAL, row], 0, -output[SAID_DIFF, row])
@@ -360,9 +359,9 @@ def reduce(
             told = by_value and group[FROM] == group[TO]
             reach = inputs if told else len(layers)
             history = seek(layers, deltas, reach, group, by_value)
-            most = history + 1 + fold_at_most(kind, parameter, history)
-            if most > said.shape[1]:
-                said = roomy(said, most)
+            # What is said takes back a row that was said, or comes of an input row.
+            if history > said.shape[1]:
+                said = roomy(said, history)
             if news == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
                 if told:
                     count = _change_of_record(layers, deltas, inputs, group, said)
@@ -384,8 +383,11 @@ def reduce(
                 if max(history, times + 2) > room.shape[1]:
                     room = roomy(room, max(history, times + 2))
                     rows = roomy(rows, room.shape[1])
-                if 2 * fold_at_most(kind, parameter, history) > fold.shape[1]:
-                    fold = roomy(fold, 2 * fold_at_most(kind, parameter, history))
+                folds = 2 * fold_at_most(kind, parameter, history)
+                if folds > fold.shape[1]:
+                    fold = roomy(fold, folds)
+                if history + folds > said.shape[1]:
+                    said = roomy(said, history + folds)
                 n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
                 visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, True, pending, pendings)
                 said, output, table_said, slots, visit, pending, pendings = _visit(
