@@ -99,10 +99,8 @@ def _code(magnitude: int, negative: bool) -> int:
 def _rounded(total: Ints) -> int:
     """Return the bits of the float nearest to a sum that is not negative."""
     top = _LIMBS - 1
-    while top >= 0 and total[top] == 0:
+    while top > 0 and total[top] == 0:
         top -= 1
-    if top < 0:
-        return 0
     highest = 32 * top
     while total[top] >> (highest - 32 * top + 1) != 0:
         highest += 1
@@ -115,7 +113,6 @@ def _rounded(total: Ints) -> int:
     mantissa = (total[limb] >> shift) | (total[limb + 1] << (32 - shift))
     if shift > 11:
         mantissa |= total[limb + 2] << (64 - shift)
-    mantissa &= (1 << 53) - 1
     half = (total[(lowest - 1) >> 5] >> ((lowest - 1) & 31)) & 1
     bits = ((highest - 52) << 52) + mantissa
     if half != 0 and (mantissa & 1 != 0 or _has_below(total, lowest - 1)):
