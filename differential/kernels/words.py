@@ -311,5 +311,4 @@ def unpack(
         keys = np.zeros(kept, np.int64)
     index = extract_field(first, second, kept, layout, TIME, np.empty(0, np.int64))
     # Each word is read before its place is written, and no field is read after the values.
-    room = second if layout[VAL, IN_SECOND] != 0 else first
-    return keys, extract_field(first, second, kept, layout, VAL, room), index, sums
+    return keys, extract_field(first, second, kept, layout, VAL, first), index, sums
