@@ -418,6 +418,38 @@ def test_many_groups_and_times_come_back_with_one_entry_for_each_time(depth: int
     assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 
 
+def test_a_record_may_have_been_said_to_come_and_go_more_often_than_it_did() -> None:
+    past: list[Update] = [(1, 5, (time, 20 - time), 1) for time in range(20)]
+    said = reduce_by_replay(past, REDUCTIONS["DISTINCT"](0))
+    assert len(said) == 39
+    new: list[Update] = [(1, 5, (0, 25), 1), (1, 5, (25, 0), 1), (1, 5, (25, 25), -22)]
+    rows = call(kinds.DISTINCT, new, past=past, said=said, depth=2)[0]
+    assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
+
+
+@pytest.mark.parametrize("number", [2, 12, 30])
+def test_there_is_room_for_all_that_a_group_reduces_to_twice(number: int) -> None:
+    new: list[Update] = [(1, val, (val % 2,), 1) for val in range(2 * number)]
+    rows = call(kinds.LARGEST, new, parameter=number)[0]
+    assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS["LARGEST"](number)))
+
+
+def test_each_group_has_room_for_the_times_it_puts_off() -> None:
+    new: list[Update] = [(1, 0, (9, 9, 9), 1), *((2, 0, (time, 8 - time, 3), 1) for time in range(9))]
+    rows, (keys, _, times), _ = call(kinds.COUNT, new, upper=[(0, 0, 0)], depth=3)
+    assert rows == []
+    assert [(key, 0, tuple(time), 1) for key, time in zip(keys.tolist(), times.tolist())] == new
+
+
+def test_as_many_times_may_be_put_off_as_a_new_time_has_joins_with_the_history() -> None:
+    past: list[Update] = [(1, 5, (time, 20 - time, 0), 1) for time in range(21)]
+    said = reduce_by_replay(past, REDUCTIONS["COUNT"](0))
+    new: list[Update] = [(1, 5, (0, 0, 9), 1)]
+    rows, (_, _, times), _ = call(kinds.COUNT, new, past=past, said=said, upper=[(0, 1, 9), (1, 0, 9)], depth=3)
+    assert rows == [(1, 1, (0, 0, 9), 1)]
+    assert times.tolist() == [[time, 20 - time, 9] for time in range(21)]
+
+
 def float_sums(numbers: list[tuple[float, int]]) -> float:
     """Return the sum that `SUM_FLOAT` says of values and their diffs."""
     rows = call(kinds.SUM_FLOAT, [(1, encode_float(number), (0,), diff) for number, diff in numbers])[0]
@@ -464,6 +496,21 @@ def bits_of(diff: int) -> list[tuple[int, int]]:
 )
 def test_sums_of_floats_at_the_edges(numbers: list[tuple[float, int]], expected: float) -> None:
     assert float_sums(numbers) == expected
+
+
+def test_a_sum_is_rounded_by_every_bit_below_wherever_it_is() -> None:
+    halves = {
+        key: [math.ldexp(1.0, shift), math.ldexp(1.0, shift - 53), math.ldexp(1.0, shift - 53 - below)]
+        for key, (shift, below) in enumerate(itertools.product(range(32), (1, 2, 31, 32, 33, 64, 65)))
+    }
+    new: list[Update] = [(key, encode_float(one), (0,), 1) for key, parts in halves.items() for one in parts]
+    said = {key: decode_float(code) for key, code, _, _ in call(kinds.SUM_FLOAT, new)[0]}
+    assert said == {key: math.fsum(parts) for key, parts in halves.items()}
+
+
+def test_a_sum_of_many_floats_is_carried_before_it_overflows() -> None:
+    numbers = [2**53 - 1 - number for number in range(33_000)]
+    assert float_sums([(float(number), 65_535) for number in numbers]) == float(sum(numbers) * 65_535)
 
 
 def test_sums_of_floats_without_meaning_are_nan() -> None:
