@@ -25,10 +25,17 @@ DEPTHS = st.integers(1, 3)
 
 def _check(columns: Columns) -> None:
     before = [column.copy() for column in columns]
-    batch = Batch(*consolidate(*columns), Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain())
+    together = consolidate(*columns)
+    batch = Batch(*together, Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain())
     batch.validate()
     assert rows_of_batch(batch) == consolidated(rows_of(columns))
     assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
+    *spelled, times = columns
+    halves = [(*(column[half::2].copy() for column in spelled), times) for half in range(2)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts_module, "MANY", 0)
+        for one, other in zip(consolidated_parts(halves), together, strict=True):
+            assert np.array_equal(one, other)
 
 
 @settings(deadline=None)
@@ -84,9 +91,7 @@ def test_of_many_rows_each_part_is_let_go_of_once_it_is_packed(monkeypatch: pyte
 @pytest.mark.parametrize("val_scale", [0, 1, 2**50, 2**62])
 @pytest.mark.parametrize("diff_scale", [0, 1, 2**30, 2**55])
 @pytest.mark.parametrize("times", [1, 5])
-def test_every_way_of_packing_gives_the_same(
-    key_scale: int, val_scale: int, diff_scale: int, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, diff_scale: int, times: int) -> None:
     draw = np.random.default_rng(key_scale + val_scale + diff_scale + times)
     rows = 700
     columns = (
@@ -97,11 +102,6 @@ def test_every_way_of_packing_gives_the_same(
         draw.integers(0, 3, (times, 2)),
     )
     _check(columns)
-    monkeypatch.setattr(parts_module, "MANY", 0)
-    keys, vals, index, diffs, table = columns
-    thirds = [(keys[n::3].copy(), vals[n::3].copy(), index[n::3].copy(), diffs[n::3].copy(), table) for n in range(3)]
-    for one, other in zip(consolidated_parts(thirds), consolidate(*columns)):
-        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("least", [0, 7])
@@ -123,15 +123,21 @@ def test_keys_that_differ_in_their_last_bit_are_kept_apart_though_values_and_tim
 def test_what_cancels_leaves_neither_its_values_nor_its_time(left: int) -> None:
     keys = np.repeat(np.arange(100, 0, -1), 2)
     diffs = np.tile([1, -1], 100)
+    _check((keys, keys, NOTHING, diffs, np.array([[4]])))
     _check((np.append(keys, 7), np.append(keys, 0), NOTHING, np.append(diffs, 3), np.array([[4]])))
     index = np.full(200, 1 - left)
     _check((np.append(keys, 7), NOTHING, np.append(index, left), np.append(diffs, 3), np.array([[4], [5]])))
 
 
-def test_columns_absent_from_some_parts_have_room_among_those_of_others() -> None:
+@pytest.mark.parametrize("many", [0, parts_module.MANY])
+@pytest.mark.parametrize("bits", [0, 20])
+def test_columns_absent_from_some_parts_have_room_among_those_of_others(
+    bits: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts_module, "MANY", many)
     wide = np.arange(60, 0, -1)
-    one = wide, wide * 2**40 - 2**30, wide % 2, wide * 2**50, np.array([[5], [3]])
-    bare = wide * 2**20, NOTHING, NOTHING, NOTHING, np.array([[2]])
+    one = wide, (wide << 2 * bits) - 2**30, wide % 2, wide << 2 * bits + bits // 2, np.array([[5], [3]])
+    bare = wide << bits, NOTHING, NOTHING, NOTHING, np.array([[2]])
     batch = Batch(*consolidated_parts([one, bare, bare]), Antichain([(0,)]), Antichain(), Antichain())
     batch.validate()
     assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])
