@@ -155,6 +155,7 @@ class SocketAllocator:
             link.send_at_once(frames, size)
         else:
             link.send(frames, size)
+        os.sched_yield()  # to ZeroMQ's thread, which has something to do now and does not interrupt this one
 
     def _count(self, message: Message, size: int) -> None:
         if type(message) is Data:
