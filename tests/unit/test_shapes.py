@@ -40,7 +40,7 @@ def test_where_operators_were_built_need_not_be_the_same() -> None:
             assert isinstance(message, Shape)
             own.receive(sender, message)
     assert [own.told for own in shapes] == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
-    assert not any(own._own for own in shapes)
+    assert not any(own._own or own._early or own._agreed for own in shapes)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,13 @@ def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> 
         shapes.receive(sender, message)
     assert shapes.told == [0, 2]
     shapes.announce(words("operator 'map' ()"))
+    second.send(0, Shape(2, b"", words("operator 'join' ()").shape()))
     second.send(0, Shape(1, b"", words("operator 'filter' ()").shape()))
     with pytest.raises(ShapeError, match=r"\(number 1\): operator 'map' \(\) on worker 0, operator 'filter'"):
         shapes.announce(words("operator 'map' ()")._replace(index=1))
+    told = [message for _, message in second.receive()]
+    assert isinstance(told[-1], Shape)
+    assert told[-1].operators == words("operator 'map' ()").shape()
 
 
 @pytest.mark.parametrize(

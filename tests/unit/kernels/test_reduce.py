@@ -435,10 +435,11 @@ def test_there_is_room_for_all_that_a_group_reduces_to_twice(number: int) -> Non
 
 
 def test_each_group_has_room_for_the_times_it_puts_off() -> None:
-    new: list[Update] = [(1, 0, (9, 9, 9), 1), *((2, 0, (time, 8 - time, 3), 1) for time in range(9))]
+    new: list[Update] = [(1, 0, (9, 9, 9), 1), *((2, 0, (time, 7 - time, 3), 1) for time in range(8))]
     rows, (keys, _, times), _ = call(kinds.COUNT, new, upper=[(0, 0, 0)], depth=3)
     assert rows == []
     assert [(key, 0, tuple(time), 1) for key, time in zip(keys.tolist(), times.tolist())] == new
+    assert rounds.pending(plan(new, [], [], [(0, 0, 0)]))[2].tolist() == times.tolist()
 
 
 def test_as_many_times_may_be_put_off_as_a_new_time_has_joins_with_the_history() -> None:
