@@ -419,11 +419,11 @@ def test_many_groups_and_times_come_back_with_one_entry_for_each_time(depth: int
 
 
 def test_a_record_may_have_been_said_to_come_and_go_more_often_than_it_did() -> None:
-    past: list[Update] = [(1, 5, (time, 20 - time), 1) for time in range(20)]
+    past: list[Update] = [(1, 5, (0, time, 20 - time), 1) for time in range(20)]
     said = reduce_by_replay(past, REDUCTIONS["DISTINCT"](0))
     assert len(said) == 39
-    new: list[Update] = [(1, 5, (0, 25), 1), (1, 5, (25, 0), 1), (1, 5, (25, 25), -22)]
-    rows = call(kinds.DISTINCT, new, past=past, said=said, depth=2)[0]
+    new: list[Update] = [(1, 5, (0, 30, 30), 1), (1, 5, (1, 0, 0), 1), (1, 5, (1, 30, 30), -22)]
+    rows = call(kinds.DISTINCT, new, past=past, said=said, depth=3)[0]
     assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
 
 
