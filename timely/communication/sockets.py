@@ -155,7 +155,8 @@ class SocketAllocator:
             link.send_at_once(frames, size)
         else:
             link.send(frames, size)
-        os.sched_yield()  # to ZeroMQ's thread, which has something to do now and does not interrupt this one
+        if type(message) is Progress:
+            os.sched_yield()  # the last that a step says: ZeroMQ's thread, which does not interrupt, may run now
 
     def _count(self, message: Message, size: int) -> None:
         if type(message) is Data:
