@@ -70,8 +70,8 @@ def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> 
         shapes.receive(sender, message)
     assert shapes.told == [0, 2]
     shapes.announce(words("operator 'map' ()"))
-    second.send(0, Shape(2, b"", words("operator 'join' ()").shape()))
     second.send(0, Shape(1, b"", words("operator 'filter' ()").shape()))
+    second.send(0, Shape(2, b"", words("operator 'join' ()").shape()))
     with pytest.raises(ShapeError, match=r"\(number 1\): operator 'map' \(\) on worker 0, operator 'filter'"):
         shapes.announce(words("operator 'map' ()")._replace(index=1))
     told = [message for _, message in second.receive()]
