@@ -43,6 +43,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.status",
             "timely.testing",
             "timely.failure",
+            "timely.large_pages",
             "timely.launched",
             "timely.launcher",
             "timely.terminal",
