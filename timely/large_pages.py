@@ -5,7 +5,7 @@ filling them does. Kernels ask for large pages where they make large arrays. All
 from other processes, is the C library's, which asks for large pages only where its environment says so when the process
 begins. So the launcher says so to its children, and a command that runs the script itself begins again.
 
-Nothing is changed where the environment says something about it, or where the C library is not glibc's.
+Nothing is changed where the environment says something about it. Other C libraries than glibc take no notice.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 VARIABLE = "GLIBC_TUNABLES"
 _TUNABLE = "glibc.malloc.hugetlb"
+_OFFER = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def with_large_pages(environ: Mapping[str, str]) -> dict[str, str]:
@@ -33,9 +35,17 @@ def with_large_pages(environ: Mapping[str, str]) -> dict[str, str]:
     return {**environ, VARIABLE: ":".join(filter(None, (told, f"{_TUNABLE}=1")))}
 
 
+def are_offered() -> bool:
+    """Return whether the system gives large pages to those that ask, and the C library can be told to."""
+    try:
+        return "[madvise]" in _OFFER.read_text() and "CS_GNU_LIBC_VERSION" in os.confstr_names
+    except OSError:
+        return False
+
+
 def begin_again() -> None:
     """Have this process begin again with large pages, which takes 0.1 s; return where there is nothing to gain."""
     environ = with_large_pages(os.environ)
-    if sys.platform.startswith("linux") and environ != dict(os.environ):
+    if environ != dict(os.environ) and are_offered():
         with suppress(OSError):
             os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)

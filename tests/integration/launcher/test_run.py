@@ -18,6 +18,7 @@ import pytest
 from tests.integration.launcher.launching import ROOT, SCRIPTS, Run
 from tests.unit.communication.networks import free_ports
 from timely.communication.curve import make_keys
+from timely.large_pages import are_offered
 
 TALK = SCRIPTS / "talk.py"
 Start = Callable[..., Run]
@@ -58,7 +59,7 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
 SAY_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages are asked for on Linux")
+@pytest.mark.skipif(not are_offered(), reason="the system offers no large pages to those that ask")
 @pytest.mark.parametrize("processes", [1, 2])
 def test_processes_ask_for_large_pages(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
@@ -80,7 +81,7 @@ def test_what_the_environment_says_of_large_pages_stands(start: Start, tmp_path:
     assert all(f"{said} [] False" in line for line in run.lines)
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="large pages are asked for on Linux")
+@pytest.mark.skipif(not are_offered(), reason="the system offers no large pages to those that ask")
 def test_a_command_that_begins_again_has_the_options_of_its_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SAY_TUNABLES)
