@@ -31,6 +31,7 @@ def _case(name: str, size: int, batches: int, limit: float | None) -> Case:
 CASES = [
     _case("4 KB", 4 << 10, 2000, None),
     _case("64 KB", 64 << 10, 1000, 0.7),
+    _case("256 KB", 256 << 10, 400, 0.7),
     _case("1 MB", 1 << 20, 200, 0.7),
     _case("8 MB", 8 << 20, 40, 0.7),
 ]

@@ -55,7 +55,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.kernels.heap import keep_pieces
+from timely.heap import keep_pieces
 
 Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""

@@ -24,9 +24,10 @@ LEAVES = (
     "timely.text",
 )
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "heap": (("timely.heap",), ()),
     "leaves": (LEAVES, ()),
     "progress": (("timely.progress",), ("leaves",)),
-    "communication": (("timely.communication",), ("leaves",)),
+    "communication": (("timely.communication",), ("heap", "leaves")),
     "dataflow": (("timely.dataflow",), ("leaves", "progress", "communication")),
     "running": (
         (
@@ -53,7 +54,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("leaves", "progress", "communication", "dataflow"),
     ),
-    "kernels": (("differential.kernels",), ()),
+    "kernels": (("differential.kernels",), ("heap",)),
     "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
     "graphs": (("differential.graphs",), ("differential", "delta", "leaves")),
     "delta": (("differential.delta",), ("leaves", "collections")),

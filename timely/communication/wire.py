@@ -12,8 +12,9 @@ import zmq
 
 from timely.communication.codec import MAX_FRAMES, Frames
 
-COPY_BYTES = 1 << 16
-"""ZeroMQ copies frames of fewer bytes, which costs less than to keep track of who still reads them."""
+COPY_BYTES = 1 << 18
+"""ZeroMQ copies frames of up to so many bytes, which costs less than to be told when it has read them: by a thread that
+takes the interpreter from the worker."""
 
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -31,7 +32,7 @@ def transmit(push: zmq.Socket[bytes], frames: Frames) -> bool:
     try:
         for position, frame in enumerate(frames):
             flags = _NOBLOCK if position == last else _NOBLOCK | _SNDMORE
-            push.send(frame, flags, copy=size_of(frame) < COPY_BYTES)
+            push.send(frame, flags, copy=size_of(frame) <= COPY_BYTES)
     except zmq.Again:
         return False
     return True

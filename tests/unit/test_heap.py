@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from differential.kernels.heap import keep_pieces
+from timely.heap import keep_pieces
 
 ask = keep_pieces.__wrapped__
 

@@ -1,9 +1,10 @@
-"""What the C library does with memory that kernels give back.
+"""What the C library does with memory that is given back, in processes that have kernels or peers.
 
-Columns of some hundred thousand rows come and go all the time. By default the C library takes each from the operating
-system and gives it back at once, and every new page costs a fault: several times what filling it costs. So pieces of
-up to `LARGE` bytes are kept on the heap, and up to `KEPT` bytes that are free at its end. Larger arrays still come from
-the system and go back to it, in large pages (see `differential.kernels.memory.empty`).
+Columns of some hundred thousand rows come and go all the time, and so do the frames they arrive in. By default the C
+library takes each from the operating system and gives it back at once, and every new page costs a fault: several times
+what filling it costs. So pieces of up to `LARGE` bytes are kept on the heap, and up to `KEPT` bytes that are free at
+its end. Larger arrays still come from the system and go back to it, in large pages (see
+`differential.kernels.memory.empty`).
 
 Joining two collections of ten million rows, with a hundred million results, took 1.6 to 5.7 s before, and 0.4 s after.
 """
