@@ -41,13 +41,15 @@ def count_words(data: bytes) -> tuple[Array, Ints]:
     """
     bytes_ = np.frombuffer(data, np.uint8)
     starts, lengths = _words(bytes_)
-    is_short = lengths <= WORD
-    packed = eight_bytes(at_each_byte(bytes_), starts[is_short], lengths[is_short])
+    is_long = lengths > WORD
+    begin, end = starts[is_long], (starts + lengths)[is_long]
+    if len(begin):
+        starts, lengths = starts[~is_long], lengths[~is_long]
+    packed = eight_bytes(at_each_byte(bytes_), starts, lengths)
     shorts, counts = np.unique(packed, return_counts=True)
     words = shorts.astype("<u8", copy=False).view(f"S{WORD}")
-    if is_short.all():
+    if not len(begin):
         return words, counts
-    begin, end = starts[~is_short], (starts + lengths)[~is_short]
     longs = Counter(data[first:last] for first, last in zip(begin.tolist(), end.tolist()))
     numbers = np.fromiter(longs.values(), np.int64, len(longs))
     return np.concatenate((words, np.array(list(longs)))), np.append(counts, numbers)
@@ -105,7 +107,7 @@ def eight_bytes(words: Words, starts: Ints, lengths: Ints) -> Words:
 
 def _words(data: Bytes) -> tuple[Ints, Ints]:
     """Return where the words of a text begin, and their lengths."""
-    is_inside = np.zeros(len(data) + 2, np.int8)
-    is_inside[1:-1] = data > SPACE
-    edges = np.flatnonzero(np.diff(is_inside))
+    is_inside = np.zeros(len(data) + 2, np.bool_)
+    np.greater(data, SPACE, out=is_inside[1:-1])
+    edges = np.flatnonzero(is_inside[1:] != is_inside[:-1])
     return edges[0::2], edges[1::2] - edges[0::2]
