@@ -21,8 +21,9 @@ def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pyt
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_")
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
     assert ask()
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072:glibc.malloc.hugetlb=1")
-    assert not ask()
+    for told in ("mmap_threshold=131072", "arena_max=2"):
+        monkeypatch.setenv("GLIBC_TUNABLES", f"glibc.malloc.{told}:glibc.malloc.hugetlb=1")
+        assert not ask()
 
 
 def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
