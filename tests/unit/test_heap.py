@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import platform
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from timely import heap
 from timely.heap import keep_pieces
 
 ask = keep_pieces.__wrapped__
@@ -24,6 +28,28 @@ def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pyt
     for told in ("mmap_threshold=131072", "arena_max=2"):
         monkeypatch.setenv("GLIBC_TUNABLES", f"glibc.malloc.{told}:glibc.malloc.hugetlb=1")
         assert not ask()
+
+
+@pytest.mark.parametrize("refused", [None, "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
+def test_pieces_are_kept_where_the_c_library_takes_both_options(
+    refused: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = SimpleNamespace(mallopt=lambda option, _: int(refused is None or option != getattr(heap, refused)))
+    allow(library, monkeypatch)
+    assert ask() is (refused is None)
+
+
+def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(SimpleNamespace(), monkeypatch)
+    assert not ask()
+
+
+def allow(library: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nothing but a C library decide."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(name)
 
 
 def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

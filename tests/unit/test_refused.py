@@ -87,10 +87,10 @@ def numbers(worker: Worker, kind: str) -> Outcome:
     found: list[int] = []
     with worker.dataflow("numbers") as scope:
         handle, stream = scope.new_input()
-        probe = stream.exchange().inspect(found.append).probe()
-        builder = OperatorBuilder(scope, "drain")
+        builder = OperatorBuilder(scope, "drain")  # the first channel, which is one within workers
         drained = builder.add_input(stream, Pipeline(), drains=True)
         builder.build(lambda capabilities: lambda: [*drained.drain()].clear())
+        probe = stream.exchange().inspect(found.append).probe()
     if worker.index == 1:
         worker.allocator.send(0, wrong(kind, scope.dataflow))
     handle.send_batch(RECORDS)

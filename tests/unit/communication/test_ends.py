@@ -61,3 +61,21 @@ def test_where_the_policy_is_refused_it_stays_as_it_is(monkeypatch: pytest.Monke
     context.acquire()
     assert policies(context) == [os.sched_getscheduler(0)]
     context.release()
+
+
+def test_it_is_this_thread_that_tries_the_policy_and_has_its_own_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
+    monkeypatch.setattr(
+        os, "sched_setscheduler", lambda thread, policy, of: asked.append((thread, policy, of.sched_priority))
+    )
+    SharedContext(sockets=8).zmq.term()
+    assert asked == [(0, os.SCHED_BATCH, 0), (0, os.SCHED_OTHER, 0)]
+
+
+def test_a_context_ends_with_the_last_that_uses_it(context: SharedContext) -> None:
+    context.acquire()
+    context.release()
+    assert not context.zmq.closed
+    context.release()
+    assert context.zmq.closed

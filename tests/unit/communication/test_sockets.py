@@ -473,6 +473,7 @@ def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
     whole = memoryview(bytearray(64))
     assert aligned(whole[8:]).obj is whole.obj
     assert aligned(whole[3:]).obj is not whole.obj
+    assert aligned(whole[3:11]).obj is not whole.obj
     assert len(aligned(whole[3:3])) == 0
 
 

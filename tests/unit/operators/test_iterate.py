@@ -73,6 +73,16 @@ def test_a_loop_that_changes_nothing_settles(workers: int, body: Callable[[Colle
     assert run(lambda numbers: numbers.iterate(body), updates, workers=workers) == updates
 
 
+@pytest.mark.parametrize("body", [lambda inner: inner.distinct(), lambda inner: inner.map(lambda x: x)])
+def test_a_loop_is_arranged_once_by_its_body_or_for_it(body: Callable[[Collection], Collection]) -> None:
+    def program(worker: Worker) -> int:
+        with worker.dataflow() as scope:
+            Collection.of(scope, 1).iterate(body)
+        return [operator.name for operator in scope.dataflow.operators].count("arrange")
+
+    assert execute(program) == [1]
+
+
 @on_workers
 def test_a_loop_does_at_the_last_times_what_it_does_at_the_first(workers: int) -> None:
     updates = [((0, 1), (0,), 1), ((1, 2), (2,), 1), ((2, 0), (2,), 1), ((0, 1), (4,), -1), ((0, 2), (5,), 1)]

@@ -51,6 +51,46 @@ def test_small_batches_stay_in_memory() -> None:
     assert not is_mapped(reader.batches()[0].keys)
 
 
+def test_columns_lie_side_by_side_in_a_file_if_together_they_have_more_bytes_than_the_bound(tmp_path: Path) -> None:
+    storage = Storage(8 * 10, str(tmp_path))
+    for lengths in ([10], [3, 0, 7], [11], [2, 5, 4], [4, 0, 7]):
+        columns = storage.empty(lengths)
+        for place, column in enumerate(columns):
+            column[:] = place
+        assert [column.tolist() for column in columns] == [[place] * length for place, length in enumerate(lengths)]
+        assert {is_mapped(column) for column in columns if len(column)} == {sum(lengths) > 10}
+
+
+def test_what_is_in_a_file_already_is_not_copied_into_another(tmp_path: Path) -> None:
+    storage = Storage(10_000, str(tmp_path))
+    kept = storage.keep(_batch(0, 1000))
+    assert is_mapped(kept.keys)
+    assert storage.keep(kept) is kept
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system does not reserve room for files")
+def test_room_on_disk_is_reserved_for_all_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[int, int]] = []
+    reserve = os.posix_fallocate
+
+    def noting(file: int, start: int, size: int) -> None:
+        asked.append((start, size))
+        reserve(file, start, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", noting)
+    Storage(0, str(tmp_path)).empty([3, 4])
+    assert asked == [(0, 56)]
+
+
+def test_where_room_cannot_be_reserved_files_are_made_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    (column,) = Storage(0, str(tmp_path)).empty([3])
+    assert is_mapped(column)
+    assert column.tolist() == [0, 0, 0]
+
+
 def test_a_file_that_cannot_be_made_is_an_error_that_says_where(tmp_path: Path) -> None:
     missing = str(tmp_path / "gone")
     with pytest.raises(SpillError, match=r"80 bytes .* in .*gone: .*TIMELY_SPILL_DIR"):
