@@ -26,7 +26,6 @@ class SharedContext:
         self.zmq.max_sockets = sockets
         if _may_be_batch():
             self.zmq.set(zmq.THREAD_SCHED_POLICY, os.SCHED_BATCH)
-            self.zmq.set(zmq.THREAD_PRIORITY, 0)
         self._users = 0
         self._lock = Lock()
 
