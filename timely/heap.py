@@ -6,9 +6,6 @@ what filling it costs. So pieces of up to `LARGE` bytes are kept on the heap, an
 its end. Larger arrays still come from the system and go back to it, in large pages (see
 `differential.kernels.memory.empty`).
 
-All threads share one heap, for the C library asks for large pages for that only (see `timely.large_pages`), not for
-those it would give to further threads, such as the one that receives.
-
 Joining two collections of ten million rows, with a hundred million results, took 1.6 to 5.7 s before, and 0.4 s after.
 """
 
@@ -24,7 +21,6 @@ KEPT = 256 << 20
 
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
-_ARENA_MAX = -8
 
 
 @functools.cache
@@ -34,12 +30,11 @@ def keep_pieces() -> bool:
     It is left as it is where it is not glibc's, and where the environment says what it should do.
     """
     tunables = os.environ.get("GLIBC_TUNABLES", "")
-    told = "_threshold" in tunables or "arena" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
+    told = "_threshold" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
     if not sys.platform.startswith("linux") or told:
         return False
     try:
         set_option = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError):
         return False
-    options = {_ARENA_MAX: 1, _MMAP_THRESHOLD: LARGE, _TRIM_THRESHOLD: KEPT}
-    return all(set_option(option, value) for option, value in options.items())
+    return bool(set_option(_MMAP_THRESHOLD, LARGE) and set_option(_TRIM_THRESHOLD, KEPT))

@@ -32,7 +32,7 @@ def test_a_command_begins_again_where_large_pages_are_for_those_that_ask(
     if offer is not None:
         (tmp_path / "enabled").write_text(offer)
     large_pages.begin_again()
-    command = sys.executable, [sys.executable, *sys.orig_argv[1:]], "glibc.malloc.hugetlb=1"
+    command = sys.executable, [sys.executable, *sys.orig_argv[1:]], "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
     assert begun == ([command] if begins else [])
 
 
