@@ -42,6 +42,7 @@ KERNELS = (
 PROGRESS = ("tests/unit/progress", "tests/property/progress", "tests/simulation/protocol")
 REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
 CODES = ("tests/unit/test_interning.py", "tests/property/differential/test_codes.py")
+SOCKETS = tuple(f"tests/unit/communication/test_{name}.py" for name in ("ends", "wire", "sockets"))
 KINDS = ("killed", "timed out", "survived")
 TESTS: dict[str, tuple[str, ...]] = {
     **{
@@ -49,7 +50,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("spine", "merge", "batcher", "handle", "cursor", "batch", "storage")
     },
     "differential/trace/parts.py": ("tests/property/kernels/test_consolidate.py", *TRACE),
-    **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "reduce", "arrange")},
+    **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "reduce")},
+    "differential/operators/arrange.py": (*OPERATORS, "tests/unit/test_interning.py"),
     **{
         f"differential/kernels/{name}.py": REDUCE
         for name in (
@@ -102,6 +104,8 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/unit/test_refused.py",
         "tests/simulation/pressure",
     ),
+    **{f"timely/{name}.py": (f"tests/unit/test_{name}.py",) for name in ("heap", "large_pages", "text")},
+    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire")},
 }
 """The files, and what must notice that they are broken."""
 

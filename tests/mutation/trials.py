@@ -101,7 +101,7 @@ class Trials:
         if not child:
             self._find(functions, mutant, items, mouth)
         os.close(mouth)
-        status = _status(child, 60 + 20 * self.budget)
+        status = _status(child, 60 + int(20 * self.budget))
         with open(ear) as said:
             tests = said.read().splitlines()
         if status == 0:
@@ -138,12 +138,12 @@ class Trials:
         self.results.flush()
 
 
-def _status(child: int, timeout: float) -> int:
-    """Return how a process ends, which leads a group, within so many seconds."""
+def _status(child: int, timeout: int) -> int:
+    """Return how a process ends, which leads a group, within so many seconds in which this one is not stopped."""
     handle = os.pidfd_open(child)
     try:
-        ready, _, _ = select.select([handle], [], [], timeout)
-        if not ready:
+        # A second at a time: of one for which the processes are stopped no more is lost, and none of the next.
+        if not any(select.select([handle], [], [], 1)[0] for _ in range(timeout)):
             os.killpg(child, signal.SIGKILL)
     finally:
         os.close(handle)

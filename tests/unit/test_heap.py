@@ -29,13 +29,20 @@ def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pyt
     assert not ask()
 
 
-@pytest.mark.parametrize("refused", [None, "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
-def test_pieces_are_kept_where_the_c_library_takes_both_options(
+@pytest.mark.parametrize("refused", [None, "_ARENA_MAX", "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
+def test_pieces_are_kept_where_the_c_library_takes_all_options(
     refused: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = SimpleNamespace(mallopt=lambda option, _: int(refused is None or option != getattr(heap, refused)))
-    allow(library, monkeypatch)
+    asked: dict[int, int] = {}
+
+    def mallopt(option: int, value: int) -> int:
+        asked[option] = value
+        return int(refused is None or option != getattr(heap, refused))
+
+    allow(SimpleNamespace(mallopt=mallopt), monkeypatch)
     assert ask() is (refused is None)
+    if refused is None:
+        assert asked == {-8: 1, -3: heap.LARGE, -1: heap.KEPT}  # arenas, and two thresholds, of <malloc.h>
 
 
 def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from timely.container import columns_from_buffers, columns_to_buffers
@@ -26,6 +26,7 @@ def test_columns_of_text_are_their_rows_in_utf8(rows: list[str]) -> None:
 
 
 @given(ROWS | st.lists(st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=9), min_size=1))
+@example(["a", "ends in a zero\0"])
 def test_columns_of_text_come_back_from_their_buffers(rows: list[str]) -> None:
     dtypes, buffers = columns_to_buffers([np.array(rows, TEXT)])
     (column,) = columns_from_buffers(dtypes, [memoryview(buffer) for buffer in buffers])

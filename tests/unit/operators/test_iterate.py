@@ -73,7 +73,9 @@ def test_a_loop_that_changes_nothing_settles(workers: int, body: Callable[[Colle
     assert run(lambda numbers: numbers.iterate(body), updates, workers=workers) == updates
 
 
-@pytest.mark.parametrize("body", [lambda inner: inner.distinct(), lambda inner: inner.map(lambda x: x)])
+@pytest.mark.parametrize(
+    "body", [lambda inner: inner.distinct().map(lambda x: x), lambda inner: inner.map(lambda x: x)]
+)
 def test_a_loop_is_arranged_once_by_its_body_or_for_it(body: Callable[[Collection], Collection]) -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
