@@ -13,6 +13,9 @@ from timely.communication.watch import heartbeat
 from timely.config import Config, split_tcp
 from timely.errors import TransportError
 
+_THIS_THREAD = 0
+"""How the system's scheduler is told of the thread that asks."""
+
 
 class SharedContext:
     """The ZeroMQ context of a process, ended with the last of its allocators.
@@ -43,11 +46,11 @@ class SharedContext:
 
 def _may_be_batch() -> bool:
     """Return whether threads made by this one may have the scheduling policy SCHED_BATCH; ZeroMQ aborts if not."""
-    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(0) != os.SCHED_OTHER:
+    if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(_THIS_THREAD) != os.SCHED_OTHER:
         return False
     try:
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setscheduler(_THIS_THREAD, os.SCHED_BATCH, os.sched_param(0))
+        os.sched_setscheduler(_THIS_THREAD, os.SCHED_OTHER, os.sched_param(0))
     except OSError:
         return False
     return True
