@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.harness import PEAK, Figures
 from benchmarks.incremental import INITIAL
+from benchmarks.wordcount import RATE
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Comparison:
     growth: float = 0.0
     """How many times the work of `base` is in `case`; 0 for the same work on more processes."""
     target: float | None = None
+    is_rate: bool = False
+    """Whether more of the figure is better, not less."""
 
     def of(self, results: Mapping[str, Figures]) -> float | None:
         """Return the exponent of the growth, or the speed-up; None unless both cases ran, and measured something."""
@@ -29,7 +32,9 @@ class Comparison:
         base, other = results[self.base][self.figure], results[self.case][self.figure]
         if min(base, other) <= 0:  # memory that was there already: no peak above it
             return None
-        return math.log(other / base, self.growth) if self.growth else base / other
+        if self.growth:
+            return math.log(other / base, self.growth)
+        return other / base if self.is_rate else base / other
 
     def is_met(self, found: float) -> bool:
         """Return whether the target is reached, if there is one."""
@@ -38,10 +43,18 @@ class Comparison:
         return found <= self.target if self.growth else found >= self.target
 
 
+WORDS = "wordcount 10M words"
 COMPARISONS = [
     *(
         Comparison(f"speed-up of {case} by a 2nd process", INITIAL, case, f"{case}, 2 processes", target=1.6)
         for case in ("bfs 100k/1M", "bfs 1M/10M", "wcc 100k/1M", "wcc 1M/10M")
+    ),
+    *(
+        Comparison(f"speed-up of {WORDS} by {other}", RATE, WORDS, f"{WORDS}, {case}", target=target, is_rate=True)
+        for other, case, target in (
+            ("a 2nd process", "2 processes", 1.7),
+            ("one that is apart", "2 processes apart", None),
+        )
     ),
     *(
         Comparison(f"exponent of {figure!r}, {name} x 10", figure, f"{name} {small}", f"{name} {large}", growth=10.0)

@@ -147,6 +147,7 @@ PATH = Path()
         *(("triangles", (30, 300, name, 3, 1), "initial s") for name in triangles.ALGORITHMS),
         ("unionfind", (100, 90, 10), "M edges/s"),
         ("wordcount", (2000, 100, 4, 1), "M words/s"),
+        ("wordcount", (2000, 100, 4, 1, True), "M words/s"),
     ],
 )
 def test_a_workload_runs_and_checks_itself(workload: str, parameters: tuple[Any, ...], figure: str) -> None:
@@ -216,6 +217,7 @@ def test_what_cannot_be_measured_or_written_is_said_at_once(
 def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
     results = {"one": {"s": 2.0}, "two": {"s": 1.0}, "large": {"s": 200.0}}
     assert Comparison("", "s", "one", "two", target=1.6).of(results) == 2.0
+    assert Comparison("", "s", "one", "two", is_rate=True).of(results) == 0.5
     assert Comparison("", "s", "one", "large", growth=10.0).of(results) == pytest.approx(2.0)
     assert Comparison("", "s", "one", "gone").of(results) is None
     assert not Comparison("", "s", "one", "two", target=1.6).is_met(1.5)
