@@ -79,7 +79,7 @@ def test_of_many_rows_each_part_is_let_go_of_once_it_is_packed(monkeypatch: pyte
         pack_part(*arguments)
         alive.append(sum(key() is not None for key in keys))
 
-    monkeypatch.setattr(parts_module, "MANY", 0)
+    monkeypatch.setattr(parts_module, "MANY", 200)
     monkeypatch.setattr(parts_module, "pack_part", watched)
     parts = [(np.arange(50), NOTHING, NOTHING, NOTHING, np.array([[1]])) for _ in range(4)]
     keys = [weakref.ref(part[0]) for part in parts]

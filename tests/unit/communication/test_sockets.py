@@ -27,6 +27,7 @@ from timely.communication import sockets
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
+from timely.communication.ends import bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import socket_allocators
@@ -337,6 +338,16 @@ def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_not_hea
         assert collect(first, 1) == [(1, CHANGE)]
         assert first.receive() == []
         assert second.statistics().refused == 0
+
+
+def test_who_listens_is_the_server_to_those_who_connect(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    config = tcp_configs(curve_dir=str(tmp_path))[0]
+    with zmq.Context() as context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
+        push.linger = 0
+        bind_pull(pull, config, 0)
+        connect_push(push, config, 1)
+        assert [end.curve_server for end in (pull, push)] == [True, False]
 
 
 def test_processes_with_different_keys_do_not_meet(tmp_path: Path) -> None:
