@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import random
 import socket
 import time as clock
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -220,6 +224,7 @@ def garbage(seed: int) -> list[list[bytes]]:
         Encoder(1, "test").encode(Failure(0, "in another's name"), 0),
         Encoder(1, "test").encode(Failure(1, "for another"), 1),
         Encoder(70, "test").encode(CHANGE, 0),
+        Encoder(70, "other").encode(Hello(2, 1, 1, False, 1, "process"), 0),
         [*Encoder(1, "test").encode(CHANGE, 0), b"buffer"],
     ]
     return [*damaged, *noise, *[[bytes(frame) for frame in frames] for frames in foreign]]
@@ -486,6 +491,93 @@ def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
     assert aligned(whole[3:]).obj is not whole.obj
     assert aligned(whole[3:11]).obj is not whole.obj
     assert len(aligned(whole[3:3])) == 0
+
+
+# Giving way, and looking for messages before sleeping
+
+SPIN = 2.0**-12
+
+
+def yields_of(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Return a list that grows each time a worker gives way."""
+    yields: list[None] = []
+    monkeypatch.setattr(os, "sched_yield", lambda: yields.append(None))
+    return yields
+
+
+def looks_of(allocator: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[list[None], list[float]]:
+    """Return lists that grow with each look of four that there is time for, and with each sleep, which is left out."""
+    sleeps: list[float] = []
+    monkeypatch.setattr(allocator, "_wait", sleeps.append)
+    monkeypatch.setattr(sockets, "SPIN_SECONDS", SPIN)
+    tick = itertools.count(1.0, SPIN / 4)
+    monkeypatch.setattr(sockets, "clock", SimpleNamespace(perf_counter=partial(next, tick), monotonic=clock.monotonic))
+    return yields_of(monkeypatch), sleeps
+
+
+def test_a_worker_gives_way_after_progress_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, _), monkeypatch.context() as patch:
+        yields = yields_of(patch)
+        first.send(1, Data(0, 0, (0,), Columns((np.arange(9),))))
+        assert len(yields) == 0
+        first.send(1, CHANGE)
+        assert len(yields) == 1
+
+
+def test_a_worker_looks_for_messages_before_it_sleeps_until_there_were_none_four_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second), monkeypatch.context() as patch:
+        allocator: Any = first
+        looks, sleeps = looks_of(first, patch)
+        allocator._fruitless = 0
+        first.park(0)
+        assert (len(looks), sleeps) == (0, [0])
+        for times in (3, 6, 9, 12, 12):
+            first.park(9)
+            assert len(looks) == times
+        assert sleeps == [0, 9, 9, 9, 9, 9]
+        second.send(0, CHANGE)
+        assert allocator._pull.poll(30_000)
+        allocator._fruitless = 3
+        looks.clear()
+        sleeps.clear()
+        first.park(9)
+        assert (len(looks), sleeps, allocator._fruitless) == (0, [], 0)
+
+
+def test_a_worker_that_shares_the_interpreter_sleeps_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    allocators = socket_allocators(ipc_configs(tmp_path, workers=2)[0])
+    try:
+        looks, sleeps = looks_of(allocators[0], monkeypatch)
+        allocators[0].park(9)
+        assert (len(looks), sleeps) == (0, [9])
+    finally:
+        for allocator in allocators:
+            allocator.close()
+
+
+@pytest.mark.parametrize(("slept", "fruitless"), [(SPIN, 0), (2 * SPIN, 4)])
+def test_a_worker_looks_again_when_it_was_woken_soon(
+    slept: float, fruitless: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second), monkeypatch.context() as patch:
+        allocator: Any = first
+        second.send(0, CHANGE)
+        assert allocator._pull.poll(30_000)
+        allocator._fruitless = 4
+        patch.setattr(sockets, "SPIN_SECONDS", SPIN)
+        patch.setattr(sockets, "clock", SimpleNamespace(monotonic=partial(next, iter([1.0, 1.0 + slept]))))
+        first.park(9)
+        assert allocator._fruitless == fruitless
+
+
+def test_a_process_that_has_peers_keeps_pieces_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[None] = []
+    monkeypatch.setattr(sockets, "keep_pieces", lambda: asked.append(None))
+    for allocator in socket_allocators(ipc_configs(tmp_path)[0]):
+        allocator.close()
+    assert len(asked) == 1
 
 
 # Loss
