@@ -105,7 +105,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/simulation/pressure",
     ),
     **{f"timely/{name}.py": (f"tests/unit/test_{name}.py",) for name in ("heap", "large_pages", "text")},
-    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire", "sockets")},
+    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire")},
 }
 """The files, and what must notice that they are broken."""
 
