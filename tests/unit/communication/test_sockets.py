@@ -355,6 +355,14 @@ def test_who_listens_is_the_server_to_those_who_connect(tmp_path: Path) -> None:
         assert [end.curve_server for end in (pull, push)] == [True, False]
 
 
+def test_who_connects_asks_whether_the_other_is_there_within_the_timeout(tmp_path: Path) -> None:
+    config = ipc_configs(tmp_path)[0]
+    with zmq.Context() as context, context.socket(zmq.PUSH) as push:
+        push.linger = 0
+        connect_push(push, config, 1)
+        assert 0 < push.heartbeat_ivl < push.heartbeat_timeout < 1000 * config.peer_timeout
+
+
 def test_processes_with_different_keys_do_not_meet(tmp_path: Path) -> None:
     for name in ("a", "b"):
         make_keys(str(tmp_path / name))
