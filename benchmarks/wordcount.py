@@ -3,8 +3,8 @@
 An epoch is as many bytes as any other, so about as many words. Words of a batch are counted where they are read, then
 the counts go to the worker that a hash of the word names. Words' frequencies follow Zipf's law. A worker reads so many
 epochs ahead of what is counted: none where latency is measured; eight where the rate is, lest workers who take turns
-at being slower wait for each other at every epoch. What two cores can do is shown by workers who are *apart*: each adds
-up what it reads, and says nothing to the other. Beside the time that passed stands the processor's time of the first
+at being slower wait for each other at every epoch. What the exchange costs is shown by workers who are *apart*: each
+adds up what it reads, and only progress is told. Beside the time that passed stands the processor's time of the first
 process, which other users of the machine change less.
 """
 
@@ -57,7 +57,10 @@ CASES = [
 
 
 def measure(words: int, distinct: int, epochs: int, ahead: int, apart: bool = False) -> Figures:
-    """Return the figures of counting so many words of so many different ones, read so many epochs ahead."""
+    """Return the figures of counting so many words of so many different ones, read so many epochs ahead.
+
+    Workers who are `apart` do not exchange their counts.
+    """
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "text"
         expected = write(path, words, distinct)
@@ -133,8 +136,8 @@ def _program(worker: Worker, path: Path, words: int, epochs: int, ahead: int, ap
 
     with worker.dataflow("wordcount") as scope:
         text, parts = scope.new_input("text")
-        by_word = Pipeline() if apart else Exchange(lambda word, _: word)
-        probe = parts.unary(by_word, count, name="count").probe()
+        pact = Pipeline() if apart else Exchange(lambda word, _: word)
+        probe = parts.unary(pact, count, name="count").probe()
         ended, sums = scope.new_input("sums")
         found: list[tuple[int, int]] = []
         sums.broadcast().inspect(found.append)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import zmq
@@ -11,7 +13,7 @@ import zmq
 from tests.unit.communication.networks import ipc_configs
 from timely.communication.codec import MAX_FRAMES
 from timely.communication.ends import connect_push
-from timely.communication.wire import read, readable, transmit
+from timely.communication.wire import COPY_BYTES, read, readable, transmit
 
 Ends = tuple["zmq.Socket[bytes]", "zmq.Socket[bytes]"]
 
@@ -33,6 +35,13 @@ def test_a_message_is_taken_with_all_its_frames_or_not_at_all(ends: Ends) -> Non
     assert read(pull) == [b"first"]
     assert read(pull) == [b"second", b"with", b"frames"]
     assert not readable(pull)
+
+
+def test_only_large_frames_are_handed_over_without_a_copy() -> None:
+    copied: list[tuple[int, bool]] = []
+    push = SimpleNamespace(send=lambda frame, _, copy: copied.append((len(frame), copy)))
+    assert transmit(cast("zmq.Socket[bytes]", push), [bytes(COPY_BYTES), bytes(COPY_BYTES + 1), b"last"])
+    assert copied == [(COPY_BYTES, True), (COPY_BYTES + 1, False), (4, True)]
 
 
 def test_what_a_socket_does_not_take_is_said() -> None:
