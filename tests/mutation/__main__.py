@@ -1,10 +1,10 @@
 """`python -m tests.mutation`: break the heart of the packages in one place at a time, and see whether a test notices.
 
-Works on a copy of the tree, so it may run while one works. Where a kernel is broken, kernels are interpreted (see
-`trials` for how a mutant is tried). A mutant that no test of its file's notices survives; those that cannot be
-noticed, because they mean the same, are listed in `equivalent.md` with the reason. Prints each mutant that survives or
-is given up for taking too long, and a table in the end; `--json FILE` keeps everything, a line for each mutant, and
-goes on from what is there.
+Works on a copy of the tree, so it may run while one works. Where a kernel is broken, or tests need none, kernels are
+interpreted (see `trials` for how a mutant is tried). A mutant that no test of its file's notices survives; those that
+cannot be noticed, because they mean the same, are listed in `equivalent.md` with the reason. Prints each mutant that
+survives or is given up for taking too long, and a table in the end; `--json FILE` keeps everything, a line for each
+mutant, and goes on from what is there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KERNELS = (
 PROGRESS = ("tests/unit/progress", "tests/property/progress", "tests/simulation/protocol")
 REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
 CODES = ("tests/unit/test_interning.py", "tests/property/differential/test_codes.py")
-SOCKETS = tuple(f"tests/unit/communication/test_{name}.py" for name in ("ends", "wire", "sockets"))
+SOCKETS = tuple(f"tests/unit/communication/test_{name}.py" for name in ("ends", "wire", "sockets", "allocators"))
 KINDS = ("killed", "timed out", "survived")
 TESTS: dict[str, tuple[str, ...]] = {
     **{
@@ -105,7 +105,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/simulation/pressure",
     ),
     **{f"timely/{name}.py": (f"tests/unit/test_{name}.py",) for name in ("heap", "large_pages", "text")},
-    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire")},
+    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire", "sockets")},
 }
 """The files, and what must notice that they are broken."""
 
@@ -169,7 +169,7 @@ def _test(tree: Path, untried: Sequence[Mutant], deadline: float, budget: float,
         sys.path[:] = [str(tree), *(place for place in sys.path if place not in ("", str(ROOT)))]
         os.chdir(tree)
         path = untried[0].path
-        kernels = "interpreted" if path.startswith("differential/kernels/") else "compiled"
+        kernels = "interpreted" if path.startswith(("differential/kernels/", "timely/communication/")) else "compiled"
         os.environ |= {"PYTHONPATH": str(tree), "DIFFERENTIAL_KERNELS": kernels}
         sys.dont_write_bytecode = True
         nowhere = os.open(os.devnull, os.O_RDWR)

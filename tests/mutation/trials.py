@@ -5,6 +5,9 @@ files it came by. Then, for each mutant, a fork of it puts the mutant's code in 
 functions that are loaded already, forgets what cached ones know, and runs those tests that came by the place, first
 those that find most mutants in least time, until one fails. What the tests draw at random is the same each time, so a
 test that did not come by a place never does.
+
+No thread outlives a fork. The one with which ZeroMQ gives back frames that it has not copied is ended before, so that
+each fork makes its own: else a fork would find the sockets of the other's, and fail for leaving them open.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import IO, Any, TypeAlias
 
 import pytest
+from zmq.utils.garbage import gc as uncopied_frames
 
 from tests.mutation.mutants import Mutant
 
@@ -77,6 +81,7 @@ class Trials:
         originals = {path: file.read_text() for path, file in self.files.items()}
         functions = {path: _functions(str(file)) for path, file in self.files.items()}
         self.caches = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+        uncopied_frames.stop()
         gc.freeze()  # else the forks copy every object's page when they collect garbage
         for mutant in self.mutants:
             if clock.monotonic() > self.deadline:
