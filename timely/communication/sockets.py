@@ -118,7 +118,6 @@ class SocketAllocator:
         while True:
             self._early += self._gather()
             now = clock.monotonic()
-            self._watch(now)
             if self._meeting.go_on(now):
                 return
             if now > deadline:
@@ -145,7 +144,7 @@ class SocketAllocator:
         overtakes = type(message) is Failure  # nothing before it matters any more
         frames = self._encoder.encode(message, peer, 0 if overtakes else link.next_number)
         size = sum(map(size_of, frames))
-        if len(frames) > 1 or size > self._config.frame_bytes:
+        if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             self._check_frames(message, frames)
         if not overtakes:
             link.next_number += 1
