@@ -12,7 +12,7 @@ import pytest
 
 from tests.strategies_communication import same_message
 from tests.unit.communication.networks import KINDS, collect, exchange, network, until
-from timely.communication.allocator import Allocator, broadcast
+from timely.communication.allocator import Allocator, Statistics, broadcast
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.container import Columns
 from timely.errors import PeerFailed
@@ -147,6 +147,11 @@ def test_statistics_count_messages_and_bytes(allocators: list[Allocator]) -> Non
     assert 1 << 20 <= sent.data_bytes < 2 << 20
     assert 0 < sent.progress_bytes < 200
     assert received.refused == 0
+
+
+def test_nothing_is_counted_before_anything_is_sent(allocators: list[Allocator]) -> None:
+    for allocator in allocators:
+        assert allocator.statistics() == Statistics(0, 0, 0, 0, 0, 0)
 
 
 def test_what_is_refused_is_counted(allocators: list[Allocator]) -> None:

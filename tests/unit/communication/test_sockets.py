@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pytest
@@ -31,7 +31,8 @@ from timely.communication import sockets
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello
 from timely.communication.curve import make_keys
-from timely.communication.ends import bind_pull, connect_push
+from timely.communication.doorbell import Doorbell
+from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import socket_allocators
@@ -51,6 +52,14 @@ def pour(endpoint: str, messages: list[list[bytes]]) -> None:
         for message in messages:
             push.send_multipart(message)
         push.linger = 5000
+
+
+Made = TypeVar("Made")
+
+
+def noted(made: list[Made], one: Made) -> Made:
+    made.append(one)
+    return one
 
 
 # Meeting
@@ -76,6 +85,30 @@ def test_an_ipc_path_in_use_is_not_taken_over(tmp_path: Path) -> None:
             socket_allocators(config)
     finally:
         first.close()
+
+
+def test_who_cannot_listen_for_one_worker_lets_go_of_what_was_made_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[SharedContext] = []
+    bells: list[Doorbell] = []
+    monkeypatch.setattr(sockets, "SharedContext", lambda sockets: noted(made, SharedContext(sockets)))
+    monkeypatch.setattr(sockets, "Doorbell", lambda: noted(bells, Doorbell()))
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(f"{tmp_path}/0.1")
+        other.listen()
+        with pytest.raises(TransportError, match="in use"):
+            socket_allocators(ipc_configs(tmp_path, workers=3)[0])
+    assert [context.zmq.closed for context in made] == [True]
+    assert [bell.fileno() for bell in bells] == [-1] * 3
+
+
+def test_a_process_has_room_for_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(sockets, "reserve", lambda links, workers: asked.append((links, workers)))
+    for allocator in socket_allocators(ipc_configs(tmp_path, processes=4, workers=4)[2]):
+        allocator.close()
+    assert asked == [(48, 4)]
 
 
 def test_a_path_left_over_by_a_killed_process_is_reused(tmp_path: Path) -> None:
@@ -313,6 +346,13 @@ def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) ->
             first.send(1, Data(0, 0, (0,), ["x" * (1 << 17)]))
 
 
+def test_a_column_as_large_as_a_frame_may_be_goes(tmp_path: Path) -> None:
+    batch = Data(0, 0, (0,), Columns((np.arange(1 << 13),)))
+    with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, second):
+        first.send(1, batch)
+        assert len(collect(second, 1)) == 1
+
+
 def test_a_batch_of_more_columns_than_go_together_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     column = np.arange(4)
     with connected(ipc_configs(tmp_path)) as (first, second):
@@ -501,6 +541,78 @@ def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
     assert len(aligned(whole[3:3])) == 0
 
 
+class Full:
+    """A socket that takes nothing."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def send(self, *_: object, copy: bool) -> None:
+        self.asked += 1
+        raise zmq.Again
+
+
+def test_what_a_socket_does_not_take_is_sent_before_long_by_a_worker_that_sleeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "WATCH_SECONDS", 0.01)
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        link: Any = link_of(first)
+        inner, link.socket = link.socket, Full()
+        first.send(1, CHANGE)
+        assert link.socket.asked == 1
+        link.socket = inner
+        first.park(0.05)
+        assert collect(second, 1) == [(0, CHANGE)]
+
+
+def test_what_has_waited_for_room_goes_as_soon_as_there_is_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        link: Any = link_of(first)
+        monkeypatch.setattr(first, "_watch", lambda now: None)
+        link.window = link.own_quantum = 1
+        link_of(second).quantum = 1
+        first.send(1, CHANGE)
+        first.send(1, CHANGE)
+        assert first.holds_back
+        assert len(collect(second, 2, others=[first])) == 2
+
+
+def test_what_is_held_back_for_one_of_several_peers_is_held_back(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path, processes=3)) as (first, *others):
+        link: Any = first._links[1]  # type: ignore[attr-defined]
+        link.window = link.own_quantum = others[0]._links[0].quantum = 1  # type: ignore[attr-defined]
+        first.send(1, CHANGE)
+        assert not first.holds_back
+        first.send(1, CHANGE)
+        assert first.holds_back
+        assert len(collect(others[0], 2, others=[first])) == 2
+
+
+def test_a_worker_says_what_it_has_taken_when_that_is_a_quantum(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        first.send(1, CHANGE)
+        link: Any = link_of(second)
+        link.quantum = 3 * first.backlog
+        link.socket = noting = Noting(link.socket)
+        for _ in range(6):
+            first.send(1, CHANGE)
+        assert len(collect(second, 7)) == 7
+        assert len(noting.sent) == 2
+        link.socket = noting.inner
+
+
+def test_a_worker_is_congested_by_more_than_the_queues_may_hold(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, _):
+        allocator: Any = first
+        first.send(1, Data(0, 0, (0,), Columns((np.arange(1 << 14),))))
+        for spare, congested in ((0, False), (-1, True)):
+            allocator._config = replace(allocator._config, queue_bytes=first.backlog + spare)
+            assert first.congested == congested
+
+
 # Giving way, and looking for messages before sleeping
 
 SPIN = 2.0**-12
@@ -588,7 +700,79 @@ def test_a_process_that_has_peers_keeps_pieces_of_memory(tmp_path: Path, monkeyp
     assert len(asked) == 1
 
 
+def test_a_worker_sleeps_as_long_as_it_may_and_looks_after_its_connections_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    sleeps: list[int] = []
+
+    def sleep(_: object, milliseconds: int) -> list[object]:
+        nonlocal now
+        sleeps.append(milliseconds)
+        now += max(milliseconds / 1000, 2**-10)
+        return [] if len(sleeps) < 9 else [(-1, 1)]
+
+    with connected(ipc_configs(tmp_path)) as (first, _), monkeypatch.context() as patch:
+        allocator: Any = first
+        allocator._fruitless = 4
+        patch.setattr(zmq, "zmq_poll", sleep)
+        patch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: now))
+        first.park(0.625)
+        assert sleeps == [250, 250, 125]
+        first.park(0)
+        assert sleeps[3:] == [0]
+        first.park(None)
+        assert sleeps[4:] == [250] * 5
+
+
+def test_a_worker_that_is_awake_is_not_woken(tmp_path: Path) -> None:
+    allocators = socket_allocators(ipc_configs(tmp_path, workers=2)[0])
+    try:
+        bell: Any = allocators[0]._doorbell
+        allocators[0].park(0)
+        allocators[1].send(0, CHANGE)
+        assert not bell._rung
+    finally:
+        for allocator in allocators:
+            allocator.close()
+
+
 # Loss
+
+
+def test_connections_are_looked_after_four_times_a_second_while_a_worker_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, _), monkeypatch.context() as patch:
+        looks: list[Link] = []
+        allocator: Any = first
+        allocator._watch_at = 0.0
+        patch.setattr(first, "_is_lost", looks.append)
+        for now, times in ((100.0, 1), (100.0, 1), (100.125, 1), (100.25, 2), (100.375, 2)):
+            patch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: now))  # noqa: B023
+            first.receive()
+            assert len(looks) == times
+
+
+def test_a_lost_peer_is_raised_when_it_has_had_its_grace(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, _):
+        allocator: Any = first
+        link = link_of(first)
+        link.lost_at = 100.0
+        allocator._watch(100.0 + GRACE_SECONDS)
+        assert "is gone" in str(allocator._unheard(link))
+        with pytest.raises(PeerLost):
+            allocator._watch(100.125 + GRACE_SECONDS)
+        assert allocator._unheard(link) is None
+        link.lost_at = None
+
+
+def test_who_has_said_that_it_failed_does_not_speak_of_peers_that_are_gone(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, second):
+        second.close()
+        link = until_noticed(link_of(first))
+        first.send(1, Failure(0, "out of luck"))
+        assert first._unheard(link) is None  # type: ignore[attr-defined]
 
 
 def until_lost(allocator: Allocator) -> PeerLost:
