@@ -63,11 +63,15 @@ class Counts:
         self.happened += check(scenario)
         self.happened[f"{scenario.workers} workers"] += 1
         self.happened["two coordinates"] += scenario.outer == 2
+        self.evaluate(scenario)
+
+    def evaluate(self, scenario: Scenario) -> None:
+        """Count what the programs of a scenario have, and what has something to do by what it means."""
         self.programs += len(scenario.programs)
         for program in scenario.programs:
-            self._draw(program, scenario)
+            self._evaluate(program, scenario)
 
-    def _draw(self, program: Program, scenario: Scenario) -> None:
+    def _evaluate(self, program: Program, scenario: Scenario) -> None:
         all_parts = parts(program)
         self.drawn.update(name for name, *_ in all_parts)
         last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)

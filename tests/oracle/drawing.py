@@ -41,9 +41,9 @@ class Drawing:
     def program(self, depth: int) -> Program:
         """Return a program of any operators, with loops nested up to three deep."""
         random = self.random
-        if depth == 0 or random.random() < 1 / 6:
+        if depth == 0:
             return random.choice(_INPUTS)
-        shape = random.randrange(21)
+        shape = random.randrange(26)
         if shape < 2:
             return self.loop(0, depth - 1, 3)
         if shape < 3:
@@ -51,9 +51,11 @@ class Drawing:
             return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
         if shape < 5:
             return ("delay", self.program(depth - 1))
-        if shape < 9 and not self.dressed:
-            return self._large(LARGE, lambda: self.program(depth - 1))
-        if shape < 15:
+        if shape < 14 and not self.dressed:
+            return self._large(LARGE, lambda: self.program(random.randrange(depth)))
+        if shape < 9:
+            return random.choice(_INPUTS)
+        if shape < 20:
             return (*self._operator(UNARY), self.program(depth - 1))
         return (*self._operator(BINARY), self.program(depth - 1), self.program(depth - 1))
 
@@ -109,10 +111,10 @@ class Drawing:
         return (name,)
 
     def _large(self, names: tuple[str, ...], operand: Callable[[], Program]) -> Program:
-        """Return an operator of many operators, mostly of edges of which there are many."""
+        """Return an operator of many operators; its operands change, for each has what an input holds, too."""
         name = self._deal(names)
-        edges = operand() if self.random.random() < 0.3 else ("concat", ("input", 0), ("input", 1))
-        return (name, edges) if name in OF_EDGES else (name, edges, operand())
+        operands = range(1 if name in OF_EDGES else 2)
+        return (name, *(("concat", ("input", number), operand()) for number in operands))
 
     def _deal(self, names: tuple[str, ...]) -> str:
         deck = self._decks.setdefault(names, [])

@@ -22,9 +22,9 @@ from differential import Collection, delta
 from tests.oracle.counts import OPERATORS, Counts, parts
 from tests.oracle.drawing import Drawing
 from tests.oracle.part import CONSTANT
-from tests.oracle.programs import LOOPS, Program, build
+from tests.oracle.programs import LARGE, LOOPS, Program, build
 from tests.oracle.scenario import Scenario, check
-from tests.soak import run
+from tests.soak import run, scenarios
 from timely import Worker, execute_directly
 
 ORACLE = str(Path(tests.oracle.__file__).parent)
@@ -118,6 +118,15 @@ def test_every_operator_is_drawn_often() -> None:
     drawn = Counter(part[0] for part in _drawn(500))
     assert {name: drawn[name] for name in OPERATORS if drawn[name] < 10} == {}
     assert set(drawn) == {*OPERATORS, "variable", "bound"}
+
+
+def test_every_algorithm_has_something_to_do_often_in_five_hundred_programs() -> None:
+    counts, seed = Counts(), 0
+    while counts.programs < 500:
+        for scenario in scenarios(seed):
+            counts.evaluate(scenario)
+        seed += 1
+    assert {name: counts.changing[name] for name in LARGE if counts.changing[name] < 20} == {}
 
 
 @pytest.mark.slow
