@@ -7,6 +7,7 @@ import os
 import random
 import socket
 import time as clock
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,7 @@ from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import socket_allocators
+from timely.communication.thread import Mailbox
 from timely.communication.watch import GRACE_SECONDS, heartbeat
 from timely.communication.wire import aligned
 from timely.config import Config
@@ -355,8 +357,9 @@ def test_a_column_as_large_as_a_frame_may_be_goes(tmp_path: Path) -> None:
 
 def test_a_batch_of_more_columns_than_go_together_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     column = np.arange(4)
-    with connected(ipc_configs(tmp_path)) as (first, second):
+    with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, second):
         first.send(1, Data(0, 0, (0,), Columns((column,) * (MAX_FRAMES - 1))))
+        assert first.backlog > 1 << 16
         with pytest.raises(DataError, match=f"a batch of {MAX_FRAMES} buffers .* send fewer columns"):
             first.send(1, Data(0, 0, (0,), Columns((column,) * MAX_FRAMES)))
         first.send(1, CHANGE)
@@ -672,6 +675,34 @@ def test_a_worker_that_shares_the_interpreter_sleeps_at_once(tmp_path: Path, mon
         looks, sleeps = looks_of(allocators[0], monkeypatch)
         allocators[0].park(9)
         assert (len(looks), sleeps) == (0, [9])
+    finally:
+        for allocator in allocators:
+            allocator.close()
+
+
+class Taking(dict[int, Callable[[], None]]):
+    """Who waits for room in a mailbox that is emptied at the moment when one asks to be told."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self.mailbox = mailbox
+
+    def __setitem__(self, sender: int, wake: Callable[[], None]) -> None:
+        self.mailbox.drain()
+
+
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_a_congested_worker_sleeps_unless_there_is_room_when_it_asks_for_it(
+    is_emptied: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allocators = socket_allocators(ipc_configs(tmp_path, workers=2, queue_bytes=1 << 16)[0])
+    try:
+        _, sleeps = looks_of(allocators[0], monkeypatch)
+        allocators[0].send(1, Data(0, 0, (0,), Columns((np.arange(1 << 14),))))
+        mailbox = allocators[1]._own
+        if is_emptied:
+            mailbox.waiting = Taking(mailbox)
+        allocators[0].park(9)
+        assert sleeps == ([] if is_emptied else [9])
     finally:
         for allocator in allocators:
             allocator.close()
