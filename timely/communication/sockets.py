@@ -142,7 +142,7 @@ class SocketAllocator:
             self._count(message, self._mailboxes[peer].put(self.index, message))
             return
         overtakes = type(message) is Failure  # nothing before it matters any more
-        frames = self._encoder.encode(message, peer, 0 if overtakes else link.next_number)
+        frames = self._encoder.encode(message, peer, link.next_number)
         size = sum(map(size_of, frames))
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             self._check_frames(message, frames)
