@@ -143,6 +143,33 @@ def test_a_peer_that_does_not_turn_up_is_named(tmp_path: Path) -> None:
         allocator.close()
 
 
+def test_who_waits_in_vain_sleeps_and_tells_what_was_refused_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    sleeps: list[int] = []
+
+    def sleep(_: object, milliseconds: int) -> list[object]:
+        nonlocal now
+        sleeps.append(milliseconds)
+        now += 0.25
+        return []
+
+    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
+    monkeypatch.setattr(zmq, "zmq_poll", sleep)
+    monkeypatch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: now))
+    try:
+        with pytest.raises(TransportError, match=r"nobody listens there$"):
+            allocator.connect()
+        assert sleeps == [10] * 121
+        allocator.refuse("it is noise")
+        allocator._door.refused = 2
+        with pytest.raises(TransportError, match=r"because: it is noise; 2 connections .* turned away here$"):
+            allocator.connect()
+    finally:
+        allocator.close()
+
+
 def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -> None:
     first, second = ipc_configs(tmp_path)
     allocators = socket_allocators(first) + socket_allocators(replace(second, generation="other"))
