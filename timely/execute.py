@@ -30,6 +30,7 @@ from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import ConfigError, PeerFailed, ShapeError
 from timely.failure import describe, install_hook
+from timely.heap import keep_pieces
 from timely.interruption import interruption
 from timely.signals import report_on_signal, say, was_asked_to_end
 
@@ -59,6 +60,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
         raise ConfigError(f"execute() takes a Config, such as Config(workers=2), and not {config!r:.80}")
     install_hook()
     report_on_signal()
+    keep_pieces()
     settled = Config.from_environ() if config is None else config
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)

@@ -1,4 +1,4 @@
-"""What the C library does with memory that is given back, in processes that have kernels or peers.
+"""What the C library does with memory that is given back, in processes that run workers.
 
 Columns of some hundred thousand rows come and go all the time, and so do the frames they arrive in. By default the C
 library takes each from the operating system and gives it back at once, and every new page costs a fault: several times

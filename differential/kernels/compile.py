@@ -55,8 +55,6 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.heap import keep_pieces
-
 Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""
 Table: TypeAlias = NDArray[np.int64]
@@ -215,7 +213,6 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 
 
 def _numba() -> Any:
-    keep_pieces()
     return importlib.import_module("numba")
 
 

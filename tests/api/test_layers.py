@@ -24,10 +24,9 @@ LEAVES = (
     "timely.text",
 )
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "heap": (("timely.heap",), ()),
     "leaves": (LEAVES, ()),
     "progress": (("timely.progress",), ("leaves",)),
-    "communication": (("timely.communication",), ("heap", "leaves")),
+    "communication": (("timely.communication",), ("leaves",)),
     "dataflow": (("timely.dataflow",), ("leaves", "progress", "communication")),
     "running": (
         (
@@ -44,6 +43,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.status",
             "timely.testing",
             "timely.failure",
+            "timely.heap",
             "timely.large_pages",
             "timely.launched",
             "timely.launcher",
@@ -54,7 +54,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("leaves", "progress", "communication", "dataflow"),
     ),
-    "kernels": (("differential.kernels",), ("heap",)),
+    "kernels": (("differential.kernels",), ()),
     "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
     "graphs": (("differential.graphs",), ("differential", "delta", "leaves")),
     "delta": (("differential.delta",), ("leaves", "collections")),

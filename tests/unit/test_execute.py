@@ -45,6 +45,13 @@ def test_one_worker_runs_in_the_calling_thread() -> None:
     assert execute_directly(lambda worker: threading.current_thread()) is threading.current_thread()
 
 
+def test_a_process_that_runs_workers_keeps_pieces_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[None] = []
+    monkeypatch.setattr(sys.modules["timely.execute"], "keep_pieces", lambda: asked.append(None))
+    execute(lambda worker: None, Config(workers=2))
+    assert len(asked) == 1
+
+
 def test_several_workers_run_in_threads_and_their_results_come_in_order() -> None:
     def build(worker: Worker) -> int:
         clock.sleep(0.02 * (worker.peers - worker.index))

@@ -46,7 +46,6 @@ from timely.communication.watch import GRACE_SECONDS, Watch
 from timely.communication.wire import read, readable, size_of
 from timely.config import Config
 from timely.errors import DataError, FrameError, PeerLost, TransportError
-from timely.heap import keep_pieces
 
 WATCH_SECONDS = 0.25
 LINGER_MILLISECONDS = 2000
@@ -396,7 +395,6 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
 
     `is_ending()` is whether the process was asked to end, as its peers may have been.
     """
-    keep_pieces()
     reserve(config.workers * (config.peers - config.workers), config.workers)
     local = range(config.first_worker, config.first_worker + config.workers)
     context = SharedContext(sockets=16 + config.workers * (4 + 3 * config.peers))

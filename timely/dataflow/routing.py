@@ -45,10 +45,6 @@ def mix(words: Hashes) -> Hashes:
     return words
 
 
-_OF_LENGTH = mix(np.arange(WORD + 1, dtype=np.uint64))
-"""What the hash of a row of so many bytes begins with."""
-
-
 def hash_column(column: NDArray[Any]) -> Hashes:
     """Return a 64-bit hash per row, determined by the row's value alone."""
     kind = column.dtype.kind
@@ -59,8 +55,7 @@ def hash_column(column: NDArray[Any]) -> Hashes:
     if kind == "f":
         return mix((column.astype(np.float64) + 0.0).view(np.uint64))
     if kind == "S" and 0 < column.dtype.itemsize <= WORD:
-        lengths = np.strings.str_len(column)
-        return mix(_OF_LENGTH[lengths] ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
+        return mix(_of_lengths(np.strings.str_len(column)) ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
     return _hash_contents(*_contents(column))
 
 
@@ -90,6 +85,11 @@ def destinations(hashes: Hashes, peers: int) -> Destinations:
     return remainders.astype(np.uint16)
 
 
+def _of_lengths(lengths: Ints) -> Hashes:
+    """Return what the hash of rows of so many bytes begins with: zeros at their ends would not show otherwise."""
+    return lengths.view(np.uint64) * _GOLDEN
+
+
 def _contents(column: NDArray[Any]) -> tuple[Bytes, Ints, Ints]:
     """Return the bytes of a column of text or bytes, and where in them each row begins and how many are its."""
     kind = column.dtype.kind
@@ -107,7 +107,7 @@ def _contents(column: NDArray[Any]) -> tuple[Bytes, Ints, Ints]:
 
 def _hash_contents(data: Bytes, starts: Ints, lengths: Ints) -> Hashes:
     """Return a hash of each row: of its length, and of its bytes, eight at a time, or of a checksum if it is long."""
-    hashes = mix(lengths.view(np.uint64))
+    hashes = _of_lengths(lengths)
     long = np.flatnonzero(lengths > LONG)
     contents = [data[start:end].tobytes() for start, end in zip(starts[long], (starts + lengths)[long])]
     checksums = [zlib.crc32(content) << 32 | zlib.adler32(content) for content in contents]

@@ -750,14 +750,6 @@ def test_a_worker_looks_again_when_it_was_woken_soon(
         assert allocator._fruitless == fruitless
 
 
-def test_a_process_that_has_peers_keeps_pieces_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[None] = []
-    monkeypatch.setattr(sockets, "keep_pieces", lambda: asked.append(None))
-    for allocator in socket_allocators(ipc_configs(tmp_path)[0]):
-        allocator.close()
-    assert len(asked) == 1
-
-
 def test_a_worker_sleeps_as_long_as_it_may_and_looks_after_its_connections_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
