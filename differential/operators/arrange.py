@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 CLOSED = Antichain()
 
-_FEW = 64
-"""So many rows are spread as well without a kernel."""
-
 
 class ByKey(OfUpdates):
     """A pact: each update goes to the worker that its key's hash names."""
@@ -47,7 +44,7 @@ class ByKey(OfUpdates):
     def split(self, batch: AnyBatch, peers: int) -> Iterator[tuple[int, AnyBatch]] | None:
         assert isinstance(batch, Updates)
         keys = batch.columns[: self._keys]
-        if len(keys) == 1 and keys[0].dtype == np.int64 and len(batch) > _FEW:
+        if len(keys) == 1 and keys[0].dtype == np.int64:
             return _spread(batch, keys[0], peers)
         return scatter(batch, destinations(hash_columns(keys), peers))
 
