@@ -35,12 +35,13 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
     """Return what to say, as keys, counts, time index and diffs, when the given rows are new.
 
     The rows are sorted by (key, time), times indexed in their order; `past` is what was said before, all of it earlier.
+    What is said at one time is sorted by (key, count); diffs are absent when all are 1.
     """
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
     new_index = empty(2 * rows if len(time_index) != 0 else 0)
     places = np.zeros(len(past), np.int64)
-    row = said = total = 0
+    row = said = total = taken_back = 0
     while row < rows:
         key, time = keys[row], at(time_index, row, 0)
         if row == 0 or keys[row - 1] != key:
@@ -50,17 +51,18 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
             total += at(diffs, row, 1)
             row += 1
         if total != before:
-            for count, diff in ((before, -1), (total, 1)):
+            for count in (min(before, total), max(before, total)):
                 if count != 0:
-                    new_keys[said], counts[said], new_diffs[said] = key, count, diff
+                    new_keys[said], counts[said], new_diffs[said] = key, count, 1 if count == total else -1
                     if len(time_index) != 0:
                         new_index[said] = time
+                    taken_back += count == before
                     said += 1
     return (
         copied(new_keys, said),
         copied(counts, said),
         copied(new_index, said if len(time_index) != 0 else 0),
-        copied(new_diffs, said),
+        copied(new_diffs, said if taken_back != 0 else 0),
     )
 
 

@@ -7,7 +7,7 @@ coordinates, counting is a reduction like others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from differential.arrangement import Arrangement
 from differential.codes import Encoder, Kind
@@ -16,17 +16,18 @@ from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import count_changes
-from differential.operators.arrange import Sealer, new_trace
+from differential.logging import log_trace
+from differential.operators.arrange import new_trace
 from differential.operators.reduce import BuiltIn, reduce_arrangement
 from differential.trace.batch import Batch
-from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.ports import InputPort
+    from differential.trace.spine import Spine
+    from timely.dataflow.ports import InputPort, OutputPort
 
 
 def count(collection: Collection, *, name: str = "count") -> Collection:
@@ -45,10 +46,11 @@ def count(collection: Collection, *, name: str = "count") -> Collection:
 def _count_in_order(source: Arrangement, name: str) -> Arrangement:
     scope = source.scope
     builder = OperatorBuilder(scope, name)
-    input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
+    input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     spine = new_trace(scope)
-    counter = CounterInOrder(input, Sealer(output, spine), TraceHandle(spine))
+    log_trace(spine, output)
+    counter = CounterInOrder(input, output, spine)
     builder.build(lambda _: counter.run)
     scope.dataflow.when_complete(counter.drop)
     value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
@@ -59,22 +61,21 @@ class CounterInOrder:
     """The operator, where times are totally ordered.
 
     Invariant: the output's trace is, at every time before its upper, the count of the input. Batches come in the order
-    of their intervals, each is final, and is answered at once.
+    of their intervals, each is final, and is answered at once, by a batch.
     """
 
-    def __init__(self, input: InputPort, sealer: Sealer, said: TraceHandle) -> None:
+    def __init__(self, input: InputPort, output: OutputPort, spine: Spine) -> None:
         self._input = input
-        self._sealer = sealer
-        self._said = said
-        self._batcher = Batcher(said.depth)
-        input.operator.waits = False
+        self._output = output
+        self._spine = spine
+        self._said = TraceHandle(spine)
 
     def run(self) -> None:
-        for time, message in self._input.drain():
+        for capability, message in self._input:
             batch = cast(Batch, message)
-            self._sealer.held.insert(time)
-            self._answer(batch)
-            self._sealer.seal(self._batcher, batch.upper)
+            answer = self._answer(batch)
+            if len(answer):
+                self._output.give(capability, cast(Any, self._spine.insert(answer)))
             self._said.set_logical_compaction(batch.upper)
             self._said.set_physical_compaction(batch.upper)
 
@@ -82,9 +83,10 @@ class CounterInOrder:
         """Stop reading."""
         self._said.drop()
 
-    def _answer(self, batch: Batch) -> None:
+    def _answer(self, batch: Batch) -> Batch:
         keys, time_index, diffs, times = batch.keys, batch.time_index, batch.diffs, batch.times
         if len(times) > 1:
             keys, _, time_index, diffs, times = consolidate(keys, NOTHING, time_index, diffs, times)
         keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, self._said.table(self._said.batches()))
-        self._batcher.push(keys, counts, times, time_index, diffs)
+        make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
+        return make(keys, counts, time_index, diffs, times, self._spine.upper, batch.upper, self._spine.origin)

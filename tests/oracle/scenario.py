@@ -25,7 +25,7 @@ import pytest
 
 import differential.codes as codes
 import differential.interning as interning
-from differential.operators import arrange, half_join, join, lookup
+from differential.operators import half_join, join, lookup
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update
 from tests.oracle.part import CONSTANT, INPUTS, received
@@ -99,7 +99,6 @@ def tiny() -> Iterator[None]:
             (join, {"ROWS_PER_BATCH": 2}),
             (half_join, {"PIECE": 2}),
             (lookup, {"ROWS_PER_BATCH": 2}),
-            (arrange, {"_FEW": 1}),
             (codes, {"PACKED_HIGH": 2}),
             (interning, {"LEAST_STEP": 3, "_LEAST_WATCHED": 4}),
             (ports, {"OVERHEAD": QUEUE_BYTES // 4}),

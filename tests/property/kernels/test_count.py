@@ -37,9 +37,14 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
         expected = []
         for _, _, time, diff in sorted(row for row in rows_of_batch(own) if row[0] == key):
             after = _wrapped(total + diff)
-            expected += [(time, count, sign) for count, sign in ((total, -1), (after, 1)) if count]
+            expected += [(time, count, sign) for count, sign in sorted(((total, -1), (after, 1))) if count]
             total = after
         assert said[key] == expected
+    if len(own.times) == 1:
+        together = Batch.build(keys, counts, index, diffs, own.times, LEAST, LEAST, LEAST)
+        assert [column.tolist() for column in (keys, counts, index, diffs)] == [
+            column.tolist() for column in (together.keys, together.vals, together.time_index, together.diffs)
+        ]
 
 
 @settings(deadline=None)
