@@ -19,6 +19,7 @@ import numpy as np
 
 from differential.kernels.batching import by_time, take_passed, take_times
 from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.consolidate import consolidate
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.parts import Rows, consolidated, table_of_parts
@@ -31,6 +32,8 @@ FEW = 256
 _PILE = 16
 _GROWTH = 2
 """With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
+
+_NO_TIMES = Antichain()
 
 
 class Batcher:
@@ -88,6 +91,8 @@ class Batcher:
         chunks = self._chunks
         if not chunks:
             return None
+        if len(chunks) == 1 and len(chunks[0].times) == 1:
+            return self._all_due(upper)
         parts = [chunk.rows() for chunk in chunks]
         table = table_of_parts(parts)
         *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
@@ -97,6 +102,17 @@ class Batcher:
         if self._rows:
             chunks.append(_Chunk(keys, vals, index, diffs, times, least=least))
         return cast(Rows, due) if len(due[0]) else None
+
+    def _all_due(self, upper: Antichain) -> Rows | None:
+        """The same for one chunk at one time, which is due or not as a whole."""
+        (chunk,) = self._chunks
+        if upper.less_equal(chunk.least()[0]):
+            return None
+        self._chunks.clear()
+        self._rows = self._last = 0
+        self._pile = _PILE
+        rows = consolidate(*chunk.rows())
+        return rows if len(rows[0]) else None
 
     def _many_due(self, upper: Antichain) -> Rows | None:
         """The same, where looking at all rows would cost too much."""
@@ -113,6 +129,8 @@ class Batcher:
     def frontier(self) -> Antichain:
         """Return the least times of the updates held."""
         chunks = self._chunks
+        if not chunks:
+            return _NO_TIMES
         if len(chunks) == 1:
             return Antichain.of_minimal(chunks[0].least())
         return Antichain(time for chunk in chunks for time in chunk.least())
