@@ -97,7 +97,8 @@ class Drawing:
         if shape < 2 and variables < VARIABLES:
             return self.loop(variables, depth - 1, depth - 1)
         if shape < 3 and not self.dressed:
-            return self._large(MONOTONE_LARGE, lambda: self._body(variables, depth - 1))
+            # What goes round is much already, and larger operands would make it too much.
+            return self._large(MONOTONE_LARGE, lambda: self._body(variables, 0))
         if shape < 8:
             return (*self._operator(MONOTONE_UNARY), self._body(variables, depth - 1))
         return (*self._operator(MONOTONE_BINARY), self._body(variables, depth - 1), self._body(variables, depth - 1))
