@@ -98,4 +98,4 @@ class Watch:
                 self._told.add(link.peer)
                 text = self._tell(link)
                 if text:
-                    print(text, file=sys.stderr, flush=True)
+                    print(text, file=sys.stderr)

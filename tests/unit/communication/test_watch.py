@@ -1,0 +1,85 @@
+"""Looking after connections: when a worker is woken for a lost peer, and when the peer is named in its stead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import zmq
+
+from timely.communication import watch
+from timely.communication.watch import GRACE_SECONDS, TELL_SECONDS, Watch, heartbeat
+
+
+class Watched:
+    """A watch over two links and a door that are made up, told of no event; `wakes` grows when it wakes the worker."""
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], said: dict[int, str | None]) -> None:
+        self.links: list[Any] = [
+            SimpleNamespace(peer=peer, lost_at=None, monitor=context.socket(zmq.PAIR)) for peer in said
+        ]
+        self.door: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
+        self.wakes: list[None] = []
+        self.watch: Any = Watch(self.links, self.door, lambda: self.wakes.append(None), lambda link: said[link.peer])
+
+    def close(self) -> None:
+        self.watch.close()
+        for watched in (*self.links, self.door):
+            watched.monitor.close()
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    with zmq.Context() as context:
+        made = Watched(context, {1: "worker 1 is gone", 2: None})
+        yield made
+        made.close()
+
+
+def test_a_worker_is_woken_for_a_lost_peer_after_its_grace_until_the_peer_is_named_once(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched.links[0].lost_at = 100.0
+    for now, wakes, text in (
+        (100.0 + GRACE_SECONDS, 0, ""),
+        (100.125 + GRACE_SECONDS, 1, ""),
+        (100.0 + TELL_SECONDS, 2, ""),
+        (100.125 + TELL_SECONDS, 3, "worker 1 is gone\n"),
+        (110.0, 3, ""),
+    ):
+        monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: now))  # noqa: B023
+        watched.watch._speak()
+        assert len(watched.wakes) == wakes
+        assert capsys.readouterr().err == text
+
+
+def test_nothing_is_said_of_a_lost_peer_where_there_is_nothing_to_say(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched.links[1].lost_at = 100.0
+    monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: 110.0))
+    watched.watch._speak()
+    assert capsys.readouterr().err == ""
+    assert len(watched.wakes) == 1
+
+
+def test_one_looks_again_before_long_while_a_lost_peer_is_not_named(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert watched.watch._patience() is None
+    watched.links[1].lost_at = 100.0
+    assert watched.watch._patience() == 250
+    monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: 110.0))
+    watched.watch._speak()
+    assert watched.watch._patience() is None
+
+
+@pytest.mark.parametrize("peer_timeout", [1.5, 2.0, 5.0, 60.0])
+def test_a_silent_peer_is_given_up_early_enough_to_be_named_in_time(peer_timeout: float) -> None:
+    with zmq.Context() as context, context.socket(zmq.PUSH) as end:
+        heartbeat(end, peer_timeout)
+        asked, silent = 1000 * peer_timeout / 8, 1000 * peer_timeout / 2
+        assert (end.heartbeat_ivl, end.heartbeat_timeout) == (int(asked), int(silent))
+        assert (asked + silent) / 1000 + GRACE_SECONDS < peer_timeout
