@@ -203,13 +203,14 @@ def test_hello_is_said_four_times_a_second_once_somebody_listens(
 ) -> None:
     (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
     try:
-        said: list[object] = []
+        said: list[Hello] = []
         link, meeting = link_of(allocator), allocator._meeting
         monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
         for connected, now, times in ((False, 99.0, 0), (True, 100.0, 1), (True, 100.125, 1), (True, 100.25, 2)):
             link.connected = connected
             assert not meeting.go_on(now)
             assert len(said) == times
+        assert not any(hello.answer for hello in said)
         link.connected = False
     finally:
         allocator.close()
@@ -246,6 +247,22 @@ def test_peers_started_with_other_numbers_are_both_told(tmp_path: Path) -> None:
     assert all(isinstance(error, TransportError) for error in errors)
     assert "process 0 was started for 2 processes of 1 workers, process 1 for 3 of 1" in str(errors[0])
     assert "process 1 was started for 3 processes of 1 workers, process 0 for 2 of 1" in str(errors[1])
+
+
+@pytest.mark.parametrize(("sender", "is_answer", "answers"), [(1, False, 1), (1, True, 0), (7, False, 0)])
+def test_who_was_started_with_other_numbers_is_told_so_where_there_is_a_way_once(
+    sender: int, is_answer: bool, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
+    try:
+        said: list[Hello] = []
+        meeting = allocator._meeting
+        monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
+        with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
+            meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), allocator._links.get(sender))
+        assert [hello.answer for hello in said] == [True] * answers
+    finally:
+        allocator.close()
 
 
 def test_peers_that_would_add_up_progress_in_other_ways_are_both_told(tmp_path: Path) -> None:
@@ -626,6 +643,19 @@ def test_what_has_waited_for_room_goes_as_soon_as_there_is_some(
         first.send(1, CHANGE)
         assert first.holds_back
         assert len(collect(second, 2, others=[first])) == 2
+        until(lambda: first.backlog == 0, [first])
+
+
+def test_there_is_room_for_what_the_window_holds_and_for_anything_once_less_than_a_quantum_is_under_way(
+    tmp_path: Path,
+) -> None:
+    with connected(ipc_configs(tmp_path)) as (first, _):
+        link = link_of(first)
+        link.window, link.own_quantum = 40, 10
+        link.sent, link.acknowledged = 110, 100
+        assert [link._has_room(size) for size in (30, 31)] == [True, False]
+        link.sent = 109
+        assert link._has_room(1000)
 
 
 def test_what_is_held_back_for_one_of_several_peers_is_held_back(tmp_path: Path) -> None:

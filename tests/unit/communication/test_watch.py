@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import time as clock
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +16,15 @@ from timely.communication.watch import GRACE_SECONDS, TELL_SECONDS, Watch, heart
 
 
 class Watched:
-    """A watch over two links and a door that are made up, told of no event; `wakes` grows when it wakes the worker."""
+    """A watch over two links and a door that are made up; `wakes` grows when it wakes the worker."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], said: dict[int, str | None]) -> None:
         self.links: list[Any] = [
             SimpleNamespace(peer=peer, lost_at=None, monitor=context.socket(zmq.PAIR)) for peer in said
         ]
+        self.links[0].monitor.bind("inproc://first")
         self.door: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
+        self.context = context
         self.wakes: list[None] = []
         self.watch: Any = Watch(self.links, self.door, lambda: self.wakes.append(None), lambda link: said[link.peer])
 
@@ -36,6 +40,45 @@ def watched() -> Iterator[Watched]:
         made = Watched(context, {1: "worker 1 is gone", 2: None})
         yield made
         made.close()
+
+
+def lose(watched: Watched) -> list[int]:
+    """Break the first connection; return the events that are noted of it, as they come."""
+    events: list[int] = []
+    link = watched.links[0]
+
+    def observe(event: int, now: float) -> None:
+        events.append(event)
+        link.lost_at = now - GRACE_SECONDS
+
+    link.observe = observe
+    with watched.context.socket(zmq.PAIR) as other:
+        other.connect("inproc://first")
+        other.send_multipart([struct.pack("=hi", zmq.EVENT_DISCONNECTED, 0), b"inproc://first"])
+    return events
+
+
+def test_a_worker_is_woken_when_what_happened_is_noted_to_be_a_loss(watched: Watched) -> None:
+    events = lose(watched)
+    end = clock.monotonic() + 30
+    while not watched.wakes:
+        assert clock.monotonic() < end
+        clock.sleep(0.001)
+    assert events == [zmq.EVENT_DISCONNECTED]
+
+
+def test_what_happened_before_the_watch_is_closed_is_noted(watched: Watched) -> None:
+    watched.watch._ended.ring()
+    watched.watch._thread.join(30)
+    events = lose(watched)
+    assert watched.links[0].monitor.poll(30_000)
+    assert events == []
+    watched.watch.close()
+    assert events == [zmq.EVENT_DISCONNECTED]
+
+
+def test_a_process_that_does_not_close_its_connections_ends(watched: Watched) -> None:
+    assert watched.watch._thread.daemon
 
 
 def test_a_worker_is_woken_for_a_lost_peer_after_its_grace_until_the_peer_is_named_once(
