@@ -154,5 +154,5 @@ class Link:
         """
         self.socket.disable_monitor()
         self.monitor.close(0)
-        awaited = self.pid is not None and not self.met and self.lost_at is None
+        awaited = self.pid is not None and self.lost_at is None
         self.socket.close(linger if self.connected or awaited else 0)

@@ -646,6 +646,14 @@ def test_what_has_waited_for_room_goes_as_soon_as_there_is_some(
         until(lambda: first.backlog == 0, [first])
 
 
+def test_the_room_of_the_queues_is_divided_over_the_peers(tmp_path: Path) -> None:
+    (allocator,) = socket_allocators(ipc_configs(tmp_path, processes=4, queue_bytes=3 << 20)[0])
+    try:
+        assert [(link.window, link.own_quantum) for link in allocator._links.values()] == [(1 << 20, 1 << 18)] * 3
+    finally:
+        allocator.close()
+
+
 def test_there_is_room_for_what_the_window_holds_and_for_anything_once_less_than_a_quantum_is_under_way(
     tmp_path: Path,
 ) -> None:
@@ -935,6 +943,45 @@ def test_closing_does_not_wait_for_a_peer_that_is_gone(tmp_path: Path, monkeypat
         start = clock.perf_counter()
         first.close()
         assert clock.perf_counter() - start < 20
+
+
+def test_a_peer_is_lost_from_when_its_connection_first_breaks_after_both_have_met(tmp_path: Path) -> None:
+    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
+    try:
+        link = link_of(allocator)
+        lost: list[float | None] = []
+        for now in (100.0, 101.0, 102.0):
+            link.observe(zmq.EVENT_HANDSHAKE_SUCCEEDED, now)
+            link.observe(zmq.EVENT_DISCONNECTED, now + 0.5)
+            lost.append(link.lost_at)
+            link.answered = True
+        assert lost == [None, 101.5, 101.5]
+        assert not link.connected
+    finally:
+        allocator.close()
+
+
+@pytest.mark.parametrize(
+    ("connected", "pid", "lost_at", "lingers"),
+    [(True, None, None, True), (False, None, None, False), (False, 7, None, True), (False, 7, 1.0, False)],
+)
+def test_closing_waits_for_who_is_there_or_has_said_hello(
+    connected: bool, pid: int | None, lost_at: float | None, lingers: bool, tmp_path: Path
+) -> None:
+    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
+    try:
+        link: Any = link_of(allocator)
+        ends = link.socket, link.monitor
+        waits: list[int] = []
+        link.socket = SimpleNamespace(disable_monitor=lambda: None, close=waits.append)
+        link.monitor = SimpleNamespace(close=lambda linger: None)
+        link.connected, link.pid, link.lost_at = connected, pid, lost_at
+        link.close(40)
+        assert waits == [40 * lingers]
+        link.socket, link.monitor = ends
+        link.connected, link.pid, link.lost_at = False, None, None
+    finally:
+        allocator.close()
 
 
 def test_of_several_lost_peers_the_first_is_named(tmp_path: Path) -> None:
