@@ -163,7 +163,8 @@ def test_who_waits_in_vain_sleeps_and_tells_what_was_refused_meanwhile(
             allocator.connect()
         assert sleeps == [10] * 121
         allocator.refuse("it is noise")
-        allocator._door.refused = 2
+        for now in (101.0, 102.0):
+            allocator._door.observe(zmq.EVENT_HANDSHAKE_FAILED_AUTH, now)
         with pytest.raises(TransportError, match=r"because: it is noise; 2 connections .* turned away here$"):
             allocator.connect()
     finally:
