@@ -143,21 +143,28 @@ def test_a_peer_that_does_not_turn_up_is_named(tmp_path: Path) -> None:
         allocator.close()
 
 
+class Sleeps(list[int]):
+    """The milliseconds of each sleep of a worker, in a time that goes on in sleeps only; the one at `ring` is ended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts: Callable[[int], float], ring: int | None = None) -> None:
+        super().__init__()
+        self.now = 100.0
+        self.lasts = lasts
+        self.ring = ring
+        monkeypatch.setattr(zmq, "zmq_poll", self.sleep)
+        monkeypatch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: self.now))
+
+    def sleep(self, _: object, milliseconds: int) -> list[object]:
+        self.append(milliseconds)
+        self.now += self.lasts(milliseconds)
+        return [(-1, 1)] if len(self) == self.ring else []
+
+
 def test_who_waits_in_vain_sleeps_and_tells_what_was_refused_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 100.0
-    sleeps: list[int] = []
-
-    def sleep(_: object, milliseconds: int) -> list[object]:
-        nonlocal now
-        sleeps.append(milliseconds)
-        now += 0.25
-        return []
-
     (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    monkeypatch.setattr(zmq, "zmq_poll", sleep)
-    monkeypatch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: now))
+    sleeps = Sleeps(monkeypatch, lambda _: 0.25)
     try:
         with pytest.raises(TransportError, match=r"nobody listens there$"):
             allocator.connect()
@@ -810,20 +817,10 @@ def test_a_worker_looks_again_when_it_was_woken_soon(
 def test_a_worker_sleeps_as_long_as_it_may_and_looks_after_its_connections_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = 100.0
-    sleeps: list[int] = []
-
-    def sleep(_: object, milliseconds: int) -> list[object]:
-        nonlocal now
-        sleeps.append(milliseconds)
-        now += max(milliseconds / 1000, 2**-10)
-        return [] if len(sleeps) < 9 else [(-1, 1)]
-
     with connected(ipc_configs(tmp_path)) as (first, _), monkeypatch.context() as patch:
         allocator: Any = first
         allocator._fruitless = 4
-        patch.setattr(zmq, "zmq_poll", sleep)
-        patch.setattr(sockets, "clock", SimpleNamespace(monotonic=lambda: now))
+        sleeps = Sleeps(patch, lambda milliseconds: max(milliseconds / 1000, 2**-10), ring=9)
         first.park(0.625)
         assert sleeps == [250, 250, 125]
         first.park(0)
