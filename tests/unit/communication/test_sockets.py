@@ -7,7 +7,7 @@ import os
 import random
 import socket
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
-from timely.communication.sockets import socket_allocators
+from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import Mailbox
 from timely.communication.watch import GRACE_SECONDS
 from timely.communication.wire import aligned
@@ -62,6 +62,14 @@ Made = TypeVar("Made")
 def noted(made: list[Made], one: Made) -> Made:
     made.append(one)
     return one
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[SocketAllocator]:
+    """The allocator of a process whose peer has not come yet."""
+    (made,) = socket_allocators(ipc_configs(tmp_path)[0])
+    yield made
+    made.close()
 
 
 # Meeting
@@ -161,21 +169,17 @@ class Sleeps(list[int]):
 
 
 def test_who_waits_in_vain_sleeps_and_tells_what_was_refused_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
     sleeps = Sleeps(monkeypatch, lambda _: 0.25)
-    try:
-        with pytest.raises(TransportError, match=r"nobody listens there$"):
-            allocator.connect()
-        assert sleeps == [10] * 121
-        allocator.refuse("it is noise")
-        for now in (101.0, 102.0):
-            allocator._door.observe(zmq.EVENT_HANDSHAKE_FAILED_AUTH, now)
-        with pytest.raises(TransportError, match=r"because: it is noise; 2 connections .* turned away here$"):
-            allocator.connect()
-    finally:
-        allocator.close()
+    with pytest.raises(TransportError, match=r"nobody listens there$"):
+        alone.connect()
+    assert sleeps == [10] * 121
+    alone.refuse("it is noise")
+    for now in (101.0, 102.0):
+        alone._door.observe(zmq.EVENT_HANDSHAKE_FAILED_AUTH, now)
+    with pytest.raises(TransportError, match=r"because: it is noise; 2 connections .* turned away here$"):
+        alone.connect()
 
 
 def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -> None:
@@ -188,40 +192,34 @@ def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -
     assert "its generation is 'other', here it is 'test'" in str(errors[0])
 
 
-def test_a_peer_of_another_generation_that_says_no_more_may_yet_be_followed_by_the_right_one(tmp_path: Path) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    try:
-        link, meeting = link_of(allocator), allocator._meeting
-        for heard in (100.0, 100.9):
-            link.note_stranger("older", heard)
-            assert not meeting.go_on(heard + 60)
-        for heard in (101.25, 102.25):
-            link.note_stranger("newer", heard)
-            assert not meeting.go_on(160)
-        link.note_stranger("newer", 102.5)
-        assert not meeting.go_on(103.25)
-        with pytest.raises(TransportError, match="its generation is 'newer', here it is 'test'"):
-            meeting.go_on(103.5)
-    finally:
-        allocator.close()
+def test_a_peer_of_another_generation_that_says_no_more_may_yet_be_followed_by_the_right_one(
+    alone: SocketAllocator,
+) -> None:
+    link, meeting = link_of(alone), alone._meeting
+    for heard in (100.0, 100.9):
+        link.note_stranger("older", heard)
+        assert not meeting.go_on(heard + 60)
+    for heard in (101.25, 102.25):
+        link.note_stranger("newer", heard)
+        assert not meeting.go_on(160)
+    link.note_stranger("newer", 102.5)
+    assert not meeting.go_on(103.25)
+    with pytest.raises(TransportError, match="its generation is 'newer', here it is 'test'"):
+        meeting.go_on(103.5)
 
 
 def test_hello_is_said_four_times_a_second_once_somebody_listens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    try:
-        said: list[Hello] = []
-        link, meeting = link_of(allocator), allocator._meeting
-        monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
-        for connected, now, times in ((False, 99.0, 0), (True, 100.0, 1), (True, 100.125, 1), (True, 100.25, 2)):
-            link.connected = connected
-            assert not meeting.go_on(now)
-            assert len(said) == times
-        assert not any(hello.answer for hello in said)
-        link.connected = False
-    finally:
-        allocator.close()
+    said: list[Hello] = []
+    link, meeting = link_of(alone), alone._meeting
+    monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
+    for listens, now, times in ((False, 99.0, 0), (True, 100.0, 1), (True, 100.125, 1), (True, 100.25, 2)):
+        link.connected = listens
+        assert not meeting.go_on(now)
+        assert len(said) == times
+    assert not any(hello.answer for hello in said)
+    link.connected = False
 
 
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
@@ -259,18 +257,14 @@ def test_peers_started_with_other_numbers_are_both_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("sender", "is_answer", "answers"), [(1, False, 1), (1, True, 0), (7, False, 0)])
 def test_who_was_started_with_other_numbers_is_told_so_where_there_is_a_way_once(
-    sender: int, is_answer: bool, answers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sender: int, is_answer: bool, answers: int, alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    try:
-        said: list[Hello] = []
-        meeting = allocator._meeting
-        monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
-        with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
-            meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), allocator._links.get(sender))
-        assert [hello.answer for hello in said] == [True] * answers
-    finally:
-        allocator.close()
+    said: list[Hello] = []
+    meeting = alone._meeting
+    monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
+    with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
+        meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), alone._links.get(sender))
+    assert [hello.answer for hello in said] == [True] * answers
 
 
 def test_peers_that_would_add_up_progress_in_other_ways_are_both_told(tmp_path: Path) -> None:
@@ -943,20 +937,16 @@ def test_closing_does_not_wait_for_a_peer_that_is_gone(tmp_path: Path, monkeypat
         assert clock.perf_counter() - start < 20
 
 
-def test_a_peer_is_lost_from_when_its_connection_first_breaks_after_both_have_met(tmp_path: Path) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    try:
-        link = link_of(allocator)
-        lost: list[float | None] = []
-        for now in (100.0, 101.0, 102.0):
-            link.observe(zmq.EVENT_HANDSHAKE_SUCCEEDED, now)
-            link.observe(zmq.EVENT_DISCONNECTED, now + 0.5)
-            lost.append(link.lost_at)
-            link.answered = True
-        assert lost == [None, 101.5, 101.5]
-        assert not link.connected
-    finally:
-        allocator.close()
+def test_a_peer_is_lost_from_when_its_connection_first_breaks_after_both_have_met(alone: SocketAllocator) -> None:
+    link = link_of(alone)
+    lost: list[float | None] = []
+    for now in (100.0, 101.0, 102.0):
+        link.observe(zmq.EVENT_HANDSHAKE_SUCCEEDED, now)
+        link.observe(zmq.EVENT_DISCONNECTED, now + 0.5)
+        lost.append(link.lost_at)
+        link.answered = True
+    assert lost == [None, 101.5, 101.5]
+    assert not link.connected
 
 
 @pytest.mark.parametrize(
@@ -964,22 +954,18 @@ def test_a_peer_is_lost_from_when_its_connection_first_breaks_after_both_have_me
     [(True, None, None, True), (False, None, None, False), (False, 7, None, True), (False, 7, 1.0, False)],
 )
 def test_closing_waits_for_who_is_there_or_has_said_hello(
-    connected: bool, pid: int | None, lost_at: float | None, lingers: bool, tmp_path: Path
+    connected: bool, pid: int | None, lost_at: float | None, lingers: bool, alone: SocketAllocator
 ) -> None:
-    (allocator,) = socket_allocators(ipc_configs(tmp_path)[0])
-    try:
-        link: Any = link_of(allocator)
-        ends = link.socket, link.monitor
-        waits: list[int] = []
-        link.socket = SimpleNamespace(disable_monitor=lambda: None, close=waits.append)
-        link.monitor = SimpleNamespace(close=lambda linger: None)
-        link.connected, link.pid, link.lost_at = connected, pid, lost_at
-        link.close(40)
-        assert waits == [40 * lingers]
-        link.socket, link.monitor = ends
-        link.connected, link.pid, link.lost_at = False, None, None
-    finally:
-        allocator.close()
+    link: Any = link_of(alone)
+    ends = link.socket, link.monitor
+    waits: list[int] = []
+    link.socket = SimpleNamespace(disable_monitor=lambda: None, close=waits.append)
+    link.monitor = SimpleNamespace(close=lambda linger: None)
+    link.connected, link.pid, link.lost_at = connected, pid, lost_at
+    link.close(40)
+    assert waits == [40 * lingers]
+    link.socket, link.monitor = ends
+    link.connected, link.pid, link.lost_at = False, None, None
 
 
 def test_of_several_lost_peers_the_first_is_named(tmp_path: Path) -> None:
