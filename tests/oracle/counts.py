@@ -81,11 +81,6 @@ class Counts:
             first, *later = last[part].values() or [None]
             self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
 
-    def rare(self, least: int) -> dict[str, int]:
-        """Return what there is less than so often."""
-        found = {name: self.changing[name] for name in OPERATORS if self.changing[name] < least}
-        return found | {name: self.happened[name] for name in HAPPENINGS if self.happened[name] < least}
-
     def __str__(self) -> str:
         operators = [f"{name:24}{self.drawn[name]:8}{self.changing[name]:10}" for name in OPERATORS]
         happenings = [f"{name:36}{self.happened[name]:6}" for name in HAPPENINGS]
