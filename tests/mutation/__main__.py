@@ -42,7 +42,10 @@ KERNELS = (
 PROGRESS = ("tests/unit/progress", "tests/property/progress", "tests/simulation/protocol")
 REDUCE = ("tests/unit/kernels/test_reduce.py", "tests/property/kernels/test_reduce.py", "tests/unit/operators")
 CODES = ("tests/unit/test_interning.py", "tests/property/differential/test_codes.py")
-SOCKETS = tuple(f"tests/unit/communication/test_{name}.py" for name in ("ends", "wire", "sockets", "allocators"))
+SOCKETS = tuple(
+    f"tests/unit/communication/test_{name}.py"
+    for name in ("doorbell", "ends", "wire", "watch", "sockets", "allocators")
+)
 KINDS = ("killed", "timed out", "survived")
 TESTS: dict[str, tuple[str, ...]] = {
     **{
@@ -105,7 +108,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/simulation/pressure",
     ),
     **{f"timely/{name}.py": (f"tests/unit/test_{name}.py",) for name in ("heap", "large_pages", "text")},
-    **{f"timely/communication/{name}.py": SOCKETS for name in ("ends", "wire", "sockets")},
+    **{
+        f"timely/communication/{name}.py": SOCKETS
+        for name in ("door", "doorbell", "ends", "link", "meeting", "sockets", "watch", "wire")
+    },
 }
 """The files, and what must notice that they are broken."""
 
