@@ -13,30 +13,24 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from random import Random
 from types import FrameType
 
 from tests.oracle.counts import Counts
 from tests.oracle.drawing import Drawing
-from tests.oracle.scenario import Scenario, check
+from tests.oracle.scenario import check
 from tests.oracle.shrink import check_and_shrink
 
 SCENARIOS = 20
 MOST_PROGRAMS = 12
 
 
-def scenarios(number: int) -> Iterator[Scenario]:
-    """Draw the scenarios of a seed."""
-    drawing = Drawing(Random(number))
-    for _ in range(SCENARIOS):
-        yield drawing.scenario(2 + number % 4, MOST_PROGRAMS, 6 + number % 11, (2, 2, 5)[number % 3])
-
-
 def run(number: int, counts: Counts | None = None) -> int:
     """Run the scenarios of a seed; return how many programs they had."""
+    drawing = Drawing(Random(number))
     programs = 0
-    for scenario in scenarios(number):
+    for _ in range(SCENARIOS):
+        scenario = drawing.scenario(2 + number % 4, MOST_PROGRAMS, 6 + number % 11, (2, 2, 5)[number % 3])
         check_and_shrink(scenario, check if counts is None else counts.run)
         programs += len(scenario.programs)
     return programs

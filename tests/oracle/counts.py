@@ -63,15 +63,11 @@ class Counts:
         self.happened += check(scenario)
         self.happened[f"{scenario.workers} workers"] += 1
         self.happened["two coordinates"] += scenario.outer == 2
-        self.evaluate(scenario)
-
-    def evaluate(self, scenario: Scenario) -> None:
-        """Count what the programs of a scenario have, and what has something to do by what it means."""
         self.programs += len(scenario.programs)
         for program in scenario.programs:
-            self._evaluate(program, scenario)
+            self._draw(program, scenario)
 
-    def _evaluate(self, program: Program, scenario: Scenario) -> None:
+    def _draw(self, program: Program, scenario: Scenario) -> None:
         all_parts = parts(program)
         self.drawn.update(name for name, *_ in all_parts)
         last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
@@ -80,6 +76,11 @@ class Counts:
         for part in set(all_parts):
             first, *later = last[part].values() or [None]
             self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
+
+    def rare(self, least: int) -> dict[str, int]:
+        """Return what there is less than so often."""
+        found = {name: self.changing[name] for name in OPERATORS if self.changing[name] < least}
+        return found | {name: self.happened[name] for name in HAPPENINGS if self.happened[name] < least}
 
     def __str__(self) -> str:
         operators = [f"{name:24}{self.drawn[name]:8}{self.changing[name]:10}" for name in OPERATORS]

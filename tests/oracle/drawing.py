@@ -41,9 +41,9 @@ class Drawing:
     def program(self, depth: int) -> Program:
         """Return a program of any operators, with loops nested up to three deep."""
         random = self.random
-        if depth == 0:
+        if depth == 0 or random.random() < 1 / 6:
             return random.choice(_INPUTS)
-        shape = random.randrange(26)
+        shape = random.randrange(21)
         if shape < 2:
             return self.loop(0, depth - 1, 3)
         if shape < 3:
@@ -51,11 +51,9 @@ class Drawing:
             return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
         if shape < 5:
             return ("delay", self.program(depth - 1))
-        if shape < 14 and not self.dressed:
-            return self._large(LARGE, lambda: self.program(random.randrange(depth)))
-        if shape < 9:
-            return random.choice(_INPUTS)
-        if shape < 20:
+        if shape < 9 and not self.dressed:
+            return self._large(LARGE, lambda: self.program(depth - 1))
+        if shape < 15:
             return (*self._operator(UNARY), self.program(depth - 1))
         return (*self._operator(BINARY), self.program(depth - 1), self.program(depth - 1))
 
@@ -97,8 +95,7 @@ class Drawing:
         if shape < 2 and variables < VARIABLES:
             return self.loop(variables, depth - 1, depth - 1)
         if shape < 3 and not self.dressed:
-            # What goes round is much already, and larger operands would make it too much.
-            return self._large(MONOTONE_LARGE, lambda: self._body(variables, 0))
+            return self._large(MONOTONE_LARGE, lambda: self._body(variables, depth - 1))
         if shape < 8:
             return (*self._operator(MONOTONE_UNARY), self._body(variables, depth - 1))
         return (*self._operator(MONOTONE_BINARY), self._body(variables, depth - 1), self._body(variables, depth - 1))
@@ -112,10 +109,10 @@ class Drawing:
         return (name,)
 
     def _large(self, names: tuple[str, ...], operand: Callable[[], Program]) -> Program:
-        """Return an operator of many operators; its operands change, for each has what an input holds, too."""
+        """Return an operator of many operators, mostly of edges of which there are many."""
         name = self._deal(names)
-        operands = range(1 if name in OF_EDGES else 2)
-        return (name, *(("concat", ("input", number), operand()) for number in operands))
+        edges = operand() if self.random.random() < 0.3 else ("concat", ("input", 0), ("input", 1))
+        return (name, edges) if name in OF_EDGES else (name, edges, operand())
 
     def _deal(self, names: tuple[str, ...]) -> str:
         deck = self._decks.setdefault(names, [])
