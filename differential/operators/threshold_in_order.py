@@ -22,7 +22,7 @@ from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputCapability, InputPort, OutputPort
+from timely.dataflow.ports import InputPort, OutputPort
 
 
 def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], name: str) -> Arrangement:
@@ -60,16 +60,13 @@ class ThresholdInOrder:
         self._function = function
 
     def run(self) -> None:
-        capabilities: list[InputCapability] = []
-        new: list[Batch] = []
-        for capability, message in self._input:
-            capabilities.append(capability)
-            new.append(cast(Batch, message))
-        if new:
+        arrived = list(self._input)
+        if arrived:
+            new = [cast(Batch, message) for _, message in arrived]
             upper = new[-1].upper
             answer = self._answer(new, self._source.table(self._source.batches_through(upper)))
             if len(answer):
-                self._output.give(capabilities[0], cast(Any, self._spine.insert(answer)))
+                self._output.give(arrived[0][0], cast(Any, self._spine.insert(answer)))
             self._source.set_logical_compaction(upper)
             self._source.set_physical_compaction(upper)
 
