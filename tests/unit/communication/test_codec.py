@@ -9,7 +9,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from tests.strategies_communication import same_batch
+from tests.strategies_communication import same_batch, same_message
 from timely.communication.codec import (
     INLINE_BYTES,
     MAGIC,
@@ -17,10 +17,13 @@ from timely.communication.codec import (
     MAX_FRAMES,
     PROTOCOL,
     Encoder,
+    Hello,
+    PlainPacker,
+    WireMessage,
     decode,
     unpack_plain,
 )
-from timely.communication.message import Data, Goodbye, Progress
+from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
 from timely.container import Columns
 from timely.errors import DataError, FrameError
 
@@ -44,12 +47,25 @@ def test_a_time_that_no_scope_has_is_refused(time: tuple[int, ...]) -> None:
 
 def test_a_small_batch_rides_in_the_header() -> None:
     assert len(ENCODER.encode(data(np.arange(10), np.arange(10.0)), 1)) == 1
+    assert len(ENCODER.encode(data(np.zeros(INLINE_BYTES, np.int8)), 1)) == 1
+    assert len(ENCODER.encode(data(np.zeros(INLINE_BYTES + 1, np.int8)), 1)) == 2
 
 
 def test_a_big_batch_is_sent_without_copying() -> None:
     column = np.arange(INLINE_BYTES)
     _, frame = ENCODER.encode(data(column), 1)
     assert np.shares_memory(np.frombuffer(frame, np.int64), column)
+
+
+def test_columns_of_a_big_batch_are_views_of_its_frames() -> None:
+    message = data(np.arange(INLINE_BYTES), np.arange(INLINE_BYTES) * 0.5)
+    frames = [bytearray(frame) for frame in ENCODER.encode(message, 1)]
+    decoded = decode(frames).message
+    assert same_message(decoded, message)
+    assert isinstance(decoded, Data)
+    assert isinstance(decoded.batch, Columns)
+    for column, frame in zip(decoded.batch.columns, frames[1:], strict=True):
+        assert np.shares_memory(column, np.frombuffer(frame, np.uint8))
 
 
 def test_columns_of_a_small_batch_are_aligned_and_writable() -> None:
@@ -121,6 +137,21 @@ def test_tuples_nested_too_deep_are_refused_on_both_sides() -> None:
         unpack_plain(packed)
 
 
+def test_tuples_nested_as_deep_as_may_be_come_back() -> None:
+    value: object = ()
+    for _ in range(MAX_DEPTH - 2):
+        value = (value,)
+    assert unpack_plain(PlainPacker().pack(value)) == value
+
+
+def test_integers_of_any_size_come_back_and_take_as_many_bytes_as_they_have() -> None:
+    for bits in (63, 64, 65, 71, 72, 73, 799, 800):
+        for value in (1 << bits, -(1 << bits), (1 << bits) - 1):
+            packed = PlainPacker().pack(value)
+            assert unpack_plain(packed) == value
+            assert len(packed) <= 3 + (bits + 1) // 8 + 1
+
+
 def test_lists_nested_too_deep_are_refused() -> None:
     value: list[object] = []
     for _ in range(5000):
@@ -137,10 +168,26 @@ def test_another_protocol_version_is_named() -> None:
         decode([MAGIC + b"\x09" + bytes(frame)[4:]])
 
 
+@pytest.mark.parametrize("frame", [b"", MAGIC[:2], MAGIC, b"GET / HTTP/1.1"])
+def test_what_is_of_no_version_is_not_taken_for_another(frame: bytes) -> None:
+    with pytest.raises(FrameError, match="not a frame of this protocol"):
+        decode([frame])
+
+
 def test_too_many_frames_are_refused() -> None:
     header = ENCODER.encode(data(np.arange(INLINE_BYTES)), 1)[0]
     with pytest.raises(FrameError, match="frames"):
         decode([header, *[b""] * MAX_FRAMES])
+    most = data(*np.arange(3 * (MAX_FRAMES - 1)).reshape(MAX_FRAMES - 1, 3))
+    frames = ENCODER.encode(most, 1)
+    assert len(frames) == MAX_FRAMES
+    assert same_message(decode(frames).message, most)
+
+
+@pytest.mark.parametrize("message", [Goodbye(0, 1), data(np.arange(3))])
+def test_a_frame_more_than_a_message_has_is_refused(message: WireMessage) -> None:
+    with pytest.raises(FrameError, match="buffers"):
+        decode([*ENCODER.encode(message, 1), b"more"])
 
 
 @pytest.mark.parametrize(
@@ -150,6 +197,44 @@ def test_too_many_frames_are_refused() -> None:
 def test_malformed_changes_are_refused(changes: tuple[object, ...]) -> None:
     with pytest.raises(FrameError):
         decode(ENCODER.encode(Progress(0, changes), 1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 48, True, 1.0, "1"])
+def test_what_is_no_number_of_anything_is_refused(number: int) -> None:
+    for message in (Goodbye(0, number), Taken(((0, 1, number),))):
+        with pytest.raises(FrameError, match="is not an index"):
+            decode(ENCODER.encode(message, 1))
+
+
+def test_numbers_have_up_to_48_bits() -> None:
+    message = Goodbye(0, (1 << 48) - 1)
+    assert decode(ENCODER.encode(message, 1)).message == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Taken(((1, 2),)),  # type: ignore[arg-type]
+        Taken(((1, 2, 3, 4),)),  # type: ignore[arg-type]
+        Taken((3,)),  # type: ignore[arg-type]
+        Shape(0, "digest", ()),  # type: ignore[arg-type]
+        Shape(0, b"digest", (b"map",)),  # type: ignore[arg-type]
+        Answer(0, ("one", 2)),  # type: ignore[arg-type]
+        Answer(0, "one"),  # type: ignore[arg-type]
+        Question(0, 1, -2, (3,)),
+        Failure(0, b"text"),  # type: ignore[arg-type]
+        Hello(1, 1, 1, 1, 1, "every"),  # type: ignore[arg-type]
+    ],
+    ids=repr,
+)
+def test_a_field_that_is_not_what_it_should_be_is_refused(message: WireMessage) -> None:
+    with pytest.raises(FrameError):
+        decode(ENCODER.encode(message, 1))
+
+
+def test_what_was_taken_is_counted_by_channel() -> None:
+    message = Taken(((0, 1, 2), (3, 4, 5)))
+    assert decode(ENCODER.encode(message, 1)).message == message
 
 
 def test_a_length_that_promises_more_than_there_is_costs_nothing() -> None:
