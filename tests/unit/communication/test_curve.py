@@ -1,0 +1,78 @@
+"""The key of a cluster: written once, for its owner only, and refused where it is not that."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+import zmq
+
+from timely.communication.curve import KEY_FILE, load_keys, make_keys
+from timely.errors import ConfigError
+
+PUBLIC, SECRET = b"p" * 40, b"s" * 40
+
+
+def test_keys_are_a_pair_in_a_directory_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    directory = tmp_path / "made" / "for them"
+    path = make_keys(str(directory))
+    assert path == directory / KEY_FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    public, secret = load_keys(str(directory))
+    assert zmq.curve_public(secret) == public
+    assert path.read_bytes() == public + b"\n" + secret + b"\n"
+
+
+def test_keys_are_not_overwritten(tmp_path: Path) -> None:
+    path = make_keys(str(tmp_path))  # which exists
+    keys = path.read_bytes()
+    with pytest.raises(ConfigError, match="exists"):
+        make_keys(str(tmp_path))
+    assert path.read_bytes() == keys
+
+
+def test_where_no_directory_can_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"cannot write .*file.*Not a directory"):
+        make_keys(str(tmp_path / "file" / "keys"))
+
+
+@pytest.mark.parametrize("mode", [0o601, 0o602, 0o604, 0o610, 0o620, 0o640, 0o644])
+def test_keys_that_others_can_read_are_refused(mode: int, tmp_path: Path) -> None:
+    make_keys(str(tmp_path)).chmod(mode)
+    with pytest.raises(ConfigError, match="read by others"):
+        load_keys(str(tmp_path))
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o600, 0o700])
+def test_what_else_their_owner_may_do_with_keys_is_of_no_matter(mode: int, tmp_path: Path) -> None:
+    path = make_keys(str(tmp_path))
+    path.chmod(mode)
+    assert load_keys(str(tmp_path)) == tuple(path.read_bytes().split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        PUBLIC,
+        PUBLIC + SECRET,
+        PUBLIC + b"\n" + SECRET[1:],
+        PUBLIC + b"s\n" + SECRET,
+        PUBLIC + b"\n" + SECRET + b"\n" + SECRET,
+    ],
+    ids=len,
+)
+def test_what_is_not_two_keys_is_refused(text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / KEY_FILE
+    path.write_bytes(text)
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="does not hold two keys of 40 characters"):
+        load_keys(str(tmp_path))
+
+
+def test_missing_keys_are_named_with_what_makes_them(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"cannot read .*{KEY_FILE}: No such file.*'timely keys {tmp_path}'"):
+        load_keys(str(tmp_path))
