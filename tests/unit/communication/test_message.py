@@ -1,0 +1,23 @@
+"""What a message weighs where the room it takes is counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from timely.communication.message import Data, Goodbye, Message, Progress, weight
+from timely.container import Columns
+
+
+@pytest.mark.parametrize(
+    ("message", "bytes_held"),
+    [
+        (Data(0, 1, (2,), Columns((np.arange(10), np.zeros(10, np.int8)))), 90),
+        (Data(0, 1, (2,), ["a record", "another"]), 32),
+        (Data(0, 1, (2,), Columns((np.arange(0),))), 0),
+        (Progress(0, ((1, (2,), 3),)), 0),
+        (Goodbye(0, 1), 0),
+    ],
+)
+def test_a_message_weighs_64_bytes_and_what_its_batch_holds(message: Message, bytes_held: int) -> None:
+    assert weight(message) == 64 + bytes_held
