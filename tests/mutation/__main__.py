@@ -46,6 +46,13 @@ SOCKETS = tuple(
     f"tests/unit/communication/test_{name}.py"
     for name in ("doorbell", "ends", "wire", "watch", "sockets", "allocators")
 )
+CODEC = ("tests/unit/communication/test_codec.py", "tests/property/communication/test_codec.py")
+EVENTS = (
+    "tests/unit/communication/test_event_file.py",
+    "tests/unit/dataflow/operators/test_capture.py",
+    "tests/property/communication/test_event_codec.py",
+)
+QUEUES = tuple(f"tests/unit/communication/test_{name}.py" for name in ("allocators", "thread", "simulated", "message"))
 KINDS = ("killed", "timed out", "survived")
 TESTS: dict[str, tuple[str, ...]] = {
     **{
@@ -54,6 +61,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     },
     "differential/trace/parts.py": ("tests/property/kernels/test_consolidate.py", *TRACE),
     **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "reduce")},
+    **{
+        f"differential/operators/{name}.py": (*OPERATORS, "tests/unit/test_accounting.py")
+        for name in ("count", "threshold_in_order")
+    },
     "differential/operators/arrange.py": (*OPERATORS, "tests/unit/test_interning.py"),
     **{
         f"differential/kernels/{name}.py": REDUCE
@@ -111,6 +122,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     **{
         f"timely/communication/{name}.py": SOCKETS
         for name in ("door", "doorbell", "ends", "link", "meeting", "sockets", "watch", "wire")
+    },
+    "timely/communication/codec.py": CODEC,
+    **{f"timely/communication/event_{name}.py": EVENTS for name in ("codec", "file", "socket")},
+    **{f"timely/communication/{name}.py": QUEUES for name in ("message", "allocator", "thread", "simulated")},
+    **{
+        f"timely/communication/{name}.py": (f"tests/unit/communication/test_{name}.py",)
+        for name in ("endpoint", "curve", "descriptors")
     },
 }
 """The files, and what must notice that they are broken."""
