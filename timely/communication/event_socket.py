@@ -108,8 +108,9 @@ class EventSocketReader:
     def listen(self) -> Address:
         """Listen, and return the address; port 0 becomes a free one. Raises TransportError where it cannot."""
         if self._listener is None:
+            family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
             try:
-                self._listener = socket.create_server(self.address)
+                self._listener = socket.create_server(self.address, family=family)
             except OSError as error:
                 raise TransportError(f"cannot listen at {_shown(self.address)}: {error}") from error
             self._listener.setblocking(False)
@@ -209,4 +210,5 @@ def _is_loopback(host: str) -> bool:
 
 
 def _shown(address: Address) -> str:
-    return f"{address[0]}:{address[1]}"
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from timely import EventFileReader, EventFileWriter, EventSocketReader, EventSocketWriter
-from timely.captured import EventSource, Messages
-from timely.communication.event_codec import PREFIX, encode
-from timely.container import Columns, records
-from timely.errors import CaptureError, TransportError
-
-EVENTS = [Messages((epoch,), Columns((np.arange(5) + epoch,))) for epoch in range(3)]
+from tests.unit.communication.events import EVENTS, EXPECTED, read
+from timely import EventFileReader, EventFileWriter
+from timely.errors import CaptureError
 
 
 def written(path: Path) -> list[int]:
@@ -28,17 +22,6 @@ def written(path: Path) -> list[int]:
         ends.append(path.stat().st_size)
     with_prefix.close()
     return ends
-
-
-def read(source: EventSource) -> list[object]:
-    found = []
-    while (event := source.next_nowait()) is not None:
-        assert isinstance(event, Messages)
-        found.append((event.time, list(records(event.batch))))
-    return found
-
-
-EXPECTED = [(event.time, list(records(event.batch))) for event in EVENTS]
 
 
 def test_a_file_cut_off_anywhere_is_refused_unless_between_events(tmp_path: Path) -> None:
@@ -115,43 +98,3 @@ def test_a_file_that_is_not_there_or_another_kind_is_named(tmp_path: Path) -> No
     with pytest.raises(CaptureError, match=r"text, byte 0: not a file of captured events"):
         reader.next_nowait()
     reader.close()
-
-
-def test_a_connection_that_ends_in_an_event_is_refused() -> None:
-    reader = EventSocketReader(("127.0.0.1", 0))
-    with socket.create_connection(reader.listen()) as connection:
-        connection.sendall((PREFIX + b"".join(encode(EVENTS[0])))[:-1])
-    with pytest.raises(CaptureError, match="in the middle of an event, after 8 bytes"):
-        read(reader)
-    reader.close()
-
-
-def test_only_loopback_addresses_are_taken() -> None:
-    with pytest.raises(TransportError, match="not a loopback address"):
-        EventSocketReader(("0.0.0.0", 0))
-    with pytest.raises(TransportError, match="not a loopback address"):
-        EventSocketWriter(("example.org", 80))
-
-
-def test_a_writer_says_that_nobody_listens() -> None:
-    with socket.socket() as silent:  # it keeps the port from everybody
-        silent.bind(("127.0.0.1", 0))
-        with pytest.raises(TransportError, match="nobody listens"):
-            EventSocketWriter(silent.getsockname(), timeout=0.2)
-
-
-def test_a_second_writer_is_told_that_nobody_listens_and_the_first_is_read_to_its_end() -> None:
-    reader = EventSocketReader(("127.0.0.1", 0))
-    first = EventSocketWriter(reader.listen())
-    first.push(EVENTS[0])
-    first.flush()
-    while reader.next_nowait() is None:
-        pass
-    with pytest.raises(TransportError, match="nobody listens"):
-        EventSocketWriter(reader.address, timeout=0.2)
-    first.push(EVENTS[1])
-    first.close()
-    found = []
-    while not reader.exhausted:
-        found += read(reader)
-    assert found == [EXPECTED[1]]
