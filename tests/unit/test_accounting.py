@@ -225,11 +225,15 @@ def test_what_an_arrangement_keeps_is_in_its_account() -> None:
     def program(worker: Worker) -> dict[str, tuple[int, int]]:
         account = Account(worker)
         with worker.dataflow() as scope:
-            Collection.of(scope, np.arange(1000), np.arange(1000)).count().output()
+            numbers = Collection.of(scope, np.arange(1000), np.arange(1000))
+            numbers.count().output()
+            reader = numbers.distinct().arrange_by_key().reader()
         while worker.step_or_park():
             pass
+        assert reader.readers == 1
         return {each.name: (each.rows_kept, each.bytes_kept) for each in account.operators()}
 
     kept = execute_directly(program)
-    assert kept["count"][0] == 1000
-    assert kept["count"][1] >= 16_000
+    for name in ("count", "distinct"):
+        assert kept[name][0] == 1000
+        assert kept[name][1] >= 16_000

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from differential import Collection, example
+from differential import Collection, example, new_input
 from tests.oracle.grid import Update, on_workers, run
+from timely import Worker, execute_directly
+from timely.dataflow import dataflow
 from timely.errors import OperatorError
 
 UPDATES: list[Update] = [
@@ -48,3 +50,29 @@ def test_records_that_are_all_key_are_told_apart(workers: int) -> None:
 def test_a_function_must_return_one_integer_for_each_count() -> None:
     with pytest.raises(OperatorError, match="one integer for each count"):
         example(lambda scope: Collection.of(scope, np.array([1, 2])).threshold(lambda counts: counts / 2))
+
+
+@pytest.mark.parametrize("epochs", [2, 3])
+def test_epochs_that_wait_are_answered_together(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of the four operators one runs a step, so more epochs come than are answered.
+    monkeypatch.setattr(dataflow, "RUNS_PER_STEP", 1 / 4)
+
+    def program(worker: Worker) -> list[Update]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            distinct = numbers.distinct()
+            reader = distinct.arrange_by_key().reader()
+            output = distinct.output()
+        for epoch in range(epochs):
+            session.insert(np.array([epoch, 5]), 0)
+            session.advance_to(epoch + 1)
+            worker.step()
+        assert not reader.batches()
+        session.close()
+        while worker.step():
+            pass
+        assert [len(batch) for batch in reader.batches()] == [epochs + 1]
+        return output.changes()
+
+    changes = [((0, 0), (0,), 1), ((5, 0), (0,), 1), ((1, 0), (1,), 1), ((2, 0), (2,), 1)]
+    assert execute_directly(program) == changes[: epochs + 1]

@@ -67,3 +67,42 @@ def test_a_reduction_keeps_a_record_that_changes_all_the_time_a_few_times_only()
         assert [spine.readers for spine in spines] == [0, 0]
 
     execute_directly(program)
+
+
+def test_a_threshold_keeps_a_record_that_changes_all_the_time_a_few_times_only() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            changing = collection.arrange_by_key()
+            spine = changing._trace._spine
+            probe = changing.distinct().probe()
+        change(worker, [session], probe)
+        assert 0 < spine.statistics().rows < 20
+        assert spine.readers == 1
+        session.close()
+        worker.step_while(lambda: not probe.done())
+        worker.step()
+        assert spine.readers == 0
+
+    execute_directly(program)
+
+
+def test_a_count_keeps_of_what_it_said_the_last_few_times_only() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            counts = collection.count()
+            spine = counts.arrange_by_key()._trace._spine
+            probe = counts.probe()
+        for epoch in range(EPOCHS):
+            session.insert(1, epoch)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(session.time))
+        assert 0 < spine.statistics().rows < 20
+        assert spine.readers == 1
+        session.close()
+        worker.step_while(lambda: not probe.done())
+        worker.step()
+        assert spine.readers == 0
+
+    execute_directly(program)
