@@ -20,12 +20,15 @@ from timely.errors import CaptureError, TransportError
 
 
 class Clock:
-    """A clock that only sleep moves on."""
+    """A clock that only sleep moves on, and that is not looked at all the time."""
 
     def __init__(self) -> None:
         self.now = 100.0
+        self._looks = 0
 
     def monotonic(self) -> float:
+        self._looks += 1
+        assert self._looks < 1000
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -199,7 +202,6 @@ def test_a_writer_tries_twenty_times_a_second_and_no_longer_than_asked(
     tried: list[tuple[float, float]] = []
 
     def refuse(address: Any, timeout: float) -> None:
-        assert len(tried) < 20
         tried.append((round(clock.now - 100, 3), round(timeout, 3)))
         raise ConnectionRefusedError("nobody")
 
