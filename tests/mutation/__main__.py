@@ -48,7 +48,7 @@ SOCKETS = tuple(
 )
 CODEC = ("tests/unit/communication/test_codec.py", "tests/property/communication/test_codec.py")
 EVENTS = (
-    "tests/unit/communication/test_event_file.py",
+    *(f"tests/unit/communication/test_event_{name}.py" for name in ("codec", "file", "socket")),
     "tests/unit/dataflow/operators/test_capture.py",
     "tests/property/communication/test_event_codec.py",
 )
