@@ -79,7 +79,7 @@ def test_many_epochs_of_one_chunk_are_sealed_one_by_one_without_moving_the_rest(
     for epoch in range(epochs):
         batch = batcher.seal(Antichain([(epoch + 1,)]))
         assert batch is not None
-        assert len(batch) == each
+        assert batch.keys.tolist() == np.flatnonzero(index == epoch).tolist()
         assert batch.times.tolist() == [[epoch]]
     assert moved <= 3 * rows
 
@@ -112,6 +112,27 @@ def test_the_rows_left_are_counted_and_the_frontier_is_theirs() -> None:
     batch = batcher.seal(Antichain([(2, 0)]))
     assert batch is not None
     assert (len(batch), len(batcher), batcher.frontier()) == (500, 500, Antichain([(5, 1)]))
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_the_frontier_is_of_the_times_of_all_chunks(chunks: int) -> None:
+    times = [(5, 0), (0, 5), (3, 3)][:chunks]
+    batcher = Batcher(2)
+    for time in times:
+        batcher.push(np.array([1]), NOTHING, np.array([time]), NOTHING, NOTHING)
+    assert batcher.frontier() == Antichain(times)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("rows", [10, 1000])
+def test_what_is_sealed_is_held_no_more(rows: int, times: int) -> None:
+    batcher = Batcher(1)
+    table = np.arange(times).reshape(-1, 1)
+    batcher.push(np.arange(rows), NOTHING, table, np.arange(rows) % 2 if times > 1 else NOTHING, NOTHING)
+    assert (len(batcher), batcher.frontier()) == (rows, Antichain([(0,)]))
+    batch = batcher.seal(Antichain([(times,)]))
+    assert batch is not None
+    assert (len(batch), len(batcher), batcher.frontier()) == (rows, 0, Antichain())
 
 
 def test_sealing_does_not_go_back() -> None:
