@@ -19,6 +19,8 @@ from typing import Any
 from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
+from differential.kernels.__main__ import main as compile_kernels
+from timely.progress import reachability
 
 WORKLOADS = (
     "degrees",
@@ -67,13 +69,15 @@ BRIEFLY = (
 )
 """The cases that run when none is asked for: under two minutes."""
 RUNS = 3
+IS_COMPILED = not str(reachability.__file__).endswith(".py")
+"""Whether the progress tracker was compiled in place (`hatch_build.py`)."""
 NOTE = """\
 Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
-by side. Ratios are to the better end of a range. Warm-up is loading and, the first time on a machine, compiling
-kernels; no other figure includes it. Peak bytes are resident memory above what was there after warming up.
+by side. Ratios are to the better end of a range. Kernels are compiled before, the first time on a machine; warm-up is
+loading them, which no other figure includes. Peak bytes are resident memory above what was there after warming up.
 Algorithms: WCC propagates labels with priority, as the reference does; SCC takes dead ends away first, which the
-reference does not. Exchange in one worker hands batches over by reference."""
+reference does not. Exchange in one worker hands batches over by reference. Progress {was} compiled."""
 
 
 def main() -> int:
@@ -83,6 +87,7 @@ def main() -> int:
     if complaint := _complaint(options, cases):
         print(complaint, file=sys.stderr)
         return 2
+    compile_kernels(lambda _: None)
     begun = clock.monotonic()
     results, failures = run_all(cases, options.runs, _progress)
     cases = [case for case in cases if case.name in results]
@@ -90,7 +95,8 @@ def main() -> int:
     print(table(cases, figures, options.peers))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
-    print(f"\n{NOTE.format(runs=options.runs)}\n{clock.monotonic() - begun:.0f} s in all.")
+    note = NOTE.format(runs=options.runs, was="was" if IS_COMPILED else "was not")
+    print(f"\n{note}\n{clock.monotonic() - begun:.0f} s in all.")
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
     if options.plot:
@@ -166,6 +172,7 @@ def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> di
     return {
         "commit": _commit(),
         "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
+        "compiled": IS_COMPILED,
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in ("numpy", "numba", "scipy", "pyzmq")},
         "cases": [

@@ -1,7 +1,7 @@
 """Where the microseconds of one change go.
 
-Every scheduled operator, every kernel, the tracker's propagation, the dataflow's step and the input's hand-over carry a
-clock; time spent in one inside another counts for the inner alone. So an operator's figure is its Python glue, with
+Every scheduled operator, every kernel, the propagation of progress, the dataflow's step and the input's hand-over carry
+a clock; time spent in one inside another counts for the inner alone. So an operator's figure is its Python glue, with
 the stateless operators that run in line with it. The clocks cost time themselves: the shares are what to read, and the
 total without clocks stands beside. All are means.
 """
@@ -25,7 +25,6 @@ from differential.kernels import compile as kernels
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Operator
-from timely.progress.reachability import Tracker
 
 ALGORITHMS: dict[str, tuple[Definition, FromScratch]] = {
     "bfs": (bfs.definition, bfs.from_scratch),
@@ -76,7 +75,7 @@ def install(clocks: Clocks) -> None:
     """Put clocks on everything, in this process, for good."""
     for owner, method, name in (
         (Operator, "run", lambda operator: f"operator {operator.name}"),
-        (Tracker, "propagate", lambda _: "progress"),
+        (Dataflow, "_propagate", lambda _: "progress"),
         (Dataflow, "step", lambda _: "scheduling"),
         (InputSession, "flush", lambda _: "input"),
     ):

@@ -1,23 +1,44 @@
 """Compile all kernels before the first test, so that no test's time limit has to allow for it; let no clock decide.
 
+Where parts of the packages were compiled in place (`hatch_build.py`), tests that replace something in them are skipped;
+and there are no tests of what is older than its source.
+
 How long Hypothesis takes to make or to try an example says how busy the machine is, and nothing of the program.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import differential
+import timely
 from differential.kernels.__main__ import main as compile_kernels
+
+COMPILED = {
+    file: file.with_name(file.name.partition(".")[0] + ".py")
+    for package in (timely, differential)
+    for file in Path(package.__path__[0]).rglob("*.so")
+}
 
 settings.register_profile("timeless", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    for file, source in COMPILED.items():
+        if file.stat().st_mtime < source.stat().st_mtime:
+            pytest.exit(f"{file} is older than its source: compile again, or delete it and its like", returncode=1)
     compile_kernels()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items if COMPILED else ():
+        if item.get_closest_marker("interpreted"):
+            item.add_marker(pytest.mark.skip(reason="replaces parts of what is compiled"))
 
 
 @pytest.hookimpl(optionalhook=True)

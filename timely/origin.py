@@ -18,6 +18,9 @@ _PACKAGES = tuple(
     for package in ("timely", "differential")
 )
 
+_COMPILED = ("timely" + os.sep, "differential" + os.sep)
+"""What was compiled when the package was built names its sources as they were found there (see `hatch_build.py`)."""
+
 _PYTHON = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 
@@ -34,7 +37,7 @@ class Origin(NamedTuple):
 
 def is_ours(file: str) -> bool:
     """Return whether a source file belongs to this library."""
-    return file.startswith(_PACKAGES)
+    return file.startswith(_PACKAGES) or file.startswith(_COMPILED)
 
 
 @cache

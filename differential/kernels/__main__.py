@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 
 import differential.kernels
 from differential.kernels.compile import compile_all
 
 
-def main() -> None:
-    """Compile or load all kernels, with a line for each."""
+def main(report: Callable[[str], None] = print) -> None:
+    """Compile or load all kernels, with a line of report for each."""
     for module in pkgutil.iter_modules(differential.kernels.__path__, "differential.kernels."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    compile_all()
+    compile_all(report)
 
 
 if __name__ == "__main__":

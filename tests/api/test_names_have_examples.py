@@ -18,6 +18,8 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import differential
 import differential.delta
 import differential.events
@@ -122,6 +124,7 @@ def test_each_public_function_is_used_in_its_example() -> None:
     assert [each.__qualname__ for each in FUNCTIONS if not is_shown(each, *aliases[each])] == FUNCTIONS_BETWEEN_LAYERS
 
 
+@pytest.mark.interpreted
 def test_each_public_class_and_its_methods_are_used_in_examples() -> None:
     assert sum(len(methods(each)) for each in CLASSES) > 200
     assert {each.__name__: names for each in CLASSES if (names := not_shown(each))} == BETWEEN_LAYERS

@@ -75,12 +75,12 @@ class Antichain:
 
     def __init__(self, times: Iterable[Time] = ()) -> None:
         """Take the minimal ones of `times`."""
-        self.elements = minimal(tuple(times))
+        self.elements = minimal(tuple(times)) if times else ()
 
     @classmethod
     def of_minimal(cls, elements: tuple[Time, ...]) -> Antichain:
         """Return the antichain of `elements`, which must be sorted and mutually incomparable; nothing is checked."""
-        antichain = cls.__new__(cls)
+        antichain = cls()
         antichain.elements = elements
         return antichain
 

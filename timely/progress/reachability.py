@@ -125,10 +125,12 @@ class Tracker:
             for image, constant_key, key_of in outgoing[location]:
                 for times, diff in ((lost, -1), (gained, 1)):
                     for time in times:
-                        if image is None:
-                            moved = time
-                        elif (moved := image(time)) is None:  # type: ignore[assignment]
-                            continue
+                        moved = time
+                        if image is not None:
+                            result = image(time)
+                            if result is None:
+                                continue
+                            moved = result
                         key = constant_key if key_of is None else key_of(moved)
                         if key not in pending:
                             pending[key] = {moved: diff}

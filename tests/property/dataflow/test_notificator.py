@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,19 +51,21 @@ def test_what_is_asked_for_meanwhile_comes_in_its_place(
     assert len(requests) == len(pending)
 
 
-class CountedLooks(Antichain):
+class CountedLooks:
     """A frontier that counts how often it is asked."""
 
-    looks = 0
+    def __init__(self, frontier: Antichain) -> None:
+        self._frontier = frontier
+        self.looks = 0
 
     def less_equal(self, time: Time) -> bool:
         self.looks += 1
-        return super().less_equal(time)
+        return self._frontier.less_equal(time)
 
 
 def test_many_that_are_due_together_are_looked_at_once_each() -> None:
-    requests, frontier = FrontierNotificator(), CountedLooks([(900,)])
+    requests, frontier = FrontierNotificator(), CountedLooks(Antichain([(900,)]))
     for epoch in range(1000):
         requests.notify_after((epoch,))
-    assert [time for time, _ in requests.available([frontier])] == [(epoch,) for epoch in range(900)]
+    assert [time for time, _ in requests.available([cast(Antichain, frontier)])] == [(epoch,) for epoch in range(900)]
     assert frontier.looks == 1000

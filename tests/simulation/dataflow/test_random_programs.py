@@ -47,6 +47,7 @@ def test_workers_that_add_up_progress_are_not_ahead_and_give_the_same_answer(
     assert checks > 5_000
 
 
+@pytest.mark.interpreted
 def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     flush = Protocol.flush
 
@@ -59,6 +60,7 @@ def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytes
         simulate_many(3, "eager")
 
 
+@pytest.mark.interpreted
 def test_a_worker_that_never_tells_of_an_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tracker, "is_sole_holder", lambda *_: False)
     with pytest.raises(AssertionError, match="not all is over"):

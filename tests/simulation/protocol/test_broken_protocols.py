@@ -13,6 +13,8 @@ from timely.progress.accumulation import Route
 from timely.progress.protocol import Changes, Protocol
 from timely.progress.reachability import Tracker
 
+pytestmark = pytest.mark.interpreted
+
 RUNS = 150
 
 

@@ -82,6 +82,7 @@ def settlements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return settled
 
 
+@pytest.mark.interpreted
 def test_the_last_pointstamp_leaves_a_loop_without_an_echo(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update(1, (0, 0), 1)
@@ -94,6 +95,7 @@ def test_the_last_pointstamp_leaves_a_loop_without_an_echo(monkeypatch: pytest.M
     tracker.validate()
 
 
+@pytest.mark.interpreted
 def test_a_step_of_an_epoch_visits_each_location_outside_loops_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = chain(20)
     tracker.update(0, (0,), 1)
@@ -104,6 +106,7 @@ def test_a_step_of_an_epoch_visits_each_location_outside_loops_once(monkeypatch:
     assert len(settled) == 20
 
 
+@pytest.mark.interpreted
 def test_all_epochs_of_an_iteration_advance_together(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update_all([(1, (epoch, 4), 1) for epoch in range(1000)])
@@ -166,6 +169,7 @@ def test_of_two_times_one_may_be_past_the_limit() -> None:
     assert elements(tracker, 1) == []
 
 
+@pytest.mark.interpreted
 def test_what_changes_no_frontier_is_settled_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update_all([(1, (0, 5), 1), (0, (7,), 1)])
@@ -176,6 +180,7 @@ def test_what_changes_no_frontier_is_settled_where_it_is(monkeypatch: pytest.Mon
     assert len(settled) == 2
 
 
+@pytest.mark.interpreted
 def test_an_element_that_stays_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update_all([(1, (0, 5), 1), (1, (1, 4), 1)])
