@@ -9,6 +9,7 @@ How long Hypothesis takes to make or to try an example says how busy the machine
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ COMPILED = {
 
 settings.register_profile("timeless", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As it is in a shell's background, and would be in all processes that tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
