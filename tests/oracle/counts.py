@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from tests.oracle.grid import grid
-from tests.oracle.part import INPUTS
-from tests.oracle.programs import BINARY, LARGE, LOOPS, UNARY, Contents, Pairs, Program, meaning
+from tests.oracle.programs import BINARY, LARGE, LOOPS, UNARY, Pairs, Program, meaning
 from tests.oracle.scenario import Scenario, check
-from timely.order import Time
 
 OPERATORS = ("input", "delay", "dressed", *LOOPS, *UNARY, *BINARY, *LARGE)
 """All that can be drawn."""
@@ -71,8 +68,12 @@ class Counts:
         all_parts = parts(program)
         self.drawn.update(name for name, *_ in all_parts)
         last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
-        for time in grid([(record, time, diff) for time, _, record, diff in scenario.everything()]):
-            meaning(program, _inputs(scenario, time, last))
+        for time in scenario.times():
+
+            def keep(part: Program, value: Pairs, epoch: int = time[0]) -> None:
+                last[part][epoch] = value
+
+            meaning(program, scenario.inputs_at(time, keep))
         for part in set(all_parts):
             first, *later = last[part].values() or [None]
             self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
@@ -87,18 +88,6 @@ class Counts:
         happenings = [f"{name:36}{self.happened[name]:6}" for name in HAPPENINGS]
         heading = f"{'in so many programs':24}{self.programs:8}\n\n{'operator':24}{'drawn':>8}{'changing':>10}"
         return "\n".join([heading, *operators, "", *happenings])
-
-
-def _inputs(scenario: Scenario, time: Time, last: defaultdict[Program, dict[int, Pairs]]) -> Contents:
-    """Return the inputs at a time, such that the last value of each part of a program at each epoch is kept."""
-
-    def at(delay: int) -> list[Pairs]:
-        return [scenario.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)]
-
-    def keep(part: Program, value: Pairs) -> None:
-        last[part][time[0]] = value
-
-    return Contents(at, seen=keep)
 
 
 def parts(program: Program) -> list[Program]:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from tests.oracle.counts import parts
 from tests.oracle.graphs import GRAPHS, OF_EDGES
 from tests.oracle.grid import Update, contents, grid
 from tests.oracle.kinds import KINDS
 from tests.oracle.part import INPUTS
 from tests.oracle.programs import BINARY, DRESSED, LARGE, SIZE, UNARY, Program
 from tests.oracle.scenario import Scenario
+from tests.oracle.work import occurrences
 from timely.order import Time
 
 MONOTONE_UNARY = ("swap", "fold", "even", "both", "distinct", "consolidate", "numbered", "self", "window", "nothing",
@@ -24,13 +26,16 @@ MONOTONE_LARGE = ("extended", *(name for name, graph in GRAPHS.items() if graph.
 VARIABLES = 4
 """Inside so many no more loops are begun."""
 
+MOST_OCCURRENCES = 5_000
+"""Programs that made more took up to millions of steps where each message holds two rows."""
+
 _INPUTS = (*[("input", 0), ("input", 1)] * 3, *[("input", INPUTS)] * 2, ("input", INPUTS + 1))
 
 
 class Drawing:
     """Draws from a source of random numbers; only operators of columns of any kind, and these of text, if `dressed`.
 
-    Operators are dealt like cards: none again before all others of its kind.
+    Operators are dealt like cards: none again before all others of its kind, but those of programs that are not used.
     """
 
     def __init__(self, random: Random, dressed: bool = False) -> None:
@@ -71,7 +76,7 @@ class Drawing:
         outer = random.choice((1, 1, 2))
         programs = [self.program(depth) for _ in range(random.randint(min(most, 4), most))]
         inputs = [self._updates(outer, size, latest) for _ in range(INPUTS)]
-        return Scenario(
+        scenario = Scenario(
             programs,
             inputs,
             outer,
@@ -82,6 +87,14 @@ class Drawing:
             seed=random.randrange(1 << 16),
             upserts=self._statements(size // 2, latest) if outer == 1 else (),
         )
+        return scenario._replace(programs=[self._feasible(program, scenario, depth) for program in programs])
+
+    def _feasible(self, program: Program, scenario: Scenario, depth: int) -> Program:
+        """Return the program; if it makes too much work, another one, and its graph algorithms are dealt next."""
+        while occurrences(program, scenario) > MOST_OCCURRENCES:
+            self._decks.setdefault(LARGE, []).extend(sorted({name for name, *_ in parts(program) if name in LARGE}))
+            program = self.program(depth)
+        return program
 
     def _inside(self, variables: int, depth: int) -> Program:
         return self._body(variables, depth) if variables else self.program(depth)

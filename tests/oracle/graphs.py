@@ -228,13 +228,15 @@ def _grammar(opening: Collection, closing: Collection) -> Collection:
 class Graph(NamedTuple):
     """An algorithm over edges, or over edges and other pairs, and what it means.
 
-    It `is_monotone` if more edges make more records, of which none is ever replaced by another.
+    It `is_monotone` if more edges make more records, of which none is ever replaced by another. It `is_delta_query` if
+    nothing is added up before its records are.
     """
 
     build: Callable[..., Collection]
     meaning: Callable[..., Records]
     width: int = 2
     is_monotone: bool = False
+    is_delta_query: bool = False
 
 
 OF_EDGES = {
@@ -251,10 +253,12 @@ OF_EDGES = {
     "about ranks": Graph(
         lambda edges: pagerank(edges, 2, unit=600, tolerance=30), lambda edges: ranks(edges, 30, rounds=2)
     ),
-    "triangles": Graph(triangles, _pattern((0, 1), (1, 2), (0, 2)), 3, True),
+    "triangles": Graph(triangles, _pattern((0, 1), (1, 2), (0, 2)), 3, True, True),
     "triangles by joins": Graph(triangles_by_joins, _pattern((0, 1), (1, 2), (0, 2)), 3, True),
-    "cliques": Graph(cliques4, _pattern((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)), 4, True),
-    "motif": Graph(lambda edges: motif(edges, [(0, 1), (1, 2), (2, 0)]), _pattern((0, 1), (1, 2), (2, 0)), 3, True),
+    "cliques": Graph(cliques4, _pattern((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)), 4, True, True),
+    "motif": Graph(
+        lambda edges: motif(edges, [(0, 1), (1, 2), (2, 0)]), _pattern((0, 1), (1, 2), (2, 0)), 3, True, True
+    ),
 }
 
 OF_EDGES_AND_MORE = {
@@ -279,11 +283,13 @@ OF_EDGES_AND_MORE = {
 }
 
 GRAPHS = OF_EDGES | OF_EDGES_AND_MORE
+DELTA_QUERIES = {name: graph for name, graph in OF_EDGES.items() if graph.is_delta_query}
+"""Each finds the occurrences of a pattern of edges, an edge as often as it is there."""
 
 
 def meaning(name: str, *collections: Multiset) -> Counter[tuple[int, int]]:
     """Return the pairs that an algorithm makes of pairs taken for edges."""
-    found = GRAPHS[name].meaning(*(_added(_as_edges(one)) for one in collections))
+    found = GRAPHS[name].meaning(*map(edges_of, collections))
     return _added((_packed(*record), times) for record, times in found.items())
 
 
@@ -292,8 +298,9 @@ def build(name: str, *collections: Collection) -> Collection:
     return GRAPHS[name].build(*(one.map(_edge) for one in collections)).map(_packed)
 
 
-def _as_edges(pairs: Multiset) -> list[tuple[Any, int]]:
-    return [(_edge(*pair), times) for pair, times in pairs.items() if times]
+def edges_of(pairs: Multiset) -> Records:
+    """Return the edges that pairs are taken for."""
+    return _added((_edge(*pair), times) for pair, times in pairs.items() if times)
 
 
 def _edge(key: Any, value: Any) -> tuple[Any, Any]:

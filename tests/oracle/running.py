@@ -8,7 +8,7 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.oracle.grid import Multiset, Update, contents, grid
+from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.part import INPUTS, Installed, Part, Watched, imported, read_back, said
 from tests.oracle.post import Post
 from tests.oracle.programs import LOOPS, SIZE, Contents, Pairs, Program, meaning
@@ -38,10 +38,9 @@ class Run:
         self.random = Random(scenario.seed)
         self.happened: Counter[str] = Counter()
         self.network, self.workers = self._cluster(scenario.workers)
-        everything = scenario.everything()
-        self.grid = grid([(record, time, diff) for time, _, record, diff in everything])
-        self.updates = everything
-        self.to_come = list(everything)
+        self.grid = scenario.times()
+        self.updates = scenario.everything()
+        self.to_come = list(self.updates)
         self.least: Time | None = None
         """Where the hosts' sessions are."""
         posts = INPUTS + 2 if scenario.readers else 0

@@ -17,7 +17,7 @@ While it runs, and when all is done, `check` compares
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ import differential.codes as codes
 import differential.interning as interning
 from differential.operators import half_join, join, lookup
 from differential.trace import batcher, merge, spine
-from tests.oracle.grid import Multiset, Update
+from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
-from tests.oracle.programs import Program
+from tests.oracle.programs import Contents, Pairs, Program
 from tests.oracle.running import QUEUE_BYTES, Run
 from timely.dataflow import ports
 from timely.dataflow.operators import replay
@@ -71,6 +71,18 @@ class Scenario(NamedTuple):
         updates = [(time, number, record, diff) for number, one in enumerate(self.inputs) for record, time, diff in one]
         statements = [(time, INPUTS, record, 0) for record, time in self.upserts]
         return sorted([*updates, *statements], key=lambda one: one[:2])
+
+    def times(self) -> list[Time]:
+        """Return the times of the smallest grid that holds all that happens."""
+        return grid([(record, time, diff) for time, _, record, diff in self.everything()])
+
+    def inputs_at(self, time: Time, seen: Callable[[Program, Pairs], None]) -> Contents:
+        """Return the inputs at a time, such that what a program means of them is told part by part."""
+
+        def at(delay: int) -> list[Pairs]:
+            return [self.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)]
+
+        return Contents(at, seen=seen)
 
 
 def check(scenario: Scenario) -> Counter[str]:
