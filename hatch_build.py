@@ -69,6 +69,7 @@ def _compile(root: Path, patterns: list[str], into: Path) -> list[Path]:
             [*options, *sources],
             group_name="timely",
             opt_level="2",
+            debug_level="0",
             target_dir=str(into / "c"),
         )
         command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")

@@ -1,19 +1,22 @@
 """What it costs that the log could be listened to, and what it costs when somebody does.
 
 The same work is done in four ways, round after round in one process, each round beginning with another: with what the
-log needs taken out of the scheduling loop; as it is, with nobody listening; with a listener for activations; with one
-for everything. Work is a number of barriers, or of changes to a graph whose distances are kept and of taking these
-changes back. Time is that of the thread, so that other processes disturb it less. The ratios are to the first way: the
-median, over the rounds, of the ratios within a round. (Left in the first way: a comparison with None for each batch
-that a trace takes in or makes.)
+log needs taken out of the sources; as it is, with nobody listening; with a listener for activations; with one for
+everything. Work is a number of barriers, or of changes to a graph whose distances are kept and of taking these changes
+back. Time is that of the thread, so that other processes disturb it less. The ratios are to the first way: the median,
+over the rounds, of the ratios within a round. (Left in the first way: a comparison with None for each batch that a
+trace takes in or makes.) Where dataflows are compiled nothing can be taken out, and the ratios are to the second way.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from heapq import heappush
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,11 +29,12 @@ from differential import new_input
 from differential.events import TRACES
 from timely import Worker, events, execute_directly
 from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.logging import Log
 
 WITHOUT, NOBODY, ACTIVATIONS, EVERYTHING = "without hooks", "nobody listens", "activations", "everything"
 WAYS: dict[str, tuple[Any, ...] | None] = {
-    WITHOUT: None,
+    **({WITHOUT: None} if inspect.isfunction(Dataflow.step) else {}),
     NOBODY: (),
     ACTIVATIONS: events.SCHEDULE,
     EVERYTHING: (
@@ -47,7 +51,16 @@ WAYS: dict[str, tuple[Any, ...] | None] = {
         events.Unparked,
     ),
 }
+REFERENCE = next(iter(WAYS))
 LIMITS = {f"{NOBODY}, ratio": 1.02}
+
+HOOKED: list[tuple[type, str]] = [
+    (Worker, "_step"),
+    *((Dataflow, name) for name in ("step", "send", "receive", "_send_progress", "_propagate")),
+    *((InputPort, name) for name in ("drain", "deliver", "_push_here")),
+    *((OutputPort, name) for name in ("adopt", "move", "release")),
+]
+"""The functions that look whether somebody listens."""
 
 CASES = [
     Case("logging barrier", "logging", {"work": "barrier", "rounds": 100, "size": 1000}, limits=LIMITS),
@@ -59,10 +72,10 @@ def measure(work: str, rounds: int, size: int) -> Figures:
     """Return microseconds a barrier, or a change, in each way, and the ratios."""
     spent = _barriers(rounds, size) if work == "barrier" else _changes(rounds, size)
     figures = {f"{way}, us": float(np.median(seconds)) * 1e6 / size for way, seconds in spent.items()}
-    without = np.array(spent[WITHOUT])
+    reference = np.array(spent[REFERENCE])
     for way, seconds in spent.items():
-        if way != WITHOUT:
-            figures[f"{way}, ratio"] = float(np.median(np.array(seconds) / without))
+        if way != REFERENCE:
+            figures[f"{way}, ratio"] = float(np.median(np.array(seconds) / reference))
     return figures
 
 
@@ -140,12 +153,14 @@ def listening(log: Log, way: str) -> Iterator[None]:
     """Do it in one of the ways."""
     kinds = WAYS[way]
     if kinds is None:
-        hooks = Worker._step, Dataflow._propagate
-        Worker._step, Dataflow._propagate = _step, _propagate  # type: ignore[method-assign]
+        originals = {(owner, name): getattr(owner, name) for owner, name in HOOKED}
+        for (owner, name), function in _unhooked().items():
+            setattr(owner, name, function)
         try:
             yield
         finally:
-            Worker._step, Dataflow._propagate = hooks  # type: ignore[method-assign]
+            for (owner, name), function in originals.items():
+                setattr(owner, name, function)
         return
     stop = log.listen(lambda _: None, *kinds)
     try:
@@ -154,29 +169,37 @@ def listening(log: Log, way: str) -> Iterator[None]:
         stop()
 
 
-def _step(self: Worker) -> bool:
-    """`Worker._step` as it would be without a log and reports. (No timers are set here, nor looked for.)"""
-    busy = self.take_in()
-    while self._requests:
-        self._requests.popleft()()
-        busy = True
-    for dataflow in tuple(self._dataflows.values()):
-        if dataflow.index not in self._dataflows:
-            continue
-        if dataflow.step():
-            busy = True
-        if dataflow.is_complete:
-            self.drop_dataflow(dataflow)
-            busy = True
-    return busy
+@cache
+def _unhooked() -> dict[tuple[type, str], Any]:
+    """Return the functions that look whether they have a recorder, as they would be without.
+
+    The one that takes a step of all dataflows also notes when it began, for reports, and looks for records to hand
+    over.
+    """
+    made = {}
+    for owner, name in HOOKED:
+        function = getattr(owner, name)
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        before = ast.dump(tree)
+        _Unhook().visit(tree)
+        check(ast.dump(tree) != before, f"no hook was found in {function.__qualname__}")
+        found: dict[str, Any] = {}
+        exec(
+            compile(ast.fix_missing_locations(tree), function.__code__.co_filename, "exec"), function.__globals__, found
+        )
+        made[owner, name] = found[name]
+    return made
 
 
-def _propagate(self: Dataflow) -> None:
-    """`Dataflow._propagate` and `_notify` in one, which only a log has apart. (Nobody follows frontiers here.)"""
-    assert not self._followers
-    listeners = self._listeners
-    for location in self.tracker.propagate():
-        for operator in listeners[location]:
-            if operator.waits and not operator.active:
-                operator.active = True
-                heappush(self._ready, operator.rank)
+class _Unhook(ast.NodeTransformer):
+    """Takes out what is done, or looked for, because somebody may listen."""
+
+    def visit_If(self, node: ast.If) -> Any:
+        self.generic_visit(node)
+        asked = ast.unparse(node.test)
+        if asked.endswith("recorder is not None") or asked == "self.log.pending":
+            return None
+        return node.body if asked.endswith("recorder is None") else node
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        return None if ast.unparse(node.targets[0]) in ("recorder", "self.step_began") else node

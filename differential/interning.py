@@ -29,11 +29,14 @@ ms. The table of hashes itself is a Python dictionary, which still grows all at 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
-from weakref import WeakKeyDictionary, WeakMethod, ref
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from timely.dataflow.dataflow import Dataflow
 
 Codes = NDArray[np.int64]
 Column = NDArray[Any]
@@ -77,7 +80,7 @@ class Interner:
         self._free: list[int] = []
         self._watched: list[tuple[Meaning, ref[Column]]] = []
         self._most_watched = _LEAST_WATCHED
-        self._holders: list[WeakMethod[Callable[[], Iterable[Held]]]] = []
+        self._holders: dict[Callable[[], Iterable[Held]], None] = {}
         self._collection: _Collection | None = None
         self._added = 0
         self._threshold = LEAST_ITEMS
@@ -119,8 +122,12 @@ class Interner:
             self._most_watched = max(_LEAST_WATCHED, 2 * len(watched))
 
     def hold(self, columns: Callable[[], Iterable[Held]]) -> None:
-        """Keep the items in what `columns`, a method, returns, for as long as its object exists."""
-        self._holders.append(WeakMethod(columns))
+        """Keep the items in what `columns` returns, until it is released."""
+        self._holders[columns] = None
+
+    def release(self, columns: Callable[[], Iterable[Held]]) -> None:
+        """Take back `hold`."""
+        self._holders.pop(columns, None)
 
     def collect(self) -> None:
         """Do a little of what reclaiming there is to do. Only called when no operator is in the middle of running."""
@@ -178,11 +185,8 @@ class Interner:
             column = reference()
             if column is not None:
                 yield meaning, column
-        methods = [(reference, reference()) for reference in self._holders]
-        self._holders = [reference for reference, method in methods if method is not None]
-        for _, method in methods:
-            if method is not None:
-                yield from method()
+        for columns in self._holders:
+            yield from columns()
 
 
 class _Collection:
@@ -239,3 +243,10 @@ def interner_of(worker: object) -> Interner:
     if interner is None:
         interner = _interners[worker] = Interner()
     return interner
+
+
+def hold_columns(dataflow: Dataflow, columns: Callable[[], Iterable[Held]]) -> None:
+    """Keep the items in what `columns` returns until nothing can happen in a dataflow any more."""
+    interner = interner_of(dataflow.worker)
+    interner.hold(columns)
+    dataflow.when_complete(lambda: interner.release(columns))

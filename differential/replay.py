@@ -20,7 +20,7 @@ import numpy as np
 from differential.capture import Changes, Statement, counts_of
 from differential.codes import Codes, Encoder
 from differential.collection import Collection
-from differential.interning import interner_of
+from differential.interning import hold_columns, interner_of
 from differential.kernels.compile import NOTHING
 from differential.seen import Rows, Seen
 from differential.tally import Tally
@@ -142,7 +142,7 @@ class Admission:
         self._next = 0
         self._width = scope.width
         self.frontier = Antichain([scope.minimum])
-        interner.hold(self.held_codes)
+        hold_columns(scope.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes held between runs, and what they mean."""

@@ -4,9 +4,8 @@ A listener is a function that is handed lists of records (`timely.events`), in t
 end of each step of the worker, and more often when there are many. It says which kinds it wants; others are not made.
 It runs in the worker's thread and may do what a program may, but not at length.
 
-Nothing is recorded that nobody listens to. The places where things happen do not ask whether somebody does: while a
-listener wants what happens inside a dataflow, its operators and ports are of other classes (`timely.dataflow.logged`).
-What remains without listeners is one look at an empty list a step.
+Nothing is recorded that nobody listens to. While a listener wants what happens inside a dataflow, its operators and
+ports have a recorder (`timely.dataflow.recorder`); what remains without listeners is that they look whether they have.
 
 What a dataflow does that itself consumes the log (see `operators.log_stream`) is left out, or it would never end.
 
@@ -32,7 +31,7 @@ import time as clock
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from timely.dataflow.logged import descriptions, switch
+from timely.dataflow.recorder import descriptions, switch
 from timely.events import BUILT, ApplicationText, CapabilityMade, DataflowCompleted, Event
 
 if TYPE_CHECKING:

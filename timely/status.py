@@ -20,7 +20,6 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from timely.dataflow.explain import explain_here, rounds
-from timely.dataflow.operator import Operator
 from timely.failure import is_installed
 from timely.order import Time
 from timely.origin import Origin, is_ours
@@ -87,19 +86,22 @@ def doing(worker: Worker, thread: int) -> Doing:
     config = worker.config
     who = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
     line: Origin | None = None
+    below: Origin | None = None
     is_stepping = is_parked = False
     frame = sys._current_frames().get(thread)
     while frame is not None:
         code = frame.f_code
         if line is None and not is_ours(code.co_filename) and not is_installed(code.co_filename):
             line = Origin(code.co_filename, frame.f_lineno)
-        if code is Operator.run.__code__:
-            return Doing(f"{who} is in {frame.f_locals['self']}{_at(line)}, {_since(worker)}", False)
         if code.co_name in _MEETING and is_ours(code.co_filename):
             return Doing(f"{who} {_MEETING[code.co_name]}", False)
-        is_stepping = is_stepping or (code.co_name == "_step" and _is_of(frame, worker))
+        if not is_stepping and code.co_name == "_step" and _is_of(frame, worker):
+            is_stepping, below = True, line
         is_parked = is_parked or (code.co_name == "_park" and _is_of(frame, worker))
         frame = frame.f_back
+    running = [dataflow.running for dataflow in worker.dataflows if dataflow.running is not None]
+    if is_stepping and running:
+        return Doing(f"{who} is in {running[0]}{_at(below)}, {_since(worker)}", False)
     if is_stepping:
         return Doing(f"{who} moves messages and progress, {_since(worker)}", True)
     if is_parked:

@@ -9,7 +9,7 @@ import numpy as np
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
-from differential.interning import interner_of
+from differential.interning import hold_columns, interner_of
 from differential.kernels.route import partition
 from differential.keys import EVERY, described
 from differential.logging import log_trace
@@ -99,7 +99,7 @@ class Arranger:
         self._batcher = Batcher(spine.depth)
         self._sealer = Sealer(output, spine)
         self._interner = key.interner
-        key.interner.hold(self.held_codes)
+        hold_columns(input.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes held between runs, and what they mean."""

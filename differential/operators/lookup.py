@@ -29,10 +29,11 @@ from numpy.typing import NDArray
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
+from differential.interning import hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
 from differential.operators.arrange import ByKey
-from differential.operators.join import ROWS_PER_BATCH
+from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch
 from differential.updates import Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
@@ -115,7 +116,7 @@ class Lookup:
         self._upper: Antichain | None = None
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
-        arrangement.key.interner.hold(self.held_codes)
+        hold_columns(prefixes.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes held between runs, and what they mean."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from differential.arrangement import Arrangement
 from differential.codes import Array, Codes, Encoder, Kind
-from differential.interning import interner_of
+from differential.interning import hold_columns, interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import minimal
@@ -111,7 +111,7 @@ class Reducer:
         self._new: list[Batch] = []
         self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
         self._meanings = source.key, source.value, value
-        value.interner.hold(self.held_codes)
+        hold_columns(input.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes held between runs, and what they mean."""

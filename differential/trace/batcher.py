@@ -96,12 +96,13 @@ class Batcher:
         parts = [chunk.rows() for chunk in chunks]
         table = table_of_parts(parts)
         *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
+        parts.clear()  # the kernel read them by their addresses: they had to be held so long
         chunks.clear()
         self._rows = self._last = len(keys)
         self._pile = _PILE
         if self._rows:
             chunks.append(_Chunk(keys, vals, index, diffs, times, least=least))
-        return cast(Rows, due) if len(due[0]) else None
+        return cast(Rows, tuple(due)) if len(due[0]) else None
 
     def _all_due(self, upper: Antichain) -> Rows | None:
         """The same for one chunk at one time, which is due or not as a whole."""
@@ -226,4 +227,3 @@ class _Chunk:
         keys, vals, _, diffs, _ = rest.rows()
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         return _Chunk(keys, vals, NOTHING, diffs, times, np.column_stack((after - (runs[:, 1] - runs[:, 0]), after)))
-

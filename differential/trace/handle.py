@@ -56,15 +56,13 @@ class View:
 class TraceHandle:
     """A reader of a trace."""
 
-    def __init__(self, spine: Spine) -> None:
-        """Register a reader who may see all that the trace can still tell."""
-        self._open(spine, 0, None, spine.logical, spine.physical)
-
-    def _open(self, spine: Spine, levels: int, view: View | None, logical: Antichain, physical: Antichain) -> None:
+    def __init__(self, spine: Spine, levels: int = 0, view: View | None = None, claim: Claim | None = None) -> None:
+        """Register a reader of an inner scope so many `levels` in, who may ask what `claim` says, or all that can still
+        be told."""
         self._spine = spine
         self._levels = levels
         self._view = view
-        self._claim = Claim(logical, physical)
+        self._claim = Claim(spine.logical, spine.physical) if claim is None else claim
         self._is_dropped = False
         self._seen: tuple[Batch, ...] = ()
         self._shown: tuple[Batch, ...] = ()
@@ -231,9 +229,7 @@ class TraceHandle:
 
     def _copy(self, levels: int, view: View | None) -> TraceHandle:
         self._check()
-        handle = TraceHandle.__new__(TraceHandle)
-        handle._open(self._spine, levels, view, self._claim.logical, self._claim.physical)
-        return handle
+        return TraceHandle(self._spine, levels, view, Claim(self._claim.logical, self._claim.physical))
 
     def _check(self) -> None:
         if self._is_dropped:

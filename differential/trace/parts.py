@@ -43,10 +43,11 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
         return None
     start = base = 0
     for number in range(len(table)):
-        keys, *_, own_times = parts.pop(0)  # held until the next one is
+        part = parts[0]
         pack_part(table, number, start, first, second, place[base:], is_by_row, layout)
-        start += len(keys)
-        base += len(own_times)
+        start += len(part[0])
+        base += len(part[4])
+        parts.pop(0)
     return unpack_words(first, second, layout, is_by_row, diffs, times)
 
 

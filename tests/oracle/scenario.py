@@ -25,7 +25,7 @@ import pytest
 
 import differential.codes as codes
 import differential.interning as interning
-from differential.operators import half_join, join, lookup
+from differential.operators import half_join, join_arrangements, lookup
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
@@ -108,7 +108,7 @@ def tiny() -> Iterator[None]:
             (spine, {"FEW": 2, "TINY": 1, "TINY_LAYERS": 2, "EFFORT": 1, "_LEAST_PAUSE": 3}),
             (merge, {"_PIECE": 1}),
             (batcher, {"FEW": 2, "_PILE": 2}),
-            (join, {"ROWS_PER_BATCH": 2}),
+            (join_arrangements, {"ROWS_PER_BATCH": 2}),
             (half_join, {"PIECE": 2}),
             (lookup, {"ROWS_PER_BATCH": 2}),
             (codes, {"PACKED_HIGH": 2}),

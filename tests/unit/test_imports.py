@@ -138,12 +138,12 @@ def test_imports_that_come_and_go_leave_nothing() -> None:
             worker.step()
             assert graph.trace.statistics().readers == 2
             assert graph.trace.statistics().imports == 1
-            gone.append(weakref.ref(dataflow))
+            gone.append(weakref.ref(dataflow.operators[0].scope))
             worker.drop_dataflow(dataflow)
             assert graph.trace.statistics()[3:] == (1, 0)
             del dataflow, marks, output
         gc.collect()
-        assert [dataflow() for dataflow in gone] == [None] * 20
+        assert [scope() for scope in gone] == [None] * 20
 
     execute_directly(program)
 
@@ -201,7 +201,7 @@ def test_a_trace_whose_dataflow_is_complete_can_be_imported() -> None:
         graph = Graph(worker)
         graph.session.close()
         worker.step_while(lambda: bool(worker.dataflows))
-        gone = weakref.ref(graph.dataflow)
+        gone = weakref.ref(graph.dataflow.operators[0].scope)
         trace = graph.trace
         del graph.dataflow, graph.arrangement, graph.session
         gc.collect()
@@ -333,6 +333,7 @@ def test_no_batch_on_its_way_to_a_join_is_merged_with_those_it_has() -> None:
     assert execute_directly(program) == expected
 
 
+@pytest.mark.interpreted
 def test_a_join_that_takes_what_is_on_its_way_for_the_past_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TraceHandle, "_upper", property(lambda handle: handle._spine.upper))
 

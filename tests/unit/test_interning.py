@@ -93,21 +93,17 @@ def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
     assert len(interner) == 1 + 2
 
 
-def test_what_an_operator_holds_is_kept_as_long_as_the_operator_exists(interner: Interner) -> None:
-    class Holder:
-        def __init__(self) -> None:
-            self.codes = encoder.encode(text("a"))
-
-        def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-            yield encoder, self.codes
+def test_what_an_operator_holds_is_kept_until_it_is_released(interner: Interner) -> None:
+    def held_codes() -> Iterator[tuple[Encoder, Codes]]:
+        yield encoder, codes
 
     encoder = Encoder(interner, "key")
-    holder = Holder()
-    interner.hold(holder.held_codes)
+    codes = encoder.encode(text("a"))
+    interner.hold(held_codes)
     encoder.encode(text("b", "c", "d"))
     collect(interner)
     assert len(interner) == 1 + 1
-    del holder
+    interner.release(held_codes)
     encoder.encode(text("e", "f", "g", "h"))
     collect(interner)
     assert len(interner) == 1

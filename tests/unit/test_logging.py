@@ -30,9 +30,6 @@ from timely import (
     replay_into,
 )
 from timely import events as kinds
-from timely.dataflow.operator import Operator
-from timely.dataflow.ports import InputPort as PlainInput
-from timely.dataflow.ports import OutputPort as PlainOutput
 from timely.errors import BuildError, OperatorError
 
 on_workers = pytest.mark.parametrize("workers", [1, 3])
@@ -231,9 +228,15 @@ def test_a_listener_that_stops_leaves_nothing_behind() -> None:
         seen = len(found)
         go_on()
         assert len(found) == seen
-        for operator in worker.dataflows[0].operators:
-            assert type(operator) is Operator
-            assert {type(port) for port in operator.ports} <= {PlainInput, PlainOutput}
+        (dataflow,) = worker.dataflows
+        parts = [
+            dataflow,
+            *dataflow.operators,
+            *dataflow.inlines,
+            *[port for each in dataflow.operators for port in each.ports],
+        ]
+        assert len(parts) > 8
+        assert [part.recorder for part in parts] == [None] * len(parts)
         assert not worker.log.kinds
         numbers.close()
         return seen
@@ -251,7 +254,9 @@ def test_nothing_is_kept_of_messages_while_only_progress_is_listened_to() -> Non
             numbers.advance_to(epoch + 1)
             worker.step_while(lambda: probe.less_than(numbers.time))
         numbers.close()
-        return sum(map(len, scope.dataflow.sources))  # type: ignore[attr-defined]
+        recorder = scope.dataflow.recorder
+        assert recorder is not None
+        return sum(map(len, recorder.sources))
 
     assert execute(program, Config(workers=2)) == [0, 0]
 

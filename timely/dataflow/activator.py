@@ -37,7 +37,7 @@ class Activator:
         """Schedule the operator, and wake its worker if it sleeps."""
         operator = self._operator
         dataflow = operator.dataflow
-        if dataflow.is_running and get_ident() == dataflow.worker.thread:
+        if dataflow.running is not None and get_ident() == dataflow.worker.thread:
             dataflow.activate(operator)
         else:
             dataflow.worker.call(lambda: dataflow.activate(operator))

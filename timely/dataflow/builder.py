@@ -142,7 +142,7 @@ class OperatorBuilder:
 
         def construct() -> None:
             capabilities = [
-                Capability.initial(output, self.scope.minimum) for output in operator.outputs if output.initial
+                Capability(output, self.scope.minimum, is_initial=True) for output in operator.outputs if output.initial
             ]
             operator.logic = constructor(capabilities)
             if operator.inline is None:

@@ -12,6 +12,7 @@ queued at inputs that are counted at this location (see `timely.dataflow.ports`)
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from types import TracebackType
@@ -24,6 +25,9 @@ from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from timely.dataflow.ports import OutputPort
+
+_CARRIERS = (__file__, os.path.join(os.path.dirname(__file__), "ports.py"))
+"""Whose functions make capabilities for others."""
 
 
 class Capability:
@@ -49,23 +53,19 @@ class Capability:
 
     __slots__ = ("_file", "_line", "output", "time")
 
-    def __init__(self, output: OutputPort, time: Time, depth: int = 1) -> None:
-        frame = sys._getframe(depth)
+    def __init__(self, output: OutputPort, time: Time, *, is_initial: bool = False) -> None:
+        """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers."""
+        frame = sys._getframe()
+        while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
+            frame = frame.f_back
         self._file = frame.f_code.co_filename
         self._line = frame.f_lineno
         self.output: OutputPort | None = output
         self.time = time
-        output.hold(self)
-
-    @classmethod
-    def initial(cls, output: OutputPort, time: Time) -> Capability:
-        """Return the capability an output starts with, which the tracker has counted already for all workers."""
-        capability = cls.__new__(cls)
-        capability._file, capability._line = __file__, 0
-        capability.output = output
-        capability.time = time
-        output.adopt(capability)
-        return capability
+        if is_initial:
+            output.adopt(self)
+        else:
+            output.hold(self)
 
     @property
     def origin(self) -> Origin:
@@ -76,7 +76,7 @@ class Capability:
 
     def clone(self) -> Capability:
         """Return another capability for the same time."""
-        return Capability(self._live(), self.time, 2)
+        return Capability(self._live(), self.time)
 
     def delayed(self, time: Time) -> Capability:
         """Return a new capability for `time`.
@@ -85,7 +85,7 @@ class Capability:
         """
         output = self._live()
         self._check(time)
-        return Capability(output, time, 2)
+        return Capability(output, time)
 
     def downgrade(self, time: Time) -> None:
         """Move this capability forward to `time`, giving up the times in between.

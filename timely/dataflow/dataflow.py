@@ -29,6 +29,7 @@ from timely.progress.reachability import Tracker
 
 if TYPE_CHECKING:
     from timely.dataflow.inline import Inline
+    from timely.dataflow.recorder import Recorder
     from timely.dataflow.scope import Scope
     from timely.worker import Worker
 
@@ -61,8 +62,9 @@ class Dataflow:
         self._constructors: list[Callable[[], None]] = []
         self._activated: set[Operator] = set()
         self._followers: dict[int, list[Callable[[], None]]] = {}
-        self.is_running = False
-        """Whether a step of this dataflow is under way."""
+        self.running: Operator | None = None
+        """The operator that runs, while a step of this dataflow is under way."""
+        self.recorder: Recorder | None = None
         self._is_dropped = False
         self._ready: list[int] = []
         self._partway: list[int] = []
@@ -288,6 +290,8 @@ class Dataflow:
 
     def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Send a batch to an input of this dataflow on another worker."""
+        if self.recorder is not None:
+            self.recorder.sent(channel, batch, worker)
         self.worker.allocator.send(worker, Data(self.index, channel, time, batch))
 
     def receive(self, sender: int, changes: Changes) -> None:
@@ -298,6 +302,8 @@ class Dataflow:
         self.arrivals.check(sender, changes)
         for peer in self.protocol.receive(sender, changes):
             self.worker.allocator.send(peer, Progress(self.index, changes))
+        if self.recorder is not None:
+            self.recorder.heard(changes, sender)
 
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran."""
@@ -309,15 +315,19 @@ class Dataflow:
                 return False
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
-        self.is_running = True
         try:
             while ready and budget and not self._is_dropped:
-                scheduled[heappop(ready)].run()
+                operator = scheduled[heappop(ready)]
+                self.running = operator
+                if operator.recorder is None:
+                    operator.run()
+                else:
+                    operator.recorder.run(operator)
                 budget -= 1
                 if not ready:
                     self._resume(ready)
         finally:
-            self.is_running = False
+            self.running = None
             if self._is_dropped:
                 self.close()
         self._flush()
@@ -356,7 +366,7 @@ class Dataflow:
         Called by one of its operators, it waits for that one to return, whose changes are told to all as one.
         """
         self._is_dropped = True
-        if self.is_running:
+        if self.running is not None:
             return
         self._ready.clear()
         self._partway.clear()
@@ -376,17 +386,19 @@ class Dataflow:
 
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to those who must be sent them, by whom all others hear of them."""
+        if self.recorder is not None:
+            self.recorder.told(changes)
         message = Progress(self.index, changes)
         for peer in self.protocol.targets:
             self.worker.allocator.send(peer, message)
 
     def _propagate(self) -> None:
+        """Take in what is known of progress, and schedule the operators that ask for a frontier that changed."""
         changed = self.tracker.propagate()
-        if changed:
-            self._notify(changed)
-
-    def _notify(self, changed: list[int]) -> None:
-        """Schedule the operators that ask for a frontier that changed."""
+        if not changed:
+            return
+        if self.recorder is not None:
+            self.recorder.frontiers_moved(changed)
         listeners = self._listeners
         for location in changed:
             for operator in listeners[location]:

@@ -16,6 +16,7 @@ from timely.progress.summary import PathSummary
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.recorder import Recorder
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
 
@@ -26,7 +27,7 @@ Function = Callable[[Time, Batch], Any]
 class Inline:
     """A consumer of a tee that is just a function: `bind(function)` passes on what it makes of a batch."""
 
-    __slots__ = ("bind", "dataflow", "function", "index", "name", "origin", "scope")
+    __slots__ = ("bind", "dataflow", "function", "index", "name", "origin", "recorder", "scope")
 
     def __init__(
         self, stream: Stream, name: str, origin: Origin, function: Function, bind: Callable[[Function], Push]
@@ -38,11 +39,12 @@ class Inline:
         self.origin = origin
         self.function = function
         self.bind = bind
+        self.recorder: Recorder | None = None
         self.dataflow.inlines.append(self)
         stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self.bind(self.function)
+        return self.bind(self.function if self.recorder is None else self.recorder.measured(self))
 
 
 class Forward:

@@ -14,6 +14,7 @@ from timely.origin import Origin, raised_at
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.recorder import Recorder
     from timely.dataflow.scope import Scope
 
 Logic = Callable[[], None]
@@ -41,6 +42,7 @@ class Operator:
         "origin",
         "outputs",
         "rank",
+        "recorder",
         "scope",
         "waits",
     )
@@ -60,6 +62,7 @@ class Operator:
         self.waits = True
         self.cancels = False
         self.awaits: Callable[[], str] | None = None
+        self.recorder: Recorder | None = None
 
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
@@ -109,21 +112,29 @@ def operator_error(
     at = "" if time is None else f" at time {time}"
     after = "" if sender in (None, dataflow.worker_index) else f", after a batch from worker {sender}"
     where = f"built at {origin}" if line is None else f"{line}" if line == origin else f"{line}, built at {origin}"
-    return OperatorError(
+    failure = OperatorError(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
         f"({where}): {type(error).__name__}: {error}{_hint(error, line)}"
     )
+    failure.__cause__ = error  # compiled, `raise ... from` forgets it
+    return failure
 
 
 def _hint(error: Exception, line: Origin | None) -> str:
-    """Return what to do about an error that a function raises when it is given columns, or other ones than it takes."""
+    """Return what to do about an error that a function raises when it is given columns, or other ones than it takes, or
+    that an output raises when it is given no capability."""
     if not isinstance(error, (TypeError, ValueError, AttributeError)):
         return ""
     if line is None and "positional argument" in str(error):
         return " (most functions are given each column of the records as an argument)"
+    if isinstance(error, TypeError) and _NO_RIGHT.search(str(error)):
+        return " (an output is given a batch with a capability, such as come with an input's messages or from retain())"
     if line is not None and _OF_COLUMNS.search(str(error)):
         return " (functions receive whole columns; rowwise(f) makes one of a function f of one row's values)"
     return ""
 
 
 _OF_COLUMNS = re.compile(r"numpy\.ndarray|array with more than one element|scalar arrays can be|0-dimensional arrays")
+
+_NO_RIGHT = re.compile(r"InputCapability\] object expected")
+"""What compiled code says of an argument of another type."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.operator import Operator
     from timely.dataflow.pact import Pact
+    from timely.dataflow.recorder import Recorder
 
 Push = Callable[[Time, Batch], None]
 
@@ -96,7 +97,7 @@ class InputCapability:
     def retain(self, output: int = 0) -> Capability:
         """Return a capability on the operator's `output` that may be held after the message was handled."""
         port = self.input.operator.outputs[output]
-        return Capability(port, port.time_of(self), 2)
+        return Capability(port, port.time_of(self))
 
 
 class InputPort:
@@ -136,6 +137,7 @@ class InputPort:
         "pact",
         "place",
         "queue",
+        "recorder",
         "time",
     )
 
@@ -151,6 +153,7 @@ class InputPort:
         self.ledger: Ledger | None = None
         """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
+        self.recorder: Recorder | None = None
         self._sources: list[tuple[int, PathSummary | None]] = []
         self._frontier: tuple[list[Antichain], Antichain] | None = None
 
@@ -178,6 +181,9 @@ class InputPort:
         queue = self.queue
         update = self.dataflow.update
         ledger = self.ledger
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.draining(self)
         over = None if self.drains or ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
@@ -189,6 +195,8 @@ class InputPort:
                 ledger.take()
             self.time = time
             update(self.location, time, -1)
+            if recorder is not None:
+                recorder.received(self, batch)
             yield time, batch
 
     def handle(self, time: Time) -> None:
@@ -243,6 +251,8 @@ class InputPort:
 
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""
+        if self.recorder is not None:
+            self.recorder.queued(self, sender)
         self.queue.append((time, batch))
         if self.ledger is not None:
             self.ledger.queue(sender, OVERHEAD + weight_of(batch))
@@ -252,6 +262,8 @@ class InputPort:
 
     def _push_here(self, time: Time, batch: Batch) -> None:
         dataflow = self.dataflow
+        if self.recorder is not None:
+            self.recorder.sent(self.channel, batch, dataflow.worker_index)
         dataflow.update(self.location, time, 1)
         self.deliver(dataflow.worker_index, time, batch)
 
@@ -296,7 +308,18 @@ class OutputPort:
     [1, 2, 11, 12]
     """
 
-    __slots__ = ("dataflow", "index", "initial", "live", "location", "operator", "place", "summaries", "tee")
+    __slots__ = (
+        "dataflow",
+        "index",
+        "initial",
+        "live",
+        "location",
+        "operator",
+        "place",
+        "recorder",
+        "summaries",
+        "tee",
+    )
 
     def __init__(self, operator: Operator, index: int, tee: Tee, initial: bool) -> None:
         self.operator = operator
@@ -306,6 +329,7 @@ class OutputPort:
         self.tee = tee
         self.initial = initial
         self.live: set[Capability] = set()
+        self.recorder: Recorder | None = None
         self.summaries: dict[InputPort, PathSummary | None] = {}
 
     def __str__(self) -> str:
@@ -347,17 +371,23 @@ class OutputPort:
     def adopt(self, capability: Capability) -> None:
         """Take on a capability that is counted already."""
         self.live.add(capability)
+        if self.recorder is not None:
+            self.recorder.made(capability, self)
 
     def hold(self, capability: Capability) -> None:
         self.dataflow.update(self.location, capability.time, 1)
-        self.live.add(capability)
+        self.adopt(capability)
 
     def move(self, capability: Capability, time: Time) -> None:
         update = self.dataflow.update
         update(self.location, time, 1)
         update(self.location, capability.time, -1)
-        capability.time = time
+        before, capability.time = capability.time, time
+        if self.recorder is not None:
+            self.recorder.moved(capability, self, before)
 
     def release(self, capability: Capability) -> None:
         self.dataflow.update(self.location, capability.time, -1)
         self.live.discard(capability)
+        if self.recorder is not None:
+            self.recorder.dropped(capability, self)

@@ -21,7 +21,6 @@ from timely import (
     execute,
     execute_directly,
 )
-from timely.dataflow.dataflow import Dataflow
 
 
 def test_many_streams_into_many_operators_cost_an_edge_each_not_one_for_each_pair() -> None:
@@ -83,10 +82,10 @@ def test_the_search_for_garbage_goes_on_after_building_if_it_did_before(enabled:
 
 @on_workers
 def test_a_dropped_dataflow_is_forgotten_and_so_is_what_was_said_of_its_shape(workers: int) -> None:
-    def built(worker: Worker) -> weakref.ref[Dataflow]:
+    def built(worker: Worker) -> weakref.ref[Scope]:
         with worker.dataflow() as scope:
             scope.to_stream(range(10)).exchange().probe()
-        return weakref.ref(scope.dataflow)
+        return weakref.ref(scope)
 
     def program(worker: Worker) -> bool:
         forgotten = built(worker)

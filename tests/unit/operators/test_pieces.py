@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import differential.operators.join as joining
+import differential.operators.join_arrangements as joining
 import differential.operators.lookup as looking_up
 from differential import Collection
 from differential.operators import half_join

@@ -23,6 +23,7 @@ def test_sums_that_are_all_0_say_nothing_and_come_back(workers: int) -> None:
     ]
 
 
+@pytest.mark.interpreted
 def test_one_row_is_kept_for_each_key_and_sum_however_many_values_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     insert = Spine.insert

@@ -1,0 +1,74 @@
+"""Count the records of each key, where times are totally ordered.
+
+A change is answered from what was said last and nothing else (`kernels.count`): the input's trace is not read, and if
+nobody else does, not kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from differential.arrangement import Arrangement
+from differential.codes import Encoder, Kind
+from differential.interning import interner_of
+from differential.kernels.compile import NOTHING
+from differential.kernels.consolidate import consolidate
+from differential.kernels.count import count_changes
+from differential.logging import log_trace
+from differential.operators.arrange import new_trace
+from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+
+
+def count_in_order(source: Arrangement, name: str) -> Arrangement:
+    """Return the arrangement of (key, number of records with that key)."""
+    scope = source.scope
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(source.stream, Pipeline(), drains=True)
+    output, stream = builder.add_output()
+    spine = new_trace(scope)
+    log_trace(spine, output)
+    counter = CounterInOrder(input, output, spine)
+    builder.build(lambda _: counter.run)
+    scope.dataflow.when_complete(counter.drop)
+    value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
+    return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
+
+
+class CounterInOrder:
+    """The operator, where times are totally ordered.
+
+    Invariant: the output's trace is, at every time before its upper, the count of the input. Batches come in the order
+    of their intervals, each is final, and is answered at once, by a batch.
+    """
+
+    def __init__(self, input: InputPort, output: OutputPort, spine: Spine) -> None:
+        self._input = input
+        self._output = output
+        self._spine = spine
+        self._said = TraceHandle(spine)
+
+    def run(self) -> None:
+        for capability, message in self._input:
+            batch = cast(Batch, message)
+            answer = self._answer(batch)
+            if len(answer):
+                self._output.give(capability, cast(Any, self._spine.insert(answer)))
+            self._said.set_logical_compaction(batch.upper)
+            self._said.set_physical_compaction(batch.upper)
+
+    def drop(self) -> None:
+        """Stop reading."""
+        self._said.drop()
+
+    def _answer(self, batch: Batch) -> Batch:
+        keys, time_index, diffs, times = batch.keys, batch.time_index, batch.diffs, batch.times
+        if len(times) > 1:
+            keys, _, time_index, diffs, times = consolidate(keys, NOTHING, time_index, diffs, times)
+        keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, self._said.table(self._said.batches()))
+        make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
+        return make(keys, counts, time_index, diffs, times, self._spine.upper, batch.upper, self._spine.origin)

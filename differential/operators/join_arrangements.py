@@ -1,0 +1,192 @@
+"""Match the records of two arrangements that have equal keys.
+
+Each new batch of one side meets the other side's trace as of what that side had shown when the batch arrived; so every
+pair meets exactly once, at the lattice join of its times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from differential.arrangement import Arrangement
+from differential.kernels.join import join as join_kernel
+from differential.keys import described
+from differential.trace.batch import Batch, table_of
+from differential.updates import Updates
+from timely.container import as_columns
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.stream import Stream
+from timely.errors import BuildError, DataError
+from timely.progress.antichain import Antichain
+
+ROWS_PER_BATCH = 1 << 18
+"""About how many pairs an activation produces before other operators get a turn."""
+
+
+class Pairing(NamedTuple):
+    """New batches of one side still to be matched with the other side's past, and the right to say what comes of it."""
+
+    capability: Capability
+    new: tuple[Batch, ...]
+    past: tuple[Batch, ...]
+    new_is_left: bool
+
+
+def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[..., Any], *, name: str) -> Stream:
+    """Return the updates `function(*key, *left value, *right value)` for all pairs of records with equal keys."""
+    if left.scope is not right.scope:
+        raise BuildError(f"{name}: one side is in {left.scope}, the other in {right.scope}")
+    if left.keys != right.keys:
+        raise BuildError(f"{name}: the left key is {described(left.keys)}, the right one {described(right.keys)}")
+    builder = OperatorBuilder(left.scope, name)
+    first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
+    second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
+    output, stream = builder.add_output()
+    # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.
+    builder.operator.waits = False
+    joiner = Joiner(first, second, output, left, right, function)
+    builder.build(lambda _: joiner.run)
+    left.scope.dataflow.when_complete(joiner.drop)
+    return stream
+
+
+class Joiner:
+    """The operator: both sides, and the pairings not done yet, of which the first is done up to a position."""
+
+    def __init__(
+        self,
+        first: InputPort,
+        second: InputPort,
+        output: OutputPort,
+        left: Arrangement,
+        right: Arrangement,
+        function: Callable[..., Any],
+    ) -> None:
+        self._output = output
+        self._left = left
+        self._right = right
+        self._function = function
+        self._mine = Side(first, left)
+        self._theirs = Side(second, right)
+        self._todo: deque[Pairing] = deque()
+        self._position = 0
+
+    def run(self) -> None:
+        self._take_in(self._mine, self._theirs, True)
+        self._take_in(self._theirs, self._mine, False)
+        self._mine.compact(self._theirs.input)
+        self._theirs.compact(self._mine.input)
+        operator = self._output.operator
+        if self._todo and not operator.dataflow.holds_back(operator):
+            self._match()
+            if self._todo:
+                operator.dataflow.resume_later(operator)
+
+    def drop(self) -> None:
+        """Stop reading both traces."""
+        self._mine.drop()
+        self._theirs.drop()
+
+    def _take_in(self, side: Side, other: Side, is_left: bool) -> None:
+        """Note what new batches of one side are to be matched with."""
+        for time, message in side.input.drain():
+            batch = cast(Batch, message)
+            side.admit(batch)
+            past = other.past()
+            if past:
+                self._todo.append(Pairing(Capability(self._output, time), (batch,), past, is_left))
+        side.acknowledge()
+
+    def _match(self) -> None:
+        """Send about a batch of what comes of the first pairing."""
+        pairing = self._todo[0]
+        _check_kinds(self._left, self._right)
+        pairs, self._position = _matched(pairing, self._position, self._left, self._right, self._function)
+        if pairs is not None:
+            self._output.give(pairing.capability, cast(Any, pairs))
+        if self._position < 0:
+            self._todo.popleft().capability.drop()
+            self._position = 0
+
+
+def _matched(
+    pairing: Pairing, start: int, left: Arrangement, right: Arrangement, function: Callable[..., Any]
+) -> tuple[Updates | None, int]:
+    """Return what comes of up to a batch of pairs, and where to go on, or -1."""
+    keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
+        table_of(pairing.new), start, ROWS_PER_BATCH, table_of(pairing.past)
+    )
+    length = len(keys)
+    if not length:
+        return None, onward
+    left_vals, right_vals = (new_vals, past_vals) if pairing.new_is_left else (past_vals, new_vals)
+    columns = function(
+        *left.key.decode(keys, length),
+        *left.value.decode(left_vals, length),
+        *right.value.decode(right_vals, length),
+    )
+    return Updates(as_columns(columns, length), times, time_index, diffs), onward
+
+
+class Side:
+    """One input of a join: its batches, and its trace up to what has been seen of it.
+
+    `acknowledged` is the upper of the trace when the operator last looked; at first, the least frontier. All batches up
+    to it have come in by the queue, for a batch enters the trace and the queue in the same activation of whoever seals
+    it; and none has that comes later. So what the trace may merge, cut and compact for this reader never reaches a
+    batch that is still on its way here, which would be matched twice or not at all.
+    """
+
+    def __init__(self, input: InputPort, arrangement: Arrangement) -> None:
+        self.input = input
+        self._trace = arrangement.reader()
+        self.acknowledged = Antichain([arrangement.scope.minimum])
+        self._released = False
+
+    def past(self) -> tuple[Batch, ...]:
+        """Return the batches acknowledged so far that hold anything."""
+        if self._released:
+            return ()
+        return tuple(batch for batch in self._trace.batches_through(self.acknowledged) if len(batch))
+
+    def admit(self, batch: Batch) -> None:
+        """Check that the past of this side does not hold a batch that arrives only now."""
+        assert self._released or self.acknowledged.dominates(batch.lower), (
+            f"{batch} comes after everything up to {self.acknowledged} was taken for the past of {self.input}"
+        )
+
+    def acknowledge(self) -> None:
+        """Take note of everything that has been drained from the input."""
+        if not self._released:
+            self.acknowledged = self._trace.upper
+
+    def compact(self, other: InputPort) -> None:
+        """Let the trace forget what no batch still to come on the other input can tell apart."""
+        if self._released:
+            return
+        frontier = other.frontier
+        if frontier:
+            self._trace.set_logical_compaction(frontier)
+            self._trace.set_physical_compaction(self.acknowledged)
+        else:
+            self.drop()
+
+    def drop(self) -> None:
+        """Stop reading the trace."""
+        if not self._released:
+            self._released = True
+            self._trace.drop()
+
+
+def _check_kinds(left: Arrangement, right: Arrangement) -> None:
+    ours, theirs = left.key.kinds, right.key.kinds
+    if ours is not None and theirs is not None and not left.key.agrees(right.key):
+        raise DataError(
+            f"the keys joined are of different kinds: {left.key.describe()} on the left, {right.key.describe()} on the "
+            "right, so that none could ever be equal"
+        )
