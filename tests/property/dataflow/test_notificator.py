@@ -63,6 +63,7 @@ class CountedLooks:
         return self._frontier.less_equal(time)
 
 
+@pytest.mark.interpreted
 def test_many_that_are_due_together_are_looked_at_once_each() -> None:
     requests, frontier = FrontierNotificator(), CountedLooks(Antichain([(900,)]))
     for epoch in range(1000):

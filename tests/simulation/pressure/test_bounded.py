@@ -68,6 +68,7 @@ def test_a_flood_reaches_the_bound_and_no_more(last: Step) -> None:
     assert most < 2 * share or program.has_loop
 
 
+@pytest.mark.interpreted
 def test_operators_that_do_not_wait_break_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dataflow, "holds_back", lambda *_: False)
     with pytest.raises(AssertionError, match="are allowed"):

@@ -63,6 +63,7 @@ def test_what_a_join_says_is_bounded(pair: Callable[[Collection, Collection], Co
     assert most < QUEUE_BYTES + PIECE
 
 
+@pytest.mark.interpreted
 def test_a_join_that_does_not_wait_breaks_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dataflow, "holds_back", lambda *_: False)
     most, _ = flood(by_join)
