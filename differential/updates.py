@@ -22,7 +22,6 @@ Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
 
-@register
 class Updates:
     """A batch of updates.
 
@@ -128,6 +127,9 @@ class Updates:
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)
+
+
+register(Updates)
 
 
 class OfUpdates:

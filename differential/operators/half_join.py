@@ -23,6 +23,7 @@ from differential.kernels.memory import COORDINATES, TIMES, address_of
 from differential.kernels.occurrences import occurrences
 from differential.operators.lookup import lookup
 from differential.trace.batch import Batch, table_of
+from differential.trace.parts import Rows
 from differential.updates import Ints, Updates
 from timely.container import as_columns
 
@@ -156,6 +157,9 @@ class Pairs:
         self._past = [past[place] for place in seen]
         self._ranks = [ranks[place] for place in seen]
         self._in_part = any(each[-1] > least for each in self._ranks)
+        # Kernels read these by their addresses.
+        self._ranked: list[Ints] = []
+        self._sorted: Rows | None = None
 
     def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
         yield self._key, self._codes
@@ -169,13 +173,13 @@ class Pairs:
         table = table_of(self._past)
         if self._in_part:
             times = np.column_stack((times, np.full(len(times), NEVER_LATER)))
-            ranked = [np.column_stack((batch.times, each)) for batch, each in zip(self._past, self._ranks)]
-            table[:, TIMES] = [each.ctypes.data for each in ranked]
+            self._ranked = [np.column_stack((batch.times, each)) for batch, each in zip(self._past, self._ranks)]
+            table[:, TIMES] = [each.ctypes.data for each in self._ranked]
             table[:, COORDINATES] += 1
         rows = np.arange(len(self._codes))
         index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
-        prefixes = consolidate(self._codes, rows, index, diffs, times.copy())
-        new, position = address_of(*prefixes).reshape(1, -1), 0
+        self._sorted = consolidate(self._codes, rows, index, diffs, times.copy())
+        new, position = address_of(*self._sorted).reshape(1, -1), 0
         while position >= 0:
             keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, table)
             if len(keys):
