@@ -70,14 +70,14 @@ BRIEFLY = (
 """The cases that run when none is asked for: under two minutes."""
 RUNS = 3
 IS_COMPILED = not str(reachability.__file__).endswith(".py")
-"""Whether the progress tracker was compiled in place (`hatch_build.py`)."""
+"""Whether what can be compiled to C was, in place (`hatch_build.py`)."""
 NOTE = """\
 Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
 by side. Ratios are to the better end of a range. Kernels are compiled before, the first time on a machine; warm-up is
 loading them, which no other figure includes. Peak bytes are resident memory above what was there after warming up.
 Algorithms: WCC propagates labels with priority, as the reference does; SCC takes dead ends away first, which the
-reference does not. Exchange in one worker hands batches over by reference. Progress {was} compiled."""
+reference does not. Exchange in one worker hands batches over by reference. What can be compiled to C {was}."""
 
 
 def main() -> int:

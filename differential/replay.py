@@ -22,9 +22,10 @@ from differential.codes import Codes, Encoder
 from differential.collection import Collection
 from differential.interning import hold_columns, interner_of
 from differential.kernels.compile import NOTHING
+from differential.pact import OfUpdates
 from differential.seen import Rows, Seen
 from differential.tally import Tally
-from differential.updates import Ints, OfUpdates, Updates
+from differential.updates import Ints, Updates
 from timely.captured import EventSource
 from timely.container import Batch
 from timely.dataflow.builder import OperatorBuilder

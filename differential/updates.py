@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING
-from timely.container import Batch, Buffers, columns_from_buffers, columns_to_buffers, register
+from timely.container import Buffers, columns_from_buffers, columns_to_buffers, register
 from timely.order import Time
 
 Array = NDArray[Any]
@@ -130,16 +130,3 @@ class Updates:
 
 
 register(Updates)
-
-
-class OfUpdates:
-    """What pacts for updates alone have in common: they admit no other batches, and no times of other scopes.
-
-    >>> updates = Updates.at((7,), (np.array([1, 2]),))
-    >>> OfUpdates().admits(updates, 1), OfUpdates().admits(updates, 2), OfUpdates().admits([1, 2], 1)
-    (True, False, False)
-    """
-
-    def admits(self, batch: Batch, coordinates: int) -> bool:
-        """Return whether a batch is one of updates, at times of so many coordinates (see `pact.Selective`)."""
-        return type(batch) is Updates and batch.times.shape[1] == coordinates

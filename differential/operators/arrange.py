@@ -13,11 +13,12 @@ from differential.interning import hold_columns, interner_of
 from differential.kernels.route import partition
 from differential.keys import EVERY, described
 from differential.logging import log_trace
+from differential.pact import OfUpdates
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
-from differential.updates import OfUpdates, Updates
+from differential.updates import Updates
 from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import CapabilitySet

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from differential.updates import OfUpdates, Updates
+from differential.pact import OfUpdates
+from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
 from timely.errors import DataError

@@ -70,6 +70,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.interning",
             "differential.keys",
             "differential.logging",
+            "differential.pact",
             "differential.replay",
             "differential.seen",
             "differential.tally",
