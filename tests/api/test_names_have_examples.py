@@ -58,7 +58,6 @@ PACKAGES = (
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
     "Arrangement": {"as_updates", "reader"},
-    "Capability": {"initial"},
     "Changes": {"from_parts", "parts"},
     "Collection": {"arranged", "entered"},
     "Columns": {"from_buffers", "to_buffers"},

@@ -60,10 +60,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("spine", "merge", "batcher", "handle", "cursor", "batch", "storage")
     },
     "differential/trace/parts.py": ("tests/property/kernels/test_consolidate.py", *TRACE),
-    **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "reduce")},
+    **{f"differential/operators/{name}.py": OPERATORS for name in ("join", "join_arrangements", "reduce")},
     **{
         f"differential/operators/{name}.py": (*OPERATORS, "tests/unit/test_accounting.py")
-        for name in ("count", "threshold_in_order")
+        for name in ("count", "count_in_order", "threshold_in_order")
     },
     "differential/operators/arrange.py": (*OPERATORS, "tests/unit/test_interning.py"),
     **{
