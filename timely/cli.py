@@ -121,7 +121,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.is_process:
         begin_again()
     os.environ.update(config.to_environ())
-    return run_target(target, is_module)
+    if not sys.flags.safe_path:
+        del sys.path[0]  # where this command was looked for
+    return run_target(target, is_module, safe_path=sys.flags.safe_path)
 
 
 def _hosts_here(options: argparse.Namespace) -> tuple[str, ...]:

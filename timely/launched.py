@@ -1,6 +1,6 @@
 """Run the user's script as the main program, in a process that `timely run` looks after.
 
-`python -m timely.launched SCRIPT ARGS...` is what the launcher starts. Signals are blocked until their handlers
+`python -P -m timely.launched SCRIPT ARGS...` is what the launcher starts. Signals are blocked until their handlers
 stand, so that Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the
 launcher passes it on, so a second one that follows at once is taken for the same.
 
@@ -33,16 +33,22 @@ _ORPHAN_SECONDS = 3.0
 _AGAIN_SECONDS = 0.01
 
 
-def run_target(target: list[str], is_module: bool) -> int:
+def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
     """Run a script or module, with its arguments, as `python` would; return the exit status.
 
-    `target` is the path or module name and then the arguments. `SystemExit` goes through.
+    `target` is the path or module name and then the arguments. Unless `safe_path`, modules are looked for beside the
+    script, or for a module in the current directory, too. `SystemExit` goes through.
     """
     sys.argv = list(target)
+    if not safe_path:
+        sys.path.insert(0, os.getcwd() if is_module else str(Path(target[0]).resolve().parent))
     install_hook()
     report_on_signal()
     try:
-        _run_module(target[0]) if is_module else _run_script(target[0])
+        if is_module:
+            runpy.run_module(target[0], run_name="__main__", alter_sys=True)
+        else:
+            _run_script(target[0])
     except SystemExit:
         raise
     except KeyboardInterrupt:
@@ -55,20 +61,12 @@ def run_target(target: list[str], is_module: bool) -> int:
 
 
 def _run_script(path: str) -> None:
-    if not sys.flags.safe_path:
-        sys.path[0] = str(Path(path).resolve().parent)
     with io.open_code(path) as file:
         code = compile(file.read(), path, "exec")
     module = ModuleType("__main__")
     module.__file__ = path
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
-
-
-def _run_module(name: str) -> None:
-    if not sys.flags.safe_path:
-        sys.path[0] = os.getcwd()
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
@@ -160,7 +158,8 @@ def main() -> int:
         handle_signals()
         write_lines()
         is_module = sys.argv[1] == "-m"
-        return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module)
+        safe_path = bool(os.environ.get("PYTHONSAFEPATH"))  # not so just because the launcher asks for it
+        return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module, safe_path)
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -113,10 +113,10 @@ class Launcher:
 
     def _start_child(self, index: int, lifeline: int) -> None:
         report = self._directory / f"report.{index}"
-        environ = with_large_pages(os.environ) | replace(self._config, process=index).to_environ()
+        environ = with_large_pages(_with_our_packages(os.environ)) | replace(self._config, process=index).to_environ()
         environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": ""}
         process = subprocess.Popen(
-            [sys.executable, *self._arguments],
+            [sys.executable, "-P", *self._arguments],
             env=environ,
             stdin=None if index == 0 else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -258,6 +258,21 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
         return Launcher(local, arguments, directory).run()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which children find this package where this process did.
+
+    They do not look where they are started (`python -P`), for another `timely` may be there, such as the sources of the
+    one that is installed; `python -m timely` does.
+    """
+    root = str(Path(__file__).parents[1])
+    changed = dict(environ)
+    if root not in sys.path[0 if sys.flags.safe_path else 1 :]:
+        changed["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [environ.get("PYTHONPATH")])])
+    if sys.flags.safe_path:
+        changed["PYTHONSAFEPATH"] = "1"
+    return changed
 
 
 def _private_directory(workers: int) -> Path:

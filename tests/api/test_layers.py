@@ -63,6 +63,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.operators",
             "differential.collection",
             "differential.arrangement",
+            "differential.beside",
             "differential.capture",
             "differential.codes",
             "differential.events",

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -24,13 +24,17 @@ class Run:
     """A running `timely` command."""
 
     def __init__(
-        self, *arguments: str | Path, environ: Mapping[str, str] | None = None, directory: Path = ROOT
+        self,
+        *arguments: str | Path,
+        environ: Mapping[str, str] | None = None,
+        directory: Path = ROOT,
+        command: Sequence[str] = ("-m", "timely"),
     ) -> None:
         self.started = clock.monotonic()
         self.starting = 0.0
         """How long the processes took to tell their pid."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "timely", *map(str, arguments)],
+            [sys.executable, *command, *map(str, arguments)],
             cwd=directory,
             env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {}),
             stdin=subprocess.PIPE,

@@ -56,6 +56,23 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
     assert run.output == "['-n', '5', '--option'] __main__ neighbour\n"
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
+    start: Start, tmp_path: Path, processes: int
+) -> None:
+    for place in ("timely", "scripts", "bin"):
+        (tmp_path / place).mkdir()
+    (tmp_path / "timely" / "__init__.py").write_text("raise ImportError('this is not what was started')\n")
+    script = tmp_path / "scripts" / "script.py"
+    script.write_text("import sys, timely, differential\nprint(timely.__file__, sys.path[0])\n")
+    command = tmp_path / "bin" / "command"  # what is installed does so; `-m timely` looks here first, as all of Python
+    command.write_text("import sys\nfrom timely.cli import main\nsys.exit(main())\n")
+    run = start("run", "-n", str(processes), script, directory=tmp_path, command=[str(command)])
+    assert run.end() == 0, run.error
+    prefixes = [""] if processes == 1 else ["[0] ", "[1] "]
+    assert sorted(run.lines) == [f"{prefix}{ROOT / 'timely' / '__init__.py'} {script.parent}\n" for prefix in prefixes]
+
+
 SAID = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
 SAY_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
 
