@@ -1,10 +1,13 @@
 """Compile what `pyproject.toml` names to C while a wheel is built.
 
 It is ordinary Python, which mypyc checks the types of and compiles; with or without, the package does the same. Where
-that fails, for want of a C compiler, say, a warning tells so, and the wheel has Python alone. The environment decides
-otherwise: `TIMELY_COMPILE=0` leaves it out, and with `TIMELY_COMPILE=1` a failure ends the build. Editable installs
-are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of those sources take effect when it is done
-again.
+that fails, for want of a C compiler, say, the wheel has Python alone, and a warning says why, which pip shows with
+`-v`. The environment decides otherwise: `TIMELY_COMPILE=0` leaves it out, and with `TIMELY_COMPILE=1` a failure ends
+the build. Editable installs are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of those sources
+take effect when it is done again.
+
+Whether what is installed is compiled, shows `python -c "import timely.order; print(timely.order.__file__)"`: an
+extension module, or `order.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +37,10 @@ class CompileHook(BuildHookInterface[Any]):
         is_editable = version == "editable"
         if wish == "0" or (is_editable and wish != "1"):
             return
+        sources = _sources(Path(self.root), self.config["modules"])
         self._built = Path(tempfile.mkdtemp(prefix="timely-compile-"))
         try:
-            compiled = _compile(Path(self.root), self.config["modules"], self._built)
+            compiled = _compile(Path(self.root), sources, self._built)
         except (Exception, SystemExit) as error:
             if wish == "1":
                 raise
@@ -57,12 +62,19 @@ class CompileHook(BuildHookInterface[Any]):
             shutil.rmtree(self._built, ignore_errors=True)
 
 
-def _compile(root: Path, patterns: list[str], into: Path) -> list[Path]:
-    """Return the extension modules made of the sources that match the patterns, under `into / "lib"`."""
+def _sources(root: Path, patterns: list[str]) -> list[str]:
+    """Return the files that match the patterns, at least one each."""
+    found = {pattern: [str(path.relative_to(root)) for path in root.glob(pattern)] for pattern in patterns}
+    if absent := [pattern for pattern, files in found.items() if not files]:
+        raise FileNotFoundError(f"pyproject.toml names modules to compile that are not there: {', '.join(absent)}")
+    return sorted(chain.from_iterable(found.values()))
+
+
+def _compile(root: Path, sources: list[str], into: Path) -> list[Path]:
+    """Return the extension modules made of the sources, under `into / "lib"`."""
     from mypyc.build import mypycify
     from setuptools import Distribution
 
-    sources = sorted(str(path.relative_to(root)) for pattern in patterns for path in root.glob(pattern))
     options = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={into / 'cache'}"]
     with chdir(root), _output_to_errors():
         extensions = mypycify(
