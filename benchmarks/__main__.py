@@ -16,11 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compiled import COMPILED, stale
 from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
 from differential.kernels.__main__ import main as compile_kernels
-from timely.progress import reachability
 
 WORKLOADS = (
     "degrees",
@@ -69,8 +69,6 @@ BRIEFLY = (
 )
 """The cases that run when none is asked for: under two minutes."""
 RUNS = 3
-IS_COMPILED = not str(reachability.__file__).endswith(".py")
-"""Whether what can be compiled to C was, in place (`hatch_build.py`)."""
 NOTE = """\
 Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
@@ -95,7 +93,7 @@ def main() -> int:
     print(table(cases, figures, options.peers))
     for failure in failures:
         print(f"\n{failure}", file=sys.stderr)
-    note = NOTE.format(runs=options.runs, was="was" if IS_COMPILED else "was not")
+    note = NOTE.format(runs=options.runs, was="was" if COMPILED else "was not")
     print(f"\n{note}\n{clock.monotonic() - begun:.0f} s in all.")
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
@@ -135,6 +133,8 @@ def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None
         others = "" if options.full else "; --full has more"
         others += "" if options.peers else "; other libraries are measured with --peers"
         return f"no case that can be measured is called like {options.only!r}{others}"
+    if complaint := stale():
+        return complaint
     if options.plot and find_spec("matplotlib") is None:
         return "a picture is drawn by matplotlib: pip install '.[plot]'"
     if find_spec("scipy") is None:
@@ -172,7 +172,7 @@ def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> di
     return {
         "commit": _commit(),
         "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
-        "compiled": IS_COMPILED,
+        "compiled": bool(COMPILED),
         "versions": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in ("numpy", "numba", "scipy", "pyzmq")},
         "cases": [

@@ -10,20 +10,12 @@ from __future__ import annotations
 
 import os
 import signal
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-import differential
-import timely
+from benchmarks.compiled import COMPILED, stale
 from differential.kernels.__main__ import main as compile_kernels
-
-COMPILED = {
-    file: file.with_name(file.name.partition(".")[0] + ".py")
-    for package in (timely, differential)
-    for file in Path(package.__path__[0]).rglob("*.so")
-}
 
 settings.register_profile("timeless", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
@@ -36,9 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    for file, source in COMPILED.items():
-        if file.stat().st_mtime < source.stat().st_mtime:
-            pytest.exit(f"{file} is older than its source: compile again, or delete it and its like", returncode=1)
+    if complaint := stale():
+        pytest.exit(complaint, returncode=1)
     compile_kernels()
 
 
