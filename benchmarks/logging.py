@@ -58,7 +58,7 @@ HOOKED: list[tuple[type, str]] = [
     (Worker, "_step"),
     *((Dataflow, name) for name in ("step", "send", "receive", "_send_progress", "_propagate")),
     *((InputPort, name) for name in ("drain", "deliver", "_push_here")),
-    *((OutputPort, name) for name in ("adopt", "move", "release")),
+    *((OutputPort, name) for name in ("hold", "move", "release")),
 ]
 """The functions that look whether somebody listens."""
 

@@ -62,10 +62,7 @@ class Capability:
         self._line = frame.f_lineno
         self.output: OutputPort | None = output
         self.time = time
-        if is_initial:
-            output.adopt(self)
-        else:
-            output.hold(self)
+        output.hold(self, is_initial)
 
     @property
     def origin(self) -> Origin:

@@ -368,15 +368,13 @@ class OutputPort:
 
     # Called by Capability alone.
 
-    def adopt(self, capability: Capability) -> None:
-        """Take on a capability that is counted already."""
+    def hold(self, capability: Capability, is_counted: bool) -> None:
+        """Take on a capability, which may be counted already."""
+        if not is_counted:
+            self.dataflow.update(self.location, capability.time, 1)
         self.live.add(capability)
         if self.recorder is not None:
             self.recorder.made(capability, self)
-
-    def hold(self, capability: Capability) -> None:
-        self.dataflow.update(self.location, capability.time, 1)
-        self.adopt(capability)
 
     def move(self, capability: Capability, time: Time) -> None:
         update = self.dataflow.update
