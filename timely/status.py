@@ -86,7 +86,6 @@ def doing(worker: Worker, thread: int) -> Doing:
     config = worker.config
     who = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
     line: Origin | None = None
-    below: Origin | None = None
     is_stepping = is_parked = False
     frame = sys._current_frames().get(thread)
     while frame is not None:
@@ -95,13 +94,13 @@ def doing(worker: Worker, thread: int) -> Doing:
             line = Origin(code.co_filename, frame.f_lineno)
         if code.co_name in _MEETING and is_ours(code.co_filename):
             return Doing(f"{who} {_MEETING[code.co_name]}", False)
-        if not is_stepping and code.co_name == "_step" and _is_of(frame, worker):
-            is_stepping, below = True, line
+        if code.co_name == "_step" and _is_of(frame, worker):
+            for dataflow in worker.dataflows:
+                if dataflow.running is not None:
+                    return Doing(f"{who} is in {dataflow.running}{_at(line)}, {_since(worker)}", False)
+            is_stepping = True
         is_parked = is_parked or (code.co_name == "_park" and _is_of(frame, worker))
         frame = frame.f_back
-    running = [dataflow.running for dataflow in worker.dataflows if dataflow.running is not None]
-    if is_stepping and running:
-        return Doing(f"{who} is in {running[0]}{_at(below)}, {_since(worker)}", False)
     if is_stepping:
         return Doing(f"{who} moves messages and progress, {_since(worker)}", True)
     if is_parked:
