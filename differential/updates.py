@@ -129,4 +129,4 @@ class Updates:
         return cls(columns, table, time_index, diffs)
 
 
-register(Updates)
+register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)

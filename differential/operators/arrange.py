@@ -30,7 +30,6 @@ from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
 
 CLOSED = Antichain()
 
@@ -70,16 +69,21 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = new_trace(scope)
+    spine = new_trace(output)
     writer = Arranger(input, output, spine, key, value, keys)
     builder.operator.cancels = True
     builder.build(lambda _: writer.run)
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
 
 
-def new_trace(scope: Scope) -> Spine:
-    """Return a trace without updates at times of `scope`, whose batches are where its worker is told to keep them."""
-    return Spine(scope.width, Storage.of(scope.dataflow.worker.config))
+def new_trace(output: OutputPort) -> Spine:
+    """Return an empty trace for the operator with that output, which the log is told of.
+
+    It holds times of the operator's scope, and batches where its worker is told to keep them.
+    """
+    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
+    log_trace(spine, output)
+    return spine
 
 
 class Arranger:
@@ -143,7 +147,6 @@ class Sealer:
         self._output = output
         self._spine = spine
         self.held = CapabilitySet(output)
-        log_trace(spine, output)
 
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
         """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at

@@ -14,7 +14,6 @@ from differential.interning import interner_of
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import count_changes
-from differential.logging import log_trace
 from differential.operators.arrange import new_trace
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
@@ -30,8 +29,7 @@ def count_in_order(source: Arrangement, name: str) -> Arrangement:
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    spine = new_trace(scope)
-    log_trace(spine, output)
+    spine = new_trace(output)
     counter = CounterInOrder(input, output, spine)
     builder.build(lambda _: counter.run)
     scope.dataflow.when_complete(counter.drop)

@@ -76,7 +76,7 @@ def reduce_arrangement(
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    spine = new_trace(scope)
+    spine = new_trace(output)
     worker = scope.dataflow.worker
     value = Encoder(interner_of(worker), "value", value_kinds)
     reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value), value)

@@ -13,7 +13,6 @@ from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.interning import interner_of
 from differential.kernels.count import record_changes
-from differential.logging import log_trace
 from differential.operators.arrange import new_trace
 from differential.operators.reduce import negative_count
 from differential.trace.batch import Batch
@@ -31,8 +30,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    spine = new_trace(scope)
-    log_trace(spine, output)
+    spine = new_trace(output)
     value = Encoder(interner_of(scope.dataflow.worker), "value")
     operator = ThresholdInOrder(input, source, output, spine, function, value)
     builder.build(lambda _: operator.run)

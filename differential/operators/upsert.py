@@ -184,7 +184,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = new_trace(scope)
+    spine = new_trace(output)
     upserter = Upserter(input, Sealer(output, spine), TraceHandle(spine), key, value, keys)
     builder.build(lambda _: upserter.run)
     scope.dataflow.when_complete(upserter.drop)
