@@ -19,11 +19,10 @@ from differential.collection import Collection
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
-from differential.kernels.memory import COORDINATES, TIMES, address_of
 from differential.kernels.occurrences import occurrences
 from differential.operators.lookup import lookup
 from differential.trace.batch import Batch, table_of
-from differential.trace.parts import Rows
+from differential.trace.parts import Rows, table_of_parts
 from differential.updates import Ints, Updates
 from timely.container import as_columns
 
@@ -158,8 +157,8 @@ class Pairs:
         self._ranks = [ranks[place] for place in seen]
         self._in_part = any(each[-1] > least for each in self._ranks)
         # Kernels read these by their addresses.
-        self._ranked: list[Ints] = []
-        self._sorted: Rows | None = None
+        self._ranked: list[Rows] = []
+        self._sorted: list[Rows] = []
 
     def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
         yield self._key, self._codes
@@ -170,18 +169,21 @@ class Pairs:
         if not self._past:
             return
         times = np.ascontiguousarray(self._prefixes.times)
-        table = table_of(self._past)
         if self._in_part:
             times = np.column_stack((times, np.full(len(times), NEVER_LATER)))
-            self._ranked = [np.column_stack((batch.times, each)) for batch, each in zip(self._past, self._ranks)]
-            table[:, TIMES] = [each.ctypes.data for each in self._ranked]
-            table[:, COORDINATES] += 1
+            self._ranked = [
+                (batch.keys, batch.vals, batch.time_index, batch.diffs, np.column_stack((batch.times, ranks)))
+                for batch, ranks in zip(self._past, self._ranks)
+            ]
+            past = table_of_parts(self._ranked)
+        else:
+            past = table_of(self._past)
         rows = np.arange(len(self._codes))
         index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
-        self._sorted = consolidate(self._codes, rows, index, diffs, times.copy())
-        new, position = address_of(*self._sorted).reshape(1, -1), 0
+        self._sorted = [consolidate(self._codes, rows, index, diffs, times.copy())]
+        new, position = table_of_parts(self._sorted), 0
         while position >= 0:
-            keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, table)
+            keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
             if len(keys):
                 yield self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
 

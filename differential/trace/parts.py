@@ -44,7 +44,7 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
     start = base = 0
     for number in range(len(table)):
         part = parts[0]
-        pack_part(table, number, start, first, second, place[base:], is_by_row, layout)
+        pack_part(table[number:], 0, start, first, second, place[base:], is_by_row, layout)
         start += len(part[0])
         base += len(part[4])
         parts.pop(0)

@@ -1,0 +1,72 @@
+"""Whether columns live as long as kernels have their addresses.
+
+A kernel is handed batches as a table of their addresses (`differential.kernels.memory`), which keeps none of them.
+Compiled to C, a function lets go of a variable after its last use; so what only such a variable holds is gone when the
+kernel is called. Mostly its memory then still says what it did, and nothing shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from differential.kernels import compile as kernels
+from differential.kernels.memory import COORDINATES, DIFFS, KEYS, TIME_INDEX, TIMES, VALS, address_of
+
+_COLUMNS = {KEYS: "keys", VALS: "values", TIME_INDEX: "time index", DIFFS: "diffs", TIMES: "times"}
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Have every call of a kernel fail that is given the address of a column which is gone."""
+    known: dict[int, ref[Any]] = {}
+    former = []
+    for kernel in kernels._KERNELS:
+        compiled = kernel.prepare()
+        _exchange(kernel, _noting(compiled, known) if kernel is address_of else _looking(compiled, kernel, known))
+        former.append((kernel, compiled))
+    try:
+        yield
+    finally:
+        for kernel, compiled in former:
+            _exchange(kernel, compiled)
+
+
+def _exchange(kernel: kernels.Kernel, target: Callable[..., Any]) -> None:
+    kernel.__setstate__((target, (), {}, kernel.__dict__))  # type: ignore[attr-defined]
+
+
+def _noting(compiled: Callable[..., Any], known: dict[int, ref[Any]]) -> Callable[..., Any]:
+    def call(*columns: Any) -> Any:
+        for column in columns:
+            if column.size:
+                known[column.ctypes.data] = ref(_owner(column))
+        return compiled(*columns)
+
+    return call
+
+
+def _looking(compiled: Callable[..., Any], kernel: Any, known: dict[int, ref[Any]]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        for argument in arguments:
+            if isinstance(argument, np.ndarray) and argument.ndim == 2 and argument.shape[1] == COORDINATES + 1:
+                for row in argument.tolist():
+                    for place, name in _COLUMNS.items():
+                        holder = known.get(row[place])
+                        assert holder is None or holder() is not None, (
+                            f"{kernel.__name__} is given the address of {name} that nobody holds any more"
+                        )
+        return compiled(*arguments)
+
+    return call
+
+
+def _owner(column: Any) -> Any:
+    """Return the array whose memory a view shows, or the column itself."""
+    while isinstance(column.base, np.ndarray):
+        column = column.base
+    return column

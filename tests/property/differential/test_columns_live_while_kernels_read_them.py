@@ -1,0 +1,42 @@
+"""Nothing that compiled code lets go of early is read by a kernel."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from differential.kernels.compile import NOTHING
+from differential.kernels.consolidate import consolidate_parts
+from differential.kernels.memory import address_of
+from differential.trace import batcher, parts
+from tests.addresses import watched
+from tests.oracle.drawing import Drawing
+from tests.oracle.scenario import check
+
+NO_TABLE = np.empty((0, 0), np.int64)
+
+
+def test_a_column_that_is_gone_is_told() -> None:
+    keys, times = np.arange(3), np.zeros((1, 1), np.int64)
+    with watched():
+        table = address_of(keys, NOTHING, NOTHING, NOTHING, times).reshape(1, -1)
+        consolidate_parts(table, NO_TABLE)
+        del times
+        with pytest.raises(AssertionError, match="consolidate_parts is given the address of times that nobody holds"):
+            consolidate_parts(table, NO_TABLE)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("is_much", [False, True])
+def test_columns_of_random_programs_live(monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool) -> None:
+    if is_much:  # what is done with many rows is done with few
+        monkeypatch.setattr(batcher, "FEW", 2)
+        monkeypatch.setattr(batcher, "_PILE", 2)
+        monkeypatch.setattr(parts, "MANY", 4)
+    drawing = Drawing(Random(seed))
+    with watched():
+        for _ in range(4):
+            check(drawing.scenario(3, 8, 10, 2))
