@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure_apart
 from benchmarks.incremental import measure as measure_changes
 from differential import Collection
 from differential.graphs import bfs
@@ -56,6 +56,20 @@ CASES = [
         processes=2,
         quick=False,
     ),
+    Case(
+        "bfs 100k/1M, 2 processes apart",
+        "bfs",
+        {"nodes": 100_000, "edges": 1_000_000, "apart": True},
+        processes=2,
+        quick=False,
+    ),
+    Case(
+        "bfs 1M/10M, 2 processes apart",
+        "bfs",
+        {"nodes": 1_000_000, "edges": 10_000_000, "apart": True},
+        processes=2,
+        quick=False,
+    ),
 ]
 
 
@@ -83,6 +97,8 @@ def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     return order.astype(np.int64), distances
 
 
-def measure(nodes: int, edges: int, singles: int = 200, batches: int = 10) -> Figures:
+def measure(nodes: int, edges: int, singles: int = 200, batches: int = 10, apart: bool = False) -> Figures:
     """Return the figures on a random graph."""
+    if apart:
+        return measure_apart(definition, from_scratch, nodes, edges)
     return measure_changes(definition, from_scratch, RandomGraph(nodes, edges), singles, batches)

@@ -20,7 +20,7 @@ from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
 from benchmarks.harness import PEAK, WARM_UP, Figures, check
 from benchmarks.residence import forget_peak, peak
 from differential import Collection, Updates, new_input
-from timely import Worker, execute
+from timely import Worker, execute, execute_directly
 
 Definition = Callable[[Collection], Collection]
 FromScratch = Callable[[Ints, Ints, int], tuple[Ints, ...]]
@@ -130,6 +130,16 @@ def measure(
 ) -> Figures:
     """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong."""
     return execute(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))[0]
+
+
+def measure_apart(definition: Definition, from_scratch: FromScratch, nodes: int, edges: int) -> Figures:
+    """Return how long the initial answer takes where each process has a graph to itself, its share of nodes and edges.
+
+    So no process waits for another, nor sends it anything: more than that a second one cannot give on this machine.
+    """
+    processes = execute(lambda worker: worker.peers)[0]  # all are there: they begin together
+    graph = RandomGraph(nodes // processes, edges // processes)
+    return execute_directly(lambda worker: _program(worker, definition, from_scratch, graph, 0, 0))
 
 
 def _program(

@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure_apart
 from benchmarks.incremental import measure as measure_changes
 from differential.graphs import connected_components
 
@@ -62,6 +62,20 @@ CASES = [
         processes=2,
         quick=False,
     ),
+    Case(
+        "wcc 100k/1M, 2 processes apart",
+        "wcc",
+        {"nodes": 100_000, "edges": 1_000_000, "apart": True},
+        processes=2,
+        quick=False,
+    ),
+    Case(
+        "wcc 1M/10M, 2 processes apart",
+        "wcc",
+        {"nodes": 1_000_000, "edges": 10_000_000, "apart": True},
+        processes=2,
+        quick=False,
+    ),
     Case("wcc Debian 59k/279k", "wcc", {}, limits={INITIAL: 0.7, SINGLE_MEDIAN: 1000}),
 ]
 
@@ -85,7 +99,9 @@ def of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
     return found, labels[found]
 
 
-def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10) -> Figures:
+def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10, apart: bool = False) -> Figures:
     """Return the figures on a random graph, or without a size on the Debian graph."""
+    if apart:
+        return measure_apart(connected_components, from_scratch, nodes, edges)
     graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()
     return measure_changes(connected_components, from_scratch, graph, singles, batches)
