@@ -195,7 +195,8 @@ def test_a_stall_is_told_once_and_the_next_one_again(workers: int, monkeypatch: 
         worker.explain = partial(worker.explain, patience=30.0)  # type: ignore[method-assign]
         with worker.dataflow() as scope:
             numbers, stream = scope.new_input("numbers")
-            probes.append(stream.exchange().probe())
+            probe = stream.exchange().probe()
+        probes.append(probe)  # complete, so that it may be asked
         for time in times:
             numbers.advance_to(time)
             while not looked[time].is_set():
