@@ -29,7 +29,7 @@ def test_a_column_that_is_gone_is_told() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("is_much", [False, True])
 def test_columns_of_random_programs_live(monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool) -> None:
     if is_much:  # what is done with many rows is done with few
@@ -38,5 +38,5 @@ def test_columns_of_random_programs_live(monkeypatch: pytest.MonkeyPatch, seed: 
         monkeypatch.setattr(parts, "MANY", 4)
     drawing = Drawing(Random(seed))
     with watched():
-        for _ in range(4):
+        for _ in range(3):
             check(drawing.scenario(3, 8, 10, 2))

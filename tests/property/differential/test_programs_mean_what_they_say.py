@@ -10,7 +10,7 @@ from tests.oracle.shrink import check_and_shrink, shrunk
 from tests.strategies_programs import scenarios
 
 FEW = settings(
-    max_examples=18,
+    max_examples=8,  # `python -m tests.soak` runs as many as wanted
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -8,7 +8,8 @@ from tests.simulation.dataflow.model import simulate
 from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
-PROGRAMS = 16
+PROGRAMS = 8
+"""`python -m tests.simulation` runs as many as wanted."""
 
 
 def simulate_many(peers: int, mode: str) -> None:
@@ -28,7 +29,7 @@ def test_no_worker_is_ahead_every_run_drains_and_the_answer_is_that_of_one_worke
             assert cluster.found == alone.found, f"program {program}, schedule {schedule}"
             checks += cluster.checks
             records += len(cluster.found)
-    assert checks > 5_000
+    assert checks > 300 * PROGRAMS
     assert records > 10 * PROGRAMS
 
 
@@ -44,7 +45,7 @@ def test_workers_that_add_up_progress_are_not_ahead_and_give_the_same_answer(
         cluster = simulate(peers, "demand", program, 1, workers, accumulation)
         assert cluster.found == alone.found, f"program {program}"
         checks += cluster.checks
-    assert checks > 5_000
+    assert checks > 300 * PROGRAMS
 
 
 @pytest.mark.interpreted

@@ -12,7 +12,8 @@ from tests.strategies_progress import nested_graph
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
-RUNS = 150
+RUNS = 75
+"""`python -m tests.simulation` makes as many as wanted."""
 
 
 def random_graph(seed: int) -> Graph:
@@ -28,7 +29,7 @@ def test_frontiers_are_never_ahead_and_every_run_drains(mode: str, peers: int) -
         steps += cluster.steps
         notifications += cluster.delivered_notifications
         held += cluster.statistics().flushes_held
-    assert steps > 8_000
+    assert steps > 50 * RUNS
     assert notifications > RUNS
     assert (held > 0) == (mode == "demand")
 
