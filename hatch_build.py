@@ -6,7 +6,7 @@ that fails, for want of a C compiler, say, the wheel has Python alone, and a war
 the build. Editable installs are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of those sources
 take effect when it is done again.
 
-Whether what is installed is compiled, shows `python -c "import timely.order; print(timely.order.__file__)"`: an
+Whether what is installed is compiled, shows `python -P -c "import timely.order; print(timely.order.__file__)"`: an
 extension module, or `order.py`.
 """
 
