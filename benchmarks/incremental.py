@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
-from benchmarks.harness import PEAK, WARM_UP, Figures, check
+from benchmarks.harness import PEAK, WARM_UP, Case, Figures, check
 from benchmarks.residence import forget_peak, peak
 from differential import Collection, Updates, new_input
 from timely import Worker, execute, execute_directly
@@ -130,6 +130,21 @@ def measure(
 ) -> Figures:
     """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong."""
     return execute(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))[0]
+
+
+def cases_apart(workload: str) -> list[Case]:
+    """Return the cases that `measure_apart` is for."""
+    sizes = (("100k/1M", 100_000, 1_000_000), ("1M/10M", 1_000_000, 10_000_000))
+    return [
+        Case(
+            f"{workload} {size}, 2 processes apart",
+            workload,
+            {"nodes": nodes, "edges": edges, "apart": True},
+            processes=2,
+            quick=False,
+        )
+        for size, nodes, edges in sizes
+    ]
 
 
 def measure_apart(definition: Definition, from_scratch: FromScratch, nodes: int, edges: int) -> Figures:

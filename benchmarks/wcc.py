@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure_apart
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, cases_apart, measure_apart
 from benchmarks.incremental import measure as measure_changes
 from differential.graphs import connected_components
 
@@ -62,20 +62,7 @@ CASES = [
         processes=2,
         quick=False,
     ),
-    Case(
-        "wcc 100k/1M, 2 processes apart",
-        "wcc",
-        {"nodes": 100_000, "edges": 1_000_000, "apart": True},
-        processes=2,
-        quick=False,
-    ),
-    Case(
-        "wcc 1M/10M, 2 processes apart",
-        "wcc",
-        {"nodes": 1_000_000, "edges": 10_000_000, "apart": True},
-        processes=2,
-        quick=False,
-    ),
+    *cases_apart("wcc"),
     Case("wcc Debian 59k/279k", "wcc", {}, limits={INITIAL: 0.7, SINGLE_MEDIAN: 1000}),
 ]
 

@@ -73,6 +73,16 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
     assert sorted(run.lines) == [f"{prefix}{ROOT / 'timely' / '__init__.py'} {script.parent}\n" for prefix in prefixes]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_safe_path_is_one_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys\nprint({str(tmp_path)!r} in sys.path)\n")
+    for options, said in (([], "True"), (["-P"], "False")):
+        run = start("run", "-n", str(processes), script, command=[*options, "-m", "timely"])
+        assert run.end() == 0, run.error
+        assert [line.split()[-1] for line in run.lines] == [said] * processes
+
+
 SAID = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
 SAY_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
 
