@@ -17,6 +17,9 @@ from hypothesis import HealthCheck, settings
 from benchmarks.compiled import COMPILED, stale
 from differential.kernels.__main__ import main as compile_kernels
 
+# NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile("timeless", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("timeless")
 
@@ -41,5 +44,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes `-n auto` is: one more than there are cores, for many tests mostly wait."""
-    return (os.cpu_count() or 1) + 1
+    """Return how many processes `-n auto` is: two more than there are cores, for many tests mostly wait."""
+    return (os.cpu_count() or 1) + 2

@@ -37,6 +37,8 @@ TERMINATE_SECONDS = 1.0
 DRAIN_SECONDS = 0.5
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""How many threads of their own libraries start; NumPy's linear algebra does so when it is imported."""
 
 
 class Child:
@@ -113,7 +115,8 @@ class Launcher:
 
     def _start_child(self, index: int, lifeline: int) -> None:
         report = self._directory / f"report.{index}"
-        environ = with_large_pages(_with_our_packages(os.environ)) | replace(self._config, process=index).to_environ()
+        environ = with_share_of_cores(with_large_pages(_with_our_packages(os.environ)), self._config.processes)
+        environ |= replace(self._config, process=index).to_environ()
         environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": ""}
         process = subprocess.Popen(
             [sys.executable, "-P", *self._arguments],
@@ -273,6 +276,22 @@ def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
     if sys.flags.safe_path:
         changed["PYTHONSAFEPATH"] = "1"
     return changed
+
+
+def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int | None = None) -> dict[str, str]:
+    """Return an environment in which the libraries of all processes together start as many threads as there are cores.
+
+    It is left as it is where it says anything about these threads.
+
+    >>> with_share_of_cores({}, processes=4, cores=8)["OPENBLAS_NUM_THREADS"]
+    '2'
+    >>> with_share_of_cores({"OMP_NUM_THREADS": "8"}, processes=4, cores=8)
+    {'OMP_NUM_THREADS': '8'}
+    """
+    if any(environ.get(name) for name in _POOLS):
+        return dict(environ)
+    share = max(1, (cores or os.cpu_count() or 1) // processes)
+    return {**environ, **dict.fromkeys(_POOLS, str(share))}
 
 
 def _private_directory(workers: int) -> Path:

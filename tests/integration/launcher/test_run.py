@@ -109,6 +109,19 @@ def test_what_the_environment_says_of_large_pages_stands(start: Start, tmp_path:
     assert all(f"{said} [] False" in line for line in run.lines)
 
 
+@pytest.mark.parametrize(("told", "threads"), [({}, ["1", "1"]), ({"OMP_NUM_THREADS": "3"}, ["3", ""])])
+def test_processes_share_the_cores_among_the_threads_of_libraries(
+    start: Start, tmp_path: Path, told: dict[str, str], threads: list[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import os\nprint([os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')])\n")
+    environ = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "") | told
+    processes = (os.cpu_count() or 1) + 1
+    run = start("run", "-n", str(processes), script, environ=environ)
+    assert run.end() == 0, run.error
+    assert sorted(run.lines) == sorted(f"[{index}] {threads}\n" for index in range(processes))
+
+
 @pytest.mark.skipif(not are_offered(), reason="the system offers no large pages to those that ask")
 def test_a_command_that_begins_again_has_the_options_of_its_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
