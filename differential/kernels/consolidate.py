@@ -29,7 +29,7 @@ from differential.kernels.memory import (
     times_of,
 )
 from differential.kernels.times import copy_advanced, only_used, sorted_distinct
-from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sort_words, unpack
+from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sorted_words, unpack
 
 SMALL = 96
 """Up to so many rows merge sort is faster than radix sort."""
@@ -210,7 +210,7 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
         keys, vals, index, sums = fold(order, keys, vals, index, diffs)
     else:
         first, second = pack(parts, rows, place, words, is_by_row, layout)
-        first, second, spare = sort_words(first, second, layout)
+        first, second, spare = sorted_words(first, second, layout)
         diffs = spelled_out(parts, rows, DIFFS, 1) if is_by_row else np.empty(0, np.int64)
         keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row, layout)
     index, times = only_used(index, times if len(keys) != 0 else times[:0])
@@ -243,7 +243,7 @@ def unpack_words(
 
     With `plan_words` and `pack_part` this is `consolidate_parts`, where parts need not all be there at the same time.
     """
-    first, second, spare = sort_words(first, second, layout)
+    first, second, spare = sorted_words(first, second, layout)
     keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, layout)
     index, times = only_used(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times

@@ -4,12 +4,11 @@ A row is
 
     (key - least key | value - least value | place of its time | diff - least diff)
 
-with as many bits for each as the bounds of the columns require. The words are radix-sorted; equal rows are then
-neighbours, and one pass sums and one unpacks them. So nothing is moved but words, and always in the order of memory. A
-diff that does not fit is replaced by the number of its row and fetched.
-
-(Radix sort of 40-bit words takes 13 ns a word for ten million, half of it for fewer; `np.sort` 15 to 60, by processor;
-sorting row numbers and fetching the rows several times that.)
+with as many bits for each as the bounds of the columns require. Where keys or values have the same bits in their midst,
+as have codes of two small columns, these bits are left out. The words are radix-sorted
+(see `differential.kernels.radix`); equal rows are then neighbours, and one pass sums and one unpacks them. So nothing
+is moved but words, and always in the order of memory. A diff that does not fit is replaced by the number of its row and
+fetched.
 """
 
 from __future__ import annotations
@@ -18,56 +17,79 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, VALS, at, column, empty
+from differential.kernels.radix import WORD, mask_of, sort_words
 
-_WORD = 64
-_DIGIT = 10
-_SMALL_DIGIT = 7
-_SMALL_DIGIT_ROWS = 2000
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 KEY, VAL, TIME, DIFF = range(4)
-LOW, BITS, SHIFT, IN_SECOND = range(4)
+LOW, BITS, SHIFT, IN_SECOND, GAP_AT, GAP = range(6)
 """A layout has a row for each of key, value, time and diff (or row number): the least, which is subtracted, the bits
-it takes, where they begin, and whether they are in the second word."""
+it takes, where they begin, and whether they are in the second word; and where in what is left bits are left out, and
+how many."""
 
 UNFIT, ONE_WORD, TWO_WORDS = range(3)
 
 
 @bare
 def bound(items: Ints, bounds: Table, which: int) -> None:
-    """Widen the bounds, the least and the greatest item, so that they hold of `items`, too."""
-    low, high = bounds[which]
+    """Widen the bounds, to hold of `items`, too: the least and the greatest, the bits that any has and all have."""
+    low, high, any_has, all_have = bounds[which]
     for item in items:
         low, high = min(low, item), max(high, item)
-    bounds[which] = low, high
+        any_has |= item
+        all_have &= item
+    bounds[which] = low, high, any_has, all_have
 
 
 @inner
 def bounds_of(parts: Table, times: int) -> Table:
-    """Return the least and the greatest key, value, place among so many times, and diff."""
-    bounds = np.empty((4, 2), np.int64)
-    bounds[:, 0], bounds[:, 1] = _GREATEST, _LEAST
-    bounds[TIME] = 0, times - 1
+    """Return the bounds of keys, values, places among so many times, and diffs."""
+    bounds = np.empty((4, 4), np.int64)
+    for which in range(4):
+        bounds[which] = _GREATEST, _LEAST, 0, -1
+    bounds[TIME, 0], bounds[TIME, 1] = 0, times - 1
+    absent = np.empty(1, np.int64)
     for part in range(len(parts)):
         bound(column(parts, part, KEYS), bounds, KEY)
-        for which, field, absent in ((VALS, VAL, 0), (DIFFS, DIFF, 1)):
-            if parts[part, which] != 0:
-                bound(column(parts, part, which), bounds, field)
-            else:
-                bounds[field] = min(bounds[field, 0], absent), max(bounds[field, 1], absent)
+        for which, field, instead in ((VALS, VAL, 0), (DIFFS, DIFF, 1)):
+            absent[0] = instead
+            bound(column(parts, part, which) if parts[part, which] != 0 else absent, bounds, field)
     return bounds
+
+
+@bare
+def bits_of(number: int) -> int:
+    """Return how many bits a number takes, all if it is negative."""
+    bits = 0
+    while bits < WORD and number != 0:
+        # A negative number never becomes 0 by shifting.
+        number >>= 1
+        bits += 1
+    return bits
 
 
 @bare
 def measure(bounds: Table, layout: Table, which: int) -> None:
     """Write the least item and the bits that the others' distance from it takes."""
     layout[which, LOW] = bounds[which, 0]
-    span, bits = bounds[which, 1] - bounds[which, 0], 0
-    while bits < _WORD and span != 0:
-        # A distance of 2**63 or more is a negative number, which never becomes 0 by shifting.
-        span >>= 1
-        bits += 1
-    layout[which, BITS] = bits
+    layout[which, BITS] = bits_of(bounds[which, 1] - bounds[which, 0])
+
+
+@bare
+def leave_out(bounds: Table, layout: Table, which: int) -> None:
+    """Leave out the longest run of bits in the midst that all items have in common, if that saves any."""
+    varying = bounds[which, 2] ^ bounds[which, 3]
+    bits = bits_of(varying)
+    if bits == WORD:
+        return
+    run = longest = above = 0
+    for bit in range(bits):
+        run = 0 if varying >> bit & 1 != 0 else run + 1
+        if run > longest:
+            longest, above = run, bit + 1
+    if bits - longest < layout[which, BITS]:
+        layout[which, LOW], layout[which, BITS] = bounds[which, 3], bits - longest
+        layout[which, GAP_AT], layout[which, GAP] = above - longest, longest
 
 
 @bare
@@ -82,14 +104,14 @@ def arrange_fields(layout: Table) -> int:
     """Place the fields in one word, or in two, and return which: UNFIT when they do not fit."""
     key, val = layout[KEY, BITS], layout[VAL, BITS]
     tail = layout[TIME, BITS] + layout[DIFF, BITS]
-    if key + val + tail <= _WORD:
+    if key + val + tail <= WORD:
         stack(layout, KEY, 0, stack(layout, VAL, 0, stack(layout, TIME, 0, stack(layout, DIFF, 0, 0))))
         return ONE_WORD
-    if val + tail <= _WORD:
+    if val + tail <= WORD:
         stack(layout, VAL, 1, stack(layout, TIME, 1, stack(layout, DIFF, 1, 0)))
         stack(layout, KEY, 0, 0)
         return TWO_WORDS
-    if key + tail <= _WORD:
+    if key + tail <= WORD:
         stack(layout, KEY, 0, stack(layout, TIME, 0, stack(layout, DIFF, 0, 0)))
         stack(layout, VAL, 1, 0)
         return TWO_WORDS
@@ -99,9 +121,11 @@ def arrange_fields(layout: Table) -> int:
 @inner
 def lay_out(parts: Table, rows: int, times: int) -> tuple[int, bool, Table]:
     """Return how many words a row takes, whether its number stands for its diff, and the layout."""
-    layout, bounds = np.zeros((4, 4), np.int64), bounds_of(parts, times)
+    layout, bounds = np.zeros((4, 6), np.int64), bounds_of(parts, times)
     for which in (KEY, VAL, TIME, DIFF):
         measure(bounds, layout, which)
+    for which in (KEY, VAL):
+        leave_out(bounds, layout, which)
     words, is_by_row = arrange_fields(layout), False
     if words != ONE_WORD and layout[DIFF, BITS] != 0:
         by_row = layout.copy()
@@ -118,25 +142,30 @@ def lay_out(parts: Table, rows: int, times: int) -> tuple[int, bool, Table]:
 def start_words(words: Ints, keys: Ints, layout: Table) -> None:
     """Write the keys' field, and nothing else, to every word."""
     low, shift = layout[KEY, LOW], layout[KEY, SHIFT]
+    gap_at, above, below = layout[KEY, GAP_AT], layout[KEY, GAP_AT] + layout[KEY, GAP], mask_of(layout[KEY, GAP_AT])
     if layout[KEY, BITS] == 0:
         words[:] = 0
         return
     for row in range(len(words)):
-        words[row] = (keys[row] - low) << shift
+        item = keys[row] - low
+        words[row] = (item >> above << gap_at | item & below) << shift
 
 
 @bare
 def insert_field(words: Ints, items: Ints, absent: int, layout: Table, which: int) -> None:
     """Add a column's field to every word."""
-    low, shift = layout[which, LOW], layout[which, SHIFT]
+    low, shift, gap_at = layout[which, LOW], layout[which, SHIFT], layout[which, GAP_AT]
+    above, below = gap_at + layout[which, GAP], mask_of(gap_at)
     if layout[which, BITS] == 0:
         return
     if len(items) != 0:
         for row in range(len(words)):
-            words[row] |= (items[row] - low) << shift
+            item = items[row] - low
+            words[row] |= (item >> above << gap_at | item & below) << shift
     elif absent != low:
         for row in range(len(words)):
-            words[row] |= (absent - low) << shift
+            item = absent - low
+            words[row] |= (item >> above << gap_at | item & below) << shift
 
 
 @bare
@@ -181,66 +210,24 @@ def pack(parts: Table, rows: int, place: Ints, words: int, is_by_row: bool, layo
     return first, second
 
 
-@bare
-def mask_of(bits: int) -> int:
-    """Return that many ones."""
-    return int((1 << bits) - 1) if bits < _WORD else -1
+@inner
+def fields_of(words: int, layout: Table) -> Table:
+    """Return what the words are to be sorted by (see `sort_words`): time, value and key, the last counting most."""
+    end = layout[KEY, SHIFT] + layout[KEY, BITS]
+    fields = np.empty((1 if words == ONE_WORD else 3, 3), np.int64)
+    if words == ONE_WORD:
+        fields[0] = 0, layout[TIME, SHIFT], end
+    else:
+        for place, which in enumerate((TIME, VAL, KEY)):
+            low = layout[which, SHIFT]
+            fields[place] = layout[which, IN_SECOND], low, low + layout[which, BITS]
+    return fields
 
 
 @inner
-def radix_sort(
-    words: Ints, others: Ints, spares: tuple[Ints, Ints], low: int, high: int
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the words, and with them the others unless absent, sorted stably by their bits from `low` to `high`.
-
-    The arrays given, spares of the same lengths included, change places; the spares are returned last.
-    """
-    spare, other_spare = spares
-    bits, most = high - low, _SMALL_DIGIT if len(words) < _SMALL_DIGIT_ROWS else _DIGIT
-    if bits == 0:
-        return words, others, spare, other_spare
-    digits = (bits + most - 1) // most
-    width = (bits + digits - 1) // digits
-    ends = np.empty((1 << width) + 1, np.int64)
-    for digit in range(digits):
-        shift = low + digit * width
-        mask = mask_of(min(width, high - shift))
-        ends[:] = 0
-        for word in words:
-            ends[((word >> shift) & mask) + 1] += 1
-        for value in range(mask):
-            ends[value + 1] += ends[value]
-        if len(others) != 0:
-            for row in range(len(words)):
-                value = (words[row] >> shift) & mask
-                spare[ends[value]], other_spare[ends[value]] = words[row], others[row]
-                ends[value] += 1
-        else:
-            for word in words:
-                value = (word >> shift) & mask
-                spare[ends[value]] = word
-                ends[value] += 1
-        words, spare = spare, words
-        others, other_spare = other_spare, others
-    return words, others, spare, other_spare
-
-
-@inner
-def sort_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints, Ints]:
-    """Return the words sorted by time, value and key, the last counting most; and an array to spare."""
-    spare, other_spare = empty(len(first)), empty(len(second))
-    for which in (TIME, VAL, KEY):
-        low = layout[which, SHIFT]
-        high = low + layout[which, BITS]
-        if len(second) == 0:
-            if which == KEY:
-                low = layout[TIME, SHIFT]
-                first, second, spare, other_spare = radix_sort(first, second, (spare, other_spare), low, high)
-        elif layout[which, IN_SECOND] != 0:
-            second, first, other_spare, spare = radix_sort(second, first, (other_spare, spare), low, high)
-        else:
-            first, second, spare, other_spare = radix_sort(first, second, (spare, other_spare), low, high)
-    return first, second, spare
+def sorted_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints, Ints]:
+    """Return the words sorted; and an array to spare."""
+    return sort_words(first, second, fields_of(TWO_WORDS if len(second) != 0 else ONE_WORD, layout))
 
 
 @inner
@@ -253,51 +240,70 @@ def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: in
     if bits == 0 and low == 0:
         return np.empty(0, np.int64)
     words = second if layout[which, IN_SECOND] != 0 else first
+    gap_at, above, below = (
+        layout[which, GAP_AT],
+        layout[which, GAP_AT] + layout[which, GAP],
+        mask_of(layout[which, GAP_AT]),
+    )
     mask, any_bit = mask_of(bits), 0
     items = room[:rows] if rows <= len(room) <= rows + rows // 4 else empty(rows)
     if bits == 0:
         items[:] = low
         return items
     for row in range(rows):
-        item = ((words[row] >> shift) & mask) + low
+        item = words[row] >> shift & mask
+        item = (item >> gap_at << above | item & below) + low
         items[row] = item
         any_bit |= item
     return items if any_bit != 0 else items[:0].copy()
 
 
-@inner
-def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
-    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1.
+@bare
+def fold_until(
+    first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool, sums: Ints, row: int, kept: int
+) -> tuple[int, int]:
+    """Sum equal rows from `row` on and leave the words of those not zero in front; return how far these two came.
 
-    Diffs, or row numbers, are the lowest bits of their word.
+    Without room for sums it stops at the first that is neither 0 nor 1. Diffs, or row numbers, are the lowest bits of
+    their word.
     """
     low, tail_mask = layout[DIFF, LOW], mask_of(layout[DIFF, BITS])
     is_tail_first = len(second) == 0 or layout[DIFF, IN_SECOND] == 0
     first_mask = ~tail_mask if is_tail_first else -1
     second_mask = -1 if is_tail_first else ~tail_mask
-    rows, kept, row = len(first), 0, 0
-    sums = np.empty(0, np.int64)
-    while row < rows:
-        head, head_second, total = first[row], at(second, row, 0), 0
+    while row < len(first):
+        head, head_second, total, after = first[row], at(second, row, 0), 0, row
         while (
-            row < rows
-            and ((first[row] ^ head) & first_mask) == 0
-            and ((at(second, row, 0) ^ head_second) & second_mask) == 0
+            after < len(first)
+            and ((first[after] ^ head) & first_mask) == 0
+            and ((at(second, after, 0) ^ head_second) & second_mask) == 0
         ):
-            field = (first[row] if is_tail_first else second[row]) & tail_mask
+            field = (first[after] if is_tail_first else second[after]) & tail_mask
             total += diffs[field] if is_by_row else field + low
-            row += 1
+            after += 1
         if total != 0:
-            if len(sums) == 0 and total != 1:
-                sums = empty(kept + 1 + rows - row)
-                sums[:kept] = 1
             if len(sums) != 0:
                 sums[kept] = total
+            elif total != 1:
+                return row, kept
             first[kept] = head
             if len(second) != 0:
                 second[kept] = head_second
             kept += 1
-    return kept, sums[:kept] if len(sums) <= kept + kept // 4 else sums[:kept].copy()
+        row = after
+    return row, kept
+
+
+@inner
+def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
+    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1."""
+    sums, row, kept = np.empty(0, np.int64), 0, 0
+    while True:
+        row, kept = fold_until(first, second, diffs, layout, is_by_row, sums, row, kept)
+        if row == len(first):
+            return kept, sums[:kept] if len(sums) <= kept + kept // 4 else sums[:kept].copy()
+        sums = empty(kept + len(first) - row)
+        sums[:kept] = 1
 
 
 @inner
