@@ -107,9 +107,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="all cases at all sizes")
     parser.add_argument(
         "--only",
-        default="",
+        action="append",
+        default=[],
         metavar="NAME",
-        help="the cases whose name contains NAME, at sizes of seconds unless --full",
+        help="the cases whose name contains NAME, at sizes of seconds unless --full; may be given several times",
     )
     parser.add_argument("--runs", type=_positive, default=RUNS, help=f"how often each case runs (default {RUNS})")
     parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
@@ -132,7 +133,7 @@ def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None
     if not cases:
         others = "" if options.full else "; --full has more"
         others += "" if options.peers else "; other libraries are measured with --peers"
-        return f"no case that can be measured is called like {options.only!r}{others}"
+        return f"no case that can be measured is called like {' or '.join(map(repr, options.only))}{others}"
     if complaint := stale():
         return complaint
     if options.plot and find_spec("matplotlib") is None:
@@ -149,7 +150,9 @@ def _cases(options: argparse.Namespace) -> list[Case]:
     cases: list[Case] = []
     for workload in WORKLOADS:
         cases += importlib.import_module(f"benchmarks.{workload}").CASES
-    cases = [case for case in cases if options.only in case.name and (options.full or case.quick)]
+    if options.only:
+        cases = [case for case in cases if any(name in case.name for name in options.only)]
+    cases = [case for case in cases if options.full or case.quick]
     if not (options.full or options.only or options.peers):
         cases = [case for case in cases if case.name in BRIEFLY]
     cases = [case for case in cases if options.peers or not case.needs]

@@ -193,6 +193,21 @@ def test_without_further_words_a_few_cases_run() -> None:
     assert {case.name for case in ALL_CASES if case.quick and not case.needs} >= set(BRIEFLY)
 
 
+def test_cases_of_several_names_are_measured_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def run_all(cases: list[Case], *_: object) -> tuple[dict[str, Any], list[str]]:
+        measured.extend(case.name for case in cases)
+        return {}, []
+
+    monkeypatch.setattr("benchmarks.__main__.run_all", run_all)
+    monkeypatch.setattr("benchmarks.__main__.stale", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "barrier", "--only", "degrees"])
+    assert main() == 0
+    assert {"barrier" in name for name in measured} == {True, False}
+    assert all("barrier" in name or "degrees" in name for name in measured)
+
+
 def test_comparisons_are_of_cases_there_are() -> None:
     names = {case.name for case in ALL_CASES}
     assert all({each.base, each.case} <= names for each in COMPARISONS)
@@ -202,6 +217,7 @@ def test_comparisons_are_of_cases_there_are() -> None:
     ("arguments", "complaint"),
     [
         (["--only", "no such"], "called like 'no such'"),
+        (["--only", "no such", "--only", "nor this"], "called like 'no such' or 'nor this'"),
         (["--only", "bfs 1M"], "--full has more"),
         (["--only", "barrier", "--json", "/no such/file"], "there is no directory /no such"),
     ],
