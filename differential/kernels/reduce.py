@@ -48,10 +48,12 @@ from differential.kernels.reduce_history import (
     MARKS,
     TABLE,
     VECTORS,
+    VISITS,
     distinct_at_most,
     gather,
     history_is_at_or_before,
     interesting,
+    interesting_chain,
     new_times,
 )
 from differential.kernels.reduce_layers import (
@@ -67,6 +69,7 @@ from differential.kernels.reduce_layers import (
     next_group,
     seek,
     stack,
+    unseek,
     value_at,
 )
 from differential.kernels.reduce_output import (
@@ -96,7 +99,15 @@ from differential.kernels.reduce_rows import (
     put_row,
     roomy,
 )
-from differential.kernels.reduce_times import IS_DUE, IS_USED, add_minimal, is_at_or_before, is_covered, is_due
+from differential.kernels.reduce_times import (
+    IS_DUE,
+    IS_USED,
+    copy_entries,
+    is_at_or_before,
+    is_covered,
+    is_due,
+    put_minimal,
+)
 
 __all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
 
@@ -104,7 +115,16 @@ _PLACES, _STARTS, _ORDER, _SAID_STARTS, _SAID_ORDER, _COUNTED, _ROOM = range(FRE
 """Beside the tally, of a group that is visited: the place in it of each input row; where the input rows of each time
 start in their order by time, and this order; the same of the output rows; whether a time's rows are in the tally."""
 
-_NO_ERROR = -1
+_DONE, _NO_ROOM, _NO_CHAIN, _AT_FAULT, _PUT_OFF = range(5)
+"""Why groups are reduced no further: there are no more; there is no room; the times of one are to be closed under join;
+one has a negative diff; one has times to put off."""
+
+_TIMES, _ROWS, _FOLDS, _TO_SAY, _ROWS_SAID, _UNSAID, _PENDINGS, _RANKED, _IS_CHAIN, _STEPS, _VISIT, _FOUND = range(12)
+"""What is known of a group: for how many times there must be room, for how many rows, for what they reduce to, for what
+may have to be said at one time, and at all; how many rows wait for room to be said; how many times are pending, and are
+ranked; whether those to be visited are a chain, how many these are (-1 before it is gathered), and at which one its
+input is at fault."""
+
 _MOST_AHEAD = 64
 """At so many times that are not due it is found out whether anything would have to be said there."""
 
@@ -186,7 +206,7 @@ def _distinct_values(rows: Rows, last: int, descending: bool, room: Table) -> in
     return n
 
 
-@inner
+@bare
 def _visit(
     kind: int,
     parameter: int,
@@ -196,13 +216,8 @@ def _visit(
     fold: Rows,
     vectors: Table,
     marks: Table,
-    n: int,
     rows: Rows,
     bounds: Ints,
-    visits: Ints,
-    steps: int,
-    chain: bool,
-    depth: int,
     said: Rows,
     output: Table,
     table_said: Ints,
@@ -210,15 +225,17 @@ def _visit(
     counts: Ints,
     upper: Table,
     pending: Ints,
-    pendings: int,
-) -> tuple[Rows, Table, Ints, Ints, int, Ints, int]:
-    """Reduce a gathered group at its interesting times; return, in the end, the visit at which its input has a negative
-    diff, and what is pending: of the times that are not due, those at which something would have to be said.
+    found: Ints,
+) -> int:
+    """Reduce a gathered group at its interesting times; return _DONE, _AT_FAULT where its input has a negative diff, or
+    _NO_ROOM, after which it can be visited once more.
 
-    `room` must have some for all rows and times, `fold` for what the group reduces to, twice: now, and before; `said`
-    for both and for what was said.
+    Of the times that are not due, those at which something would have to be said become pending. `room` must have some
+    for all rows and times, `fold` for what the group reduces to, twice: now, and before; `said` for both and for what
+    was said; `pending` for all visits.
     """
-    table = vectors[TABLE]
+    depth, n, chain = upper.shape[1], found[_RANKED], found[_IS_CHAIN] != 0
+    table, visits = vectors[TABLE], vectors[VISITS]
     _by_time(rows, 0, bounds[0], n, room, _STARTS, _ORDER)
     _by_time(rows, bounds[1], bounds[2], n, room, _SAID_STARTS, _SAID_ORDER)
     distinct = _distinct_values(rows, bounds[0], is_descending(kind), room)
@@ -228,14 +245,14 @@ def _visit(
     before, now, befores = 0, fold_at_most(kind, parameter, distinct), 0
     first_row = counts[ROW_COUNT]
     reached = ahead = 0
-    for visit in range(steps):
+    for visit in range(found[_STEPS]):
         due = is_due(upper, visits, visit, depth)
         if not due:
             ahead += 1
-            if is_covered(pending, pendings, visits, visit, depth):
+            if is_covered(pending, found[_PENDINGS], visits, visit, depth):
                 continue
             if ahead > _MOST_AHEAD:
-                pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+                found[_PENDINGS] = put_minimal(pending, found[_PENDINGS], visits, visit, depth)
                 continue
         count = 0
         while chain and not marks[KNOWN, reached] & IS_DUE:
@@ -259,8 +276,9 @@ def _visit(
         nows = fold_tally(kind, parameter, group, room, exact, distinct, fold, now)
         if nows == NEGATIVE_DIFF:
             if due:
-                return said, output, table_said, slots, visit, pending, pendings
-            pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+                found[_VISIT] = visit
+                return _AT_FAULT
+            found[_PENDINGS] = put_minimal(pending, found[_PENDINGS], visits, visit, depth)
             continue
         if chain:
             for row in range(before, before + befores):
@@ -269,7 +287,9 @@ def _visit(
         else:
             most = count + nows + counts[ROW_COUNT] - first_row
             if most > said.shape[1]:
-                said = roomy(said, most)
+                found[_TO_SAY] = most
+                counts[ROW_COUNT] = first_row
+                return _NO_ROOM
             for row in range(first_row, counts[ROW_COUNT]):
                 if is_at_or_before(table_said, output[SAID_TIME, row], visits, visit, depth):
                     put_row(said, count, output[SAID_VAL, row], 0, -output[SAID_DIFF, row])
@@ -279,14 +299,16 @@ def _visit(
             count += 1
         count = consolidate_rows(said, 0, count)
         if not due and count > 0:
-            pending, pendings = add_minimal(pending, pendings, visits, visit, depth)
+            found[_PENDINGS] = put_minimal(pending, found[_PENDINGS], visits, visit, depth)
             continue
         if count > 0:
             if must_grow(output, slots, counts, count):
-                output, table_said, slots = grown(output, table_said, slots, counts, count, depth)
+                found[_ROWS_SAID] = counts[ROW_COUNT] - first_row + count
+                counts[ROW_COUNT] = first_row
+                return _NO_ROOM
             say(output, table_said, slots, counts, group[KEY], said, count, visits, visit, depth)
         before, now, befores = now, before, nows
-    return said, output, table_said, slots, _NO_ERROR, pending, pendings
+    return _DONE
 
 
 @inner
@@ -300,6 +322,112 @@ def _fault(by_value: bool, group: Ints, visits: Ints, visit: int, depth: int) ->
     for d in range(depth):
         where[named + d] = visits[visit * depth + d]
     return where
+
+
+@bare
+def _reduce_groups(
+    kind: int,
+    parameter: int,
+    layers: Table,
+    deltas: int,
+    inputs: int,
+    latest: Table,
+    group: Ints,
+    exact: Ints,
+    pending_keys: Ints,
+    pending_vals: Ints,
+    pending_times: Table,
+    upper: Table,
+    vectors: Table,
+    marks: Table,
+    sparse: Ints,
+    pending: Ints,
+    said: Rows,
+    room: Table,
+    rows: Rows,
+    fold: Rows,
+    bounds: Ints,
+    output: Table,
+    table_said: Ints,
+    slots: Ints,
+    counts: Ints,
+    found: Ints,
+) -> int:
+    """Reduce group after group; return why it stopped.
+
+    `found` says what is known of the group it stopped at, and what room it needs. That group comes again, unless `found`
+    has rows to say of it already, or steps, since it was gathered.
+    """
+    depth, by_value = upper.shape[1], kind == DISTINCT
+    while True:
+        if found[_STEPS] < 0 and found[_UNSAID] == 0:
+            if not next_group(layers, deltas, pending_keys, pending_vals, group, by_value):
+                return _DONE
+            seek(layers, 0, deltas, group, by_value)
+            found[_TIMES] = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
+            if found[_TIMES] > marks.shape[1] or found[_TIMES] * depth > len(pending):
+                unseek(layers, group)
+                return _NO_ROOM
+            pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
+            found[_PENDINGS] = pendings
+            if news == 0:
+                if pendings > 0:
+                    return _PUT_OFF
+                continue
+            # Where nothing was put off, what was said of a record is whether the input before has it.
+            told = by_value and group[FROM] == group[TO]
+            reach = inputs if told else len(layers)
+            history = seek(layers, deltas, reach, group, by_value)
+            if news == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
+                # What is said takes back a row that was said, or comes of an input row.
+                found[_TO_SAY] = history
+                if history > said.shape[1]:
+                    unseek(layers, group)
+                    return _NO_ROOM
+                if told:
+                    count = _change_of_record(layers, deltas, inputs, group, said)
+                else:
+                    count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
+                if count == NEGATIVE_DIFF:
+                    found[_VISIT] = 0
+                    copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)
+                    return _AT_FAULT
+                found[_UNSAID] = count
+            else:
+                history += seek(layers, reach, len(layers), group, by_value)
+                times = 1 + news + distinct_at_most(layers, deltas, len(layers))
+                folds = 2 * fold_at_most(kind, parameter, history)
+                found[_TIMES] = max(found[_TIMES], times + pendings)
+                found[_ROWS], found[_FOLDS], found[_TO_SAY] = max(history, times + 2), folds, history + folds
+                if (
+                    found[_TIMES] > marks.shape[1]
+                    or found[_TIMES] * depth > len(pending)
+                    or found[_ROWS] > room.shape[1]
+                    or folds > fold.shape[1]
+                    or history + folds > said.shape[1]
+                ):
+                    unseek(layers, group)
+                    return _NO_ROOM
+                n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
+                found[_RANKED], found[_IS_CHAIN] = n, 1
+                found[_STEPS] = interesting_chain(vectors, marks, n, True, depth)
+                if found[_STEPS] < 0:
+                    return _NO_CHAIN
+        if found[_STEPS] >= 0:
+            why = _visit(
+                kind, parameter, group, exact, room, fold, vectors, marks, rows, bounds, said, output, table_said,
+                slots, counts, upper, pending, found,
+            )  # fmt: skip
+            if why != _DONE:
+                return why
+            found[_STEPS] = -1
+        elif found[_UNSAID] > 0:
+            if must_grow(output, slots, counts, found[_UNSAID]):
+                return _NO_ROOM
+            say(output, table_said, slots, counts, group[KEY], said, found[_UNSAID], vectors[ENTRIES], 0, depth)
+            found[_UNSAID] = 0
+        if found[_PENDINGS] > 0:
+            return _PUT_OFF
 
 
 @kernel
@@ -335,7 +463,6 @@ def reduce(
     sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
     group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
-    entries = vectors[ENTRIES]
     room, fold = np.empty((_ROOM, TALLY_WIDTH), np.int64), no_rows()
     rows, said, output, postponed = (
         no_rows(),
@@ -345,60 +472,39 @@ def reduce(
     )
     nothing = np.empty(0, np.int64)
     table_said, slots, pending, exact, fault = nothing, nothing, nothing, no_sum(kind), nothing
-    while next_group(layers, deltas, pending_keys, pending_vals, group, by_value):
-        seek(layers, 0, deltas, group, by_value)
-        times = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-        if times > marks.shape[1]:
-            vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
-            entries = vectors[ENTRIES]
-        if times * depth > len(pending):
-            pending = np.empty(2 * times * depth, np.int64)
-        pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
-        if news > 0:
-            # Where nothing was put off, what was said of a record is whether the input before has it.
-            told = by_value and group[FROM] == group[TO]
-            reach = inputs if told else len(layers)
-            history = seek(layers, deltas, reach, group, by_value)
-            # What is said takes back a row that was said, or comes of an input row.
-            if history > said.shape[1]:
-                said = roomy(said, history)
-            if news == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
-                if told:
-                    count = _change_of_record(layers, deltas, inputs, group, said)
-                else:
-                    count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
-                if count == NEGATIVE_DIFF:
-                    fault = _fault(by_value, group, entries, 0, depth)
-                    break
-                if count > 0:
-                    if must_grow(output, slots, counts, count):
-                        output, table_said, slots = grown(output, table_said, slots, counts, count, depth)
-                    say(output, table_said, slots, counts, group[KEY], said, count, entries, 0, depth)
-            else:
-                history += seek(layers, reach, len(layers), group, by_value)
-                times = 1 + news + distinct_at_most(layers, deltas, len(layers))
-                if times > marks.shape[1]:
-                    vectors, marks = roomy(vectors, times * depth), roomy(marks, times)
-                    entries = vectors[ENTRIES]
-                if max(history, times + 2) > room.shape[1]:
-                    room = roomy(room, max(history, times + 2))
-                    rows = roomy(rows, room.shape[1])
-                folds = 2 * fold_at_most(kind, parameter, history)
-                if folds > fold.shape[1]:
-                    fold = roomy(fold, folds)
-                if history + folds > said.shape[1]:
-                    said = roomy(said, history + folds)
-                n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-                visits, steps, chain, pending, pendings = interesting(vectors, marks, n, upper, True, pending, pendings)
-                said, output, table_said, slots, visit, pending, pendings = _visit(
-                    kind, parameter, group, exact, room, fold, vectors, marks, n, rows, bounds, visits, steps, chain,
-                    depth, said, output, table_said, slots, counts, upper, pending, pendings,
-                )  # fmt: skip
-                if visit != _NO_ERROR:
-                    fault = _fault(by_value, group, visits, visit, depth)
-                    break
-        if pendings > 0:
-            postponed = put_off(postponed, counts, group, pending, pendings, depth)
+    found = np.zeros(_FOUND, np.int64)
+    found[_STEPS] = -1
+    while True:
+        # No array is assigned but where it must: that counts references, which costs more than reducing a group.
+        why = _reduce_groups(
+            kind, parameter, layers, deltas, inputs, latest, group, exact, pending_keys, pending_vals, pending_times,
+            upper, vectors, marks, sparse, pending, said, room, rows, fold, bounds, output, table_said, slots, counts,
+            found,
+        )  # fmt: skip
+        if why == _DONE:
+            break
+        if why == _AT_FAULT:
+            fault = _fault(by_value, group, vectors[VISITS], found[_VISIT], depth)
+            break
+        if why == _PUT_OFF:
+            postponed = put_off(postponed, counts, group, pending, found[_PENDINGS], depth)
+            continue
+        if why == _NO_CHAIN:
+            vectors, steps, chain, pending, pendings = interesting(
+                vectors, marks, found[_RANKED], upper, True, pending, found[_PENDINGS]
+            )
+            found[_STEPS], found[_IS_CHAIN], found[_PENDINGS] = steps, int(chain), pendings
+            found[_TIMES] = max(found[_TIMES], steps + pendings)
+        vectors, marks = roomy(vectors, found[_TIMES] * depth), roomy(marks, found[_TIMES])
+        if found[_TIMES] * depth > len(pending):
+            larger = np.empty(2 * found[_TIMES] * depth, np.int64)
+            larger[: len(pending)] = pending
+            pending = larger
+        room = roomy(room, found[_ROWS])
+        rows, fold, said = roomy(rows, room.shape[1]), roomy(fold, found[_FOLDS]), roomy(said, found[_TO_SAY])
+        more = max(found[_ROWS_SAID], found[_UNSAID])
+        if must_grow(output, slots, counts, more):
+            output, table_said, slots = grown(output, table_said, slots, counts, more, depth)
     keys, vals, times, time_index, diffs = chunk(output, table_said, counts, depth)
     n = counts[POSTPONED]
     return (

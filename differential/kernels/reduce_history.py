@@ -9,12 +9,10 @@ what its own rows cost, however many times the layers have.
 
 from __future__ import annotations
 
-import numpy as np
-
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import TIME_INDEX, TIME_ROWS, TIMES
 from differential.kernels.reduce_layers import BASE, FROM, HIGH, LOW, TO, diff_at, load, time_index_at, value_at
-from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row
+from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row, roomy
 from differential.kernels.reduce_times import (
     IS_DUE,
     IS_NEW,
@@ -23,14 +21,15 @@ from differential.kernels.reduce_times import (
     copy_entries,
     is_chain,
     is_due,
+    must_postpone,
     postpone,
     put_minimal,
     same_entry,
     sort_entries,
 )
 
-ENTRIES, TABLE, VECTORS = range(3)
-"""The two columns of times of a group: as gathered, as ranked."""
+ENTRIES, TABLE, VISITS, VECTORS = range(4)
+"""The columns of times of a group: as gathered, as ranked, and those to be visited."""
 
 ORDER, SPARE, RANK, KNOWN, SEEN, SEEN_AS, MARKS = range(7)
 """Room to sort; each entry's rank; what is known of each rank (IS_NEW, ...); and the sparse set's members: a place in
@@ -225,31 +224,57 @@ def gather(
     return n
 
 
+@bare
+def _looks_ahead(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> bool:
+    """Whether all of a gathered group's times are visited, those that are not due, too: not if they are too many."""
+    return ahead and (n <= _FEW_TIMES or is_chain(vectors[TABLE], marks[KNOWN], n, IS_NEW | IS_USED, depth))
+
+
+@bare
+def _visit_due(vectors: Table, marks: Table, n: int, depth: int) -> int:
+    """Set the times to visit to those known to be IS_DUE; return how many they are."""
+    count = 0
+    for time in range(n):
+        if marks[KNOWN, time] & IS_DUE:
+            copy_entries(vectors[TABLE], time, vectors[VISITS], count, 1, depth)
+            count += 1
+    return count
+
+
+@bare
+def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> int:
+    """Do what `interesting` does of a gathered group whose times to visit are a chain and nothing is to be put off;
+    return how many they are, -1 of any other group."""
+    table, known = vectors[TABLE], marks[KNOWN]
+    if _looks_ahead(vectors, marks, n, ahead, depth):
+        for time in range(n):
+            known[time] |= IS_DUE if known[time] != 0 else 0
+    elif must_postpone(known, n):
+        return -1
+    return _visit_due(vectors, marks, n, depth) if is_chain(table, known, n, IS_DUE, depth) else -1
+
+
 @inner
 def interesting(
     vectors: Table, marks: Table, n: int, upper: Table, ahead: bool, pending: Ints, pendings: int
-) -> tuple[Ints, int, bool, Ints, int]:
-    """Return the interesting times of a gathered group to visit, in order, how many, whether they are a chain, and what
-    is pending.
+) -> tuple[Table, int, bool, Ints, int]:
+    """Return `vectors` with the interesting times of a gathered group as those to visit, in order, how many, whether
+    they are a chain, and what is pending.
 
     They are the due ones; if one is to look `ahead`, and there are not too many, all of them. When they are a chain
     they are the ranked times that are known to be IS_DUE, which is so of those that are to be visited.
     """
     depth = upper.shape[1]
     table, known = vectors[TABLE], marks[KNOWN]
-    if ahead and (n <= _FEW_TIMES or is_chain(table, known, n, IS_NEW | IS_USED, depth)):
+    if _looks_ahead(vectors, marks, n, ahead, depth):
         for time in range(n):
             known[time] |= IS_DUE if known[time] != 0 else 0
         upper = upper[:0]
     else:
         pending, pendings = postpone(table, known, n, depth, pending, pendings)
-    if not is_chain(table, known, n, IS_DUE, depth):
-        visits, count, pending, pendings = closure(table, known, n, upper, depth, pending, pendings)
-        return visits, count, False, pending, pendings
-    visits = np.empty(n * depth, np.int64)
-    count = 0
-    for time in range(n):
-        if known[time] & IS_DUE:
-            copy_entries(table, time, visits, count, 1, depth)
-            count += 1
-    return visits, count, True, pending, pendings
+    if is_chain(table, known, n, IS_DUE, depth):
+        return vectors, _visit_due(vectors, marks, n, depth), True, pending, pendings
+    visits, count, pending, pendings = closure(table, known, n, upper, depth, pending, pendings)
+    vectors = roomy(vectors, count * depth)
+    copy_entries(visits, 0, vectors[VISITS], 0, count, depth)
+    return vectors, count, False, pending, pendings

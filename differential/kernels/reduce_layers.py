@@ -159,6 +159,14 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
 
 
 @bare
+def unseek(layers: Table, group: Ints) -> None:
+    """Let the present group be the next one again."""
+    for layer in range(len(layers)):
+        layers[layer, POSITION] = layers[layer, LOW]
+    group[TO] = group[FROM]
+
+
+@bare
 def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
     """Move `group` to the smallest group not visited that has new rows or pending times; False when there is none."""
     found = False

@@ -27,6 +27,7 @@ from differential.kernels.reduce_history import (
     MARKS,
     TABLE,
     VECTORS,
+    VISITS,
     distinct_at_most,
     gather,
     interesting,
@@ -232,11 +233,11 @@ def plan_rounds(
             room = 1 + news + distinct_at_most(layers, deltas, len(layers))
             vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
             n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-            own, steps, _, pending, pendings = interesting(vectors, marks, n, upper, False, pending, pendings)
+            vectors, steps, _, pending, pendings = interesting(vectors, marks, n, upper, False, pending, pendings)
             groups = roomy(groups, count + 2)
             groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
             groups[_SPAN_WIDTH, count] = group[KEY]
-            visits = _append_times(visits, visit_count, own, steps, depth)
+            visits = _append_times(visits, visit_count, vectors[VISITS], steps, depth)
             times = _append_times(times, time_count, vectors[TABLE], n, depth)
             input = _append(input, input_count, rows, 0, bounds[0], time_count)
             said = _append(said, said_count, rows, bounds[1], bounds[2], time_count)

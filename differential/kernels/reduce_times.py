@@ -256,16 +256,22 @@ def closure(
     return ordered, count, pending, pendings
 
 
+@bare
+def must_postpone(known: Ints, n: int) -> bool:
+    """Whether one of a group's times in use is not due."""
+    for time in range(n):  # noqa: SIM110 (compiled)
+        if known[time] & (IS_USED | IS_DUE) == IS_USED:
+            return True
+    return False
+
+
 @inner
 def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendings: int) -> tuple[Ints, int]:
     """Return the pending times with the joins of new times and times of the history that are not due added.
 
     The joins with the minimal new times are at or before those with the others, and so enough.
     """
-    postponed = False
-    for time in range(n):
-        postponed |= known[time] & (IS_USED | IS_DUE) == IS_USED
-    if not postponed:
+    if not must_postpone(known, n):
         return pending, pendings
     earliest, count = np.empty(0, np.int64), 0
     for time in range(n):

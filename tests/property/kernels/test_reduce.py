@@ -286,3 +286,22 @@ def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
         run_in_rounds(2, updates, frontiers, dice, compact)
     else:
         run(kind, 30, 2, updates, frontiers, dice, compact)
+
+
+@pytest.mark.parametrize("kind", list(REDUCTIONS))
+@pytest.mark.parametrize("depth", [1, 2])
+def test_groups_in_whose_midst_room_runs_out_are_reduced_all_the_same(kind: str, depth: int) -> None:
+    """Ever more values of ever more keys, at one time first, at all times then."""
+    times = list(itertools.product(range(3), repeat=depth))
+    updates: list[Update] = [
+        (key, encode_float(float(val)) if kind == "SUM_FLOAT" else val, times[0], 1)
+        for key in range(60)
+        for val in range(key % 40 + 2)
+    ]
+    updates += [
+        (key, val, times[(key + number) % len(times)], 1)
+        for key, val, _, _ in updates
+        for number in range(key * 2 // 60 + 1)
+    ]
+    frontiers = [Antichain([(1,) + (0,) * (depth - 1)]), Antichain()]
+    run(kind, 5, depth, consolidated(updates), frontiers, Random(0), False)
