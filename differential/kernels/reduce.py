@@ -355,8 +355,8 @@ def _reduce_groups(
 ) -> int:
     """Reduce group after group; return why it stopped.
 
-    `found` says what is known of the group it stopped at, and what room it needs. That group comes again, unless `found`
-    has rows to say of it already, or steps, since it was gathered.
+    `found` says what is known of the group it stopped at, and what room it needs. That group comes again, unless
+    `found` has rows to say of it already, or steps, since it was gathered.
     """
     depth, by_value = upper.shape[1], kind == DISTINCT
     while True:
@@ -473,9 +473,19 @@ def reduce(
     nothing = np.empty(0, np.int64)
     table_said, slots, pending, exact, fault = nothing, nothing, nothing, no_sum(kind), nothing
     found = np.zeros(_FOUND, np.int64)
-    found[_STEPS] = -1
+    found[_TIMES], found[_TO_SAY], found[_STEPS] = marks.shape[1], marks.shape[1], -1
     while True:
-        # No array is assigned but where it must: that counts references, which costs more than reducing a group.
+        vectors, marks = roomy(vectors, found[_TIMES] * depth), roomy(marks, found[_TIMES])
+        if found[_TIMES] * depth > len(pending):
+            larger = np.empty(2 * found[_TIMES] * depth, np.int64)
+            larger[: len(pending)] = pending
+            pending = larger
+        room = roomy(room, found[_ROWS])
+        rows, fold, said = roomy(rows, room.shape[1]), roomy(fold, found[_FOLDS]), roomy(said, found[_TO_SAY])
+        more = max(found[_ROWS_SAID], found[_UNSAID])
+        if must_grow(output, slots, counts, more):
+            output, table_said, slots = grown(output, table_said, slots, counts, more, depth)
+        # Groups are reduced where no array is assigned: that counts references, which costs more than reducing one.
         why = _reduce_groups(
             kind, parameter, layers, deltas, inputs, latest, group, exact, pending_keys, pending_vals, pending_times,
             upper, vectors, marks, sparse, pending, said, room, rows, fold, bounds, output, table_said, slots, counts,
@@ -488,23 +498,12 @@ def reduce(
             break
         if why == _PUT_OFF:
             postponed = put_off(postponed, counts, group, pending, found[_PENDINGS], depth)
-            continue
-        if why == _NO_CHAIN:
+        elif why == _NO_CHAIN:
             vectors, steps, chain, pending, pendings = interesting(
                 vectors, marks, found[_RANKED], upper, True, pending, found[_PENDINGS]
             )
             found[_STEPS], found[_IS_CHAIN], found[_PENDINGS] = steps, int(chain), pendings
             found[_TIMES] = max(found[_TIMES], steps + pendings)
-        vectors, marks = roomy(vectors, found[_TIMES] * depth), roomy(marks, found[_TIMES])
-        if found[_TIMES] * depth > len(pending):
-            larger = np.empty(2 * found[_TIMES] * depth, np.int64)
-            larger[: len(pending)] = pending
-            pending = larger
-        room = roomy(room, found[_ROWS])
-        rows, fold, said = roomy(rows, room.shape[1]), roomy(fold, found[_FOLDS]), roomy(said, found[_TO_SAY])
-        more = max(found[_ROWS_SAID], found[_UNSAID])
-        if must_grow(output, slots, counts, more):
-            output, table_said, slots = grown(output, table_said, slots, counts, more, depth)
     keys, vals, times, time_index, diffs = chunk(output, table_said, counts, depth)
     n = counts[POSTPONED]
     return (
