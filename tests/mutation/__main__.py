@@ -86,6 +86,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "join",
             "merge",
             "consolidate",
+            "radix",
             "words",
             "times",
             "batching",
