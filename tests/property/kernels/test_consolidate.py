@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import SMALL, consolidate
+from differential.kernels.radix import IN_CACHE
 from differential.kernels.words import pack_part
 from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
@@ -148,6 +149,53 @@ def test_long_runs_of_one_key_with_wide_values_are_sorted() -> None:
     rows = 3000
     keys = draw.integers(0, 3, rows) * 2**61
     _check((keys, draw.integers(-(2**62), 2**62, 40)[draw.integers(0, 40, rows)], NOTHING, NOTHING, np.array([[4]])))
+
+
+def _by_numpy(keys: Any, vals: Any, index: Any, diffs: Any) -> list[Any]:
+    """Return the columns of rows of two times consolidated, from their definition."""
+    order = np.lexsort((index, vals, keys))
+    keys, vals, index, diffs = (column[order] for column in (keys, vals, index, diffs))
+    first = np.flatnonzero(np.r_[True, (np.diff(keys) != 0) | (np.diff(vals) != 0) | (np.diff(index) != 0)])
+    sums = np.add.reduceat(diffs, first)
+    return [column[first][sums != 0] for column in (keys, vals, index)] + [sums[sums != 0]]
+
+
+_DRAW = np.random.default_rng(11)
+_MANY = 3 * IN_CACHE
+_COLUMNS = {
+    "few bits": _DRAW.integers(0, 500, _MANY),
+    "many bits": _DRAW.integers(0, 1 << 45, _MANY),
+    "all bits": _DRAW.integers(-(1 << 63), (1 << 63) - 1, 4000)[_DRAW.integers(0, 4000, _MANY)],
+    "one value": np.full(_MANY, 7),
+    "mostly one value": np.where(_DRAW.integers(0, 50, _MANY) == 0, _DRAW.integers(0, 1 << 30, _MANY), 5),
+    "two columns": (_DRAW.integers(0, 700, _MANY) << 32) + _DRAW.integers(0, 700, _MANY) + (1 << 31),
+    "two columns, one negative": (_DRAW.integers(-5, 5, _MANY) << 32) + _DRAW.integers(0, 700, _MANY) + (1 << 31),
+}
+
+
+@pytest.mark.parametrize("vals", _COLUMNS)
+@pytest.mark.parametrize("keys", _COLUMNS)
+@pytest.mark.parametrize("most", [2, 1 << 40])
+def test_more_rows_than_are_in_the_cache_are_sorted_and_summed(keys: str, vals: str, most: int) -> None:
+    index, diffs = _DRAW.integers(0, 2, _MANY), _DRAW.integers(-most, most + 1, _MANY)
+    rows = _COLUMNS[keys].copy(), _COLUMNS[vals].copy(), index, diffs
+    result = consolidate(*rows, np.array([[3], [4]]))
+    expected = _by_numpy(*rows)
+    for column, right in zip(result, expected):
+        assert np.array_equal(column, right)
+
+
+@pytest.mark.parametrize("field", range(2))
+@pytest.mark.parametrize("base", [0, -(1 << 62), (1 << 50) + 12345, -1 << 8])
+@pytest.mark.parametrize("high", [1, 20, 40, 60, 62])
+@pytest.mark.parametrize("low", [0, 1, 9])
+def test_bits_that_all_have_in_common_are_kept(field: int, base: int, high: int, low: int) -> None:
+    """Items that differ in few bits on top and few below, with whatever all of them have between."""
+    draw = np.random.default_rng(high)
+    differing = (draw.integers(0, 2, 300) << high) | draw.integers(0, 1 << low, 300)
+    columns = [draw.integers(0, 3, 300), draw.integers(0, 3, 300)]
+    columns[field] = differing | (base & ~((1 << high) | ((1 << low) - 1)))
+    _check((*columns, NOTHING, NOTHING, np.array([[4]])))
 
 
 def test_rows_in_order_are_only_folded() -> None:
