@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import SMALL, consolidate
-from differential.kernels.radix import IN_CACHE
+from differential.kernels.radix import IN_CACHE, sort_words
 from differential.kernels.words import pack_part
 from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
@@ -162,6 +163,9 @@ def _by_numpy(keys: Any, vals: Any, index: Any, diffs: Any) -> list[Any]:
 
 _DRAW = np.random.default_rng(11)
 _MANY = 3 * IN_CACHE
+if os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted":
+    _MANY = 300  # and a small cache
+    cast(Any, sort_words).prepare().__globals__["IN_CACHE"] = 64
 _COLUMNS = {
     "few bits": _DRAW.integers(0, 500, _MANY),
     "many bits": _DRAW.integers(0, 1 << 45, _MANY),
