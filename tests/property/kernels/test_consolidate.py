@@ -162,7 +162,7 @@ def _by_numpy(keys: Any, vals: Any, index: Any, diffs: Any) -> list[Any]:
 
 
 _DRAW = np.random.default_rng(11)
-_MANY = 3 * IN_CACHE
+_MANY = IN_CACHE + IN_CACHE // 2
 if os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted":
     _MANY = 300  # and a small cache
     cast(Any, sort_words).prepare().__globals__["IN_CACHE"] = 64
