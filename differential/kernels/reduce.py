@@ -475,7 +475,9 @@ def reduce(
     found = np.zeros(_FOUND, np.int64)
     found[_TIMES], found[_TO_SAY], found[_STEPS] = marks.shape[1], marks.shape[1], -1
     while True:
-        vectors, marks = roomy(vectors, found[_TIMES] * depth), roomy(marks, found[_TIMES])
+        marks = roomy(marks, found[_TIMES])
+        # Whether there is room for more times is seen by the marks: they never have more than the vectors.
+        vectors = roomy(vectors, marks.shape[1] * depth)
         if found[_TIMES] * depth > len(pending):
             larger = np.empty(2 * found[_TIMES] * depth, np.int64)
             larger[: len(pending)] = pending
@@ -485,6 +487,7 @@ def reduce(
         more = max(found[_ROWS_SAID], found[_UNSAID])
         if must_grow(output, slots, counts, more):
             output, table_said, slots = grown(output, table_said, slots, counts, more, depth)
+        found[_ROWS_SAID] = 0
         # Groups are reduced where no array is assigned: that counts references, which costs more than reducing one.
         why = _reduce_groups(
             kind, parameter, layers, deltas, inputs, latest, group, exact, pending_keys, pending_vals, pending_times,
