@@ -31,7 +31,7 @@ from timely.config import Config
 from timely.errors import ConfigError, PeerFailed, ShapeError
 from timely.failure import describe, install_hook
 from timely.heap import keep_pieces
-from timely.interruption import interruption
+from timely.interruption import interruption, no_interrupt_lost
 from timely.signals import report_on_signal, say, was_asked_to_end
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     settled = Config.from_environ() if config is None else config
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
-    with _stall_watch(settled), _profile(settled) as accounted:
+    with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
             return [run(allocators[0], accounted(build), settled)]
         return _run_threads(allocators, accounted(build), settled)

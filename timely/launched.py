@@ -19,10 +19,11 @@ import sys
 import time as clock
 from math import inf
 from pathlib import Path
-from threading import Thread, Timer
+from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
 from timely.failure import REPORT_VARIABLE, install_hook
+from timely.interruption import send_again
 from timely.origin import is_ours
 from timely.signals import report_on_signal
 
@@ -30,7 +31,6 @@ LIFELINE_VARIABLE = "TIMELY_LIFELINE"
 INTERRUPTED = 128 + signal.SIGINT
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
-_AGAIN_SECONDS = 0.01
 
 
 def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
@@ -119,18 +119,12 @@ class Interrupts:
         """Have the signal come again whose exception was ignored; say of all other exceptions that they were."""
         if issubclass(ignored.exc_type, KeyboardInterrupt):
             self._last = -inf
-            self._send(signal.SIGINT)
+            send_again(signal.SIGINT)
         elif issubclass(ignored.exc_type, SystemExit):
             signal.signal(signal.SIGTERM, terminate)
-            self._send(signal.SIGTERM)
+            send_again(signal.SIGTERM)
         else:
             self._report_ignored(ignored)
-
-    def _send(self, signum: signal.Signals) -> None:
-        # Sent from here it would be heeded here, where nothing can be raised either.
-        timer = Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signum))
-        timer.daemon = True
-        timer.start()
 
 
 def terminate(signum: int, frame: FrameType | None) -> None:

@@ -1,7 +1,11 @@
-"""An interrupt inside compiled code is told from an error of that code, wherever it happens."""
+"""An interrupt inside compiled code is told from an error of that code, wherever it happens; and none is lost."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import time as clock
+import weakref
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -15,6 +19,12 @@ from timely.config import Config
 from timely.errors import OperatorError
 from timely.execute import run
 from timely.interruption import interruption
+
+SECONDS = 20.0
+
+
+class Item:
+    """Something that a weak reference can refer to."""
 
 
 def returned_with(stop: BaseException) -> NoReturn:
@@ -95,3 +105,36 @@ def test_an_error_of_compiled_code_stays_an_error() -> None:
 
     with pytest.raises(OperatorError, match="SystemError: partial returned"):
         execute_directly(program)
+
+
+def test_an_interrupt_in_the_callback_of_a_weak_reference_ends_the_run_all_the_same() -> None:
+    hook = sys.unraisablehook
+    lived: list[weakref.ref[Item]] = []
+
+    def program(worker: Worker) -> None:
+        item = Item()
+        reference = weakref.ref(item, lambda _: signal.raise_signal(signal.SIGINT))
+        del item
+        lived.append(reference)
+        end = clock.monotonic() + SECONDS
+        while clock.monotonic() < end:
+            clock.sleep(0.01)
+            worker.step()
+
+    with pytest.raises(KeyboardInterrupt):
+        execute_directly(program)
+    assert len(lived) == 1
+    assert sys.unraisablehook is hook
+
+
+def test_other_exceptions_that_are_ignored_in_a_run_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("broken")
+
+    execute_directly(lambda worker: Broken() and None)
+    assert "ValueError: broken" in capsys.readouterr().err
