@@ -8,7 +8,8 @@ root. An operator passes on the edges that joined two components, and drops the 
 edges; what is left, fewer edges than nodes, goes to worker 0, which does it once more. Where edges also go, see
 `differential.graphs.connected_components`.
 
-The forest is two columns, and a batch of edges is joined as a whole: Python runs a few times a batch.
+What an operator does with a batch need not be Python: here it is a loop over its columns that Numba compiles, as is
+usual beside NumPy where each row depends on those before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time as clock
 
 import numpy as np
 from bfs import random_edges
+from numba import njit, types
 from numpy.typing import NDArray
 
 from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute
@@ -26,9 +28,35 @@ from timely.dataflow.pact import Pact
 
 Ints = NDArray[np.int64]
 
+_WRITTEN = types.int64[::1]
+_READ = types.Array(types.int64, 1, "A", readonly=True)  # whatever a column may be, also from another process
+
+
+@njit(types.int64(_WRITTEN, _READ, _READ, _WRITTEN), cache=True)  # type: ignore[untyped-decorator]
+def join_ends(parent: Ints, source: Ints, target: Ints, joined: Ints) -> int:
+    """Join the ends of edges, and write to `joined` the rows of those whose ends were apart; return how many.
+
+    This is Rem's algorithm (E. W. Dijkstra, A Discipline of Programming, 1976): both ends climb, next the one with the
+    larger parent, and on its way it is hung below the other's parent.
+    """
+    found = 0
+    for row in range(len(source)):
+        low, high = source[row], target[row]
+        below, above = parent[low], parent[high]
+        while below != above:
+            if below > above:
+                low, below, high, above = high, above, low, below
+            parent[high] = below
+            if above == high:
+                joined[found] = row
+                found += 1
+                break
+            high, above = above, parent[above]
+    return found
+
 
 class Forest:
-    """A union-find forest over whole numbers.
+    """A union-find forest over whole numbers from 0 on.
 
     Invariant: parent[node] <= node, so the forest has no cycles; a node is the root of its component if it is its own
     parent, and then the smallest node of it.
@@ -36,48 +64,19 @@ class Forest:
 
     def __init__(self) -> None:
         self.parent: Ints = np.empty(0, np.int64)
-        self._winner: Ints = np.empty(0, np.int64)
 
     def join(self, source: Ints, target: Ints) -> Ints:
         """Join the ends of edges; return the positions of those whose ends were in different components."""
-        if not len(source):
-            return source
-        self._grow(int(max(source.max(), target.max())) + 1)
-        first, second = self.roots(source), self.roots(target)
-        rows = np.flatnonzero(first != second)
-        first, second = first[rows], second[rows]
-        joined = [rows[:0]]
-        while len(rows):
-            low, high = np.minimum(first, second), np.maximum(first, second)
-            # Of the edges that would give a root a parent, the one written last does; the others look again.
-            turn = np.arange(len(rows))
-            self._winner[high] = turn
-            wins = self._winner[high] == turn
-            self.parent[high[wins]] = low[wins]
-            joined.append(rows[wins])
-            first, second = self.roots(low), self.roots(high)
-            left = np.flatnonzero(first != second)
-            rows, first, second = rows[left], first[left], second[left]
-        return np.concatenate(joined)
-
-    def roots(self, nodes: Ints) -> Ints:
-        """Return the root of each node; the nodes stand directly below it from now on."""
-        parent = self.parent
-        found = nearest = parent[nodes]
-        while True:
-            above = parent[found]
-            if (above == found).all():
-                break
-            found = above
-        if found is not nearest:
-            parent[nodes] = found
-        return found
+        joined = np.empty(len(source), np.int64)
+        if len(source):
+            self._grow(int(max(source.max(), target.max())) + 1)
+        return joined[: join_ends(self.parent, source, target, joined)]
 
     def _grow(self, size: int) -> None:
         if size > len(self.parent):
             size = max(size, 2 * len(self.parent))
-            self.parent = np.append(self.parent, np.arange(len(self.parent), size))
-            self._winner = np.empty(size, np.int64)
+            former, self.parent = self.parent, np.arange(size)
+            self.parent[: len(former)] = former
 
 
 def union_find(edges: Stream, pact: Pact, name: str = "union_find") -> Stream:
@@ -95,7 +94,8 @@ def union_find(edges: Stream, pact: Pact, name: str = "union_find") -> Stream:
 
 def spanning_forest(edges: Stream) -> Stream:
     """Return, on worker 0, edges that connect what all edges on all workers connect, and form no cycle."""
-    return union_find(union_find(edges, Pipeline(), "union_find locally"), Gather(0))
+    local = union_find(edges, Pipeline(), "union_find locally")
+    return local if edges.scope.peers == 1 else union_find(local, Gather(0))
 
 
 def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool = False) -> tuple[Ints, Ints, float]:
