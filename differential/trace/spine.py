@@ -12,7 +12,8 @@ What readers need decides what a merge may do (see `differential.trace.handle`):
 - The logical frontier, the meet of the readers' own, says which times they may still ask about. Merging replaces the
   times of updates by representatives that no time in advance of it can tell apart, so that updates cancel: memory
   follows the size of the collection, not of its history. A layer most of whose times have since become the same is
-  merged with nothing, when as much work has gone by as there are rows in the trace.
+  merged with nothing: when as much work has gone by as there are rows in the trace; or, if nearly all of many times
+  have, as when many epochs came at once, as there are times. Until then each reader reads rows at all of them.
 - The physical frontier, likewise, says where they may still ask to cut the trace. Only batches wholly before it are
   merged.
 
@@ -40,6 +41,14 @@ FEW = 512
 
 TINY = 64
 TINY_LAYERS = 4
+
+MANY_TIMES = 64
+NEARLY_ALL = 8
+"""Layers at so many times are compacted soon if at most one in so many of these can still be told apart."""
+
+LEAST_EFFORT = 4096
+"""How many rows of a layer that is merged with nothing any insert pays for."""
+
 _LEAST_PAUSE = 1024
 
 
@@ -100,7 +109,7 @@ class Spine:
         # How many of the newest layers have few rows, and whether some other neighbours may have to be merged.
         self._tiny = 0
         self._is_unsettled = False
-        self._until_compaction = _LEAST_PAUSE
+        self._until_compaction = self._until_look = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
         self.watch: Callable[[Ints, Ints], None] | None = None
@@ -146,7 +155,7 @@ class Spine:
             self._is_merging = False
             for place, layer in enumerate(layers):
                 if isinstance(layer, Merge):
-                    done = layer.work(fuel)
+                    done = layer.work(fuel if len(layer.second) else max(fuel, LEAST_EFFORT))
                     if done is None:
                         self._is_merging = True
                     else:
@@ -160,9 +169,9 @@ class Spine:
         if self._is_unsettled:
             self._merge_neighbours()
         self._until_compaction -= fuel
-        if self._until_compaction < 0:
+        self._until_look -= fuel
+        if self._until_look < 0:
             self._compact_layers()
-            self._until_compaction = max(_LEAST_PAUSE, sum(map(len, layers)))
         return self._is_merging
 
     def batches(self) -> tuple[Batch, ...]:
@@ -318,16 +327,21 @@ class Spine:
         return batch
 
     def _compact_layers(self) -> None:
-        """Merge with nothing each layer of whose times at most half can still be told apart."""
+        """Merge with nothing each layer of whose times at most half, or of many a few, can still be told apart."""
+        least, share = (2, 2) if self._until_compaction < 0 else (MANY_TIMES, NEARLY_ALL)
         for place, layer in enumerate(self._layers):
-            if isinstance(layer, Merge) or len(layer.times) < 2:
+            if isinstance(layer, Merge) or len(layer.times) < least:
                 continue
             since = self.logical
             distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
-            if 2 * len(distinct) <= len(layer.times):
+            if share * len(distinct) <= len(layer.times):
                 self._moved += len(layer)
                 few = len(layer) <= FEW
                 self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since))
+        if self._until_compaction < 0:
+            self._until_compaction = max(_LEAST_PAUSE, sum(map(len, self._layers)))
+        times = sum(len(layer.times) for layer in self._layers if isinstance(layer, Batch))
+        self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
     def _alone(self, layer: Batch, since: Antichain) -> Merge:
         nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)

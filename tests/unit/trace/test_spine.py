@@ -155,6 +155,26 @@ def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_m
     spine.validate()
 
 
+@pytest.mark.parametrize(("distinct", "left"), [(100, 13), (63, 8)])
+def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has_rows(distinct: int, left: int) -> None:
+    spine, rows = Spine(1), 20_000
+    reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(100,)])
+    times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    since = distinct - left
+    reader.set_logical_compaction(Antichain([(since,)]))
+    for _ in range(40):
+        spine.exert(40)
+    assert len(spine.batches()[0].times) == distinct  # too many times can still be told apart
+    reader.set_logical_compaction(Antichain([(since + 1,)]))
+    for _ in range(40):
+        spine.exert(40)
+    few = left - 1 if distinct == 100 else distinct
+    assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(rows, few)]
+    assert spine.statistics().moved == (rows if few < distinct else 0)
+    spine.validate()
+
+
 def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
     spine = Spine(1)
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(10,)])
