@@ -78,6 +78,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "reduce_rows",
             "reduce_times",
             "reduce_rounds",
+            "reduce_visit",
         )
     },
     **{

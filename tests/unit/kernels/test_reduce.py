@@ -14,6 +14,7 @@ import pytest
 import differential.kernels.reduce as kinds
 import differential.kernels.reduce_rounds as rounds
 from differential.kernels.reduce import reduce
+from differential.kernels.reduce_visit import MOST_AHEAD
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.oracle.reduce import REDUCTIONS, accumulate, decode_float, encode_float, reduce_by_replay
 from timely.order import Time
@@ -248,7 +249,7 @@ def test_so_many_times_that_are_not_due_are_looked_at_and_the_next_is_put_off() 
     past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(1, 200))]
     new: list[Update] = [(1, 9, (1, 0), 1)]
     _, pending, _ = call(kinds.MIN, new, past=past, said=[(1, 5, (0, 0), 1)], upper=[(1, 1), (2, 0)], depth=2)
-    assert pending[2].tolist() == [[1, 1 + kinds._MOST_AHEAD]]
+    assert pending[2].tolist() == [[1, 1 + MOST_AHEAD]]
 
 
 def test_joins_of_very_many_incomparable_times_are_put_off_unseen() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from differential.kernels.compile import Ints
+from differential.kernels.compile import Ints, Table
+from differential.kernels.times import intern
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -173,6 +174,25 @@ def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has
     assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(rows, few)]
     assert spine.statistics().moved == (rows if few < distinct else 0)
     spine.validate()
+
+
+@pytest.mark.interpreted
+def test_times_are_looked_at_as_seldom_as_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    spine, rows, distinct = Spine(1), 20_000, 5000
+    reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
+    times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    looks: list[int] = []
+
+    def interned(times: Table) -> tuple[Table, Ints]:
+        looks.append(len(times))
+        return intern(times)
+
+    monkeypatch.setattr("differential.trace.spine.intern", interned)
+    for _ in range(300):
+        spine.exert(40)
+    assert looks == [distinct] * 2
+    assert reader.logical == least
 
 
 def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
