@@ -204,7 +204,7 @@ def _reduce_groups(
                 return DONE
             seek(layers, 0, deltas, group, by_value)
             found[ROOM_TIMES] = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-            if found[ROOM_TIMES] > marks.shape[1] or found[ROOM_TIMES] * depth > len(pending):
+            if found[ROOM_TIMES] > marks.shape[1]:
                 unseek(layers, group)
                 return NO_ROOM
             pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
@@ -240,7 +240,6 @@ def _reduce_groups(
                 found[ROOM_ROWS], found[FOLDS], found[TO_SAY] = max(history, times + 2), folds, history + folds
                 if (
                     found[ROOM_TIMES] > marks.shape[1]
-                    or found[ROOM_TIMES] * depth > len(pending)
                     or found[ROOM_ROWS] > room.shape[1]
                     or folds > fold.shape[1]
                     or history + folds > said.shape[1]
@@ -315,10 +314,11 @@ def reduce(
     found[ROOM_TIMES], found[TO_SAY], found[STEPS] = marks.shape[1], marks.shape[1], -1
     while True:
         marks = roomy(marks, found[ROOM_TIMES])
-        # Whether there is room for more times is seen by the marks: they never have more than the vectors.
+        # Whether there is room for more times is seen by the marks: there never is more than for vectors of them, and
+        # for pending ones.
         vectors = roomy(vectors, marks.shape[1] * depth)
-        if found[ROOM_TIMES] * depth > len(pending):
-            larger = np.empty(2 * found[ROOM_TIMES] * depth, np.int64)
+        if marks.shape[1] * depth > len(pending):
+            larger = np.empty(marks.shape[1] * depth, np.int64)
             larger[: len(pending)] = pending
             pending = larger
         room = roomy(room, found[ROOM_ROWS])

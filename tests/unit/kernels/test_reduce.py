@@ -17,7 +17,8 @@ from differential.kernels.reduce import reduce
 from differential.kernels.reduce_visit import MOST_AHEAD
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.oracle.reduce import REDUCTIONS, accumulate, decode_float, encode_float, reduce_by_replay
-from timely.order import Time
+from timely.order import Time, join
+from timely.progress.antichain import Antichain
 
 EMPTY = np.empty(0, np.int64)
 
@@ -223,6 +224,15 @@ def test_incomparable_joins_are_all_put_off() -> None:
     new: list[Update] = [(1, 5, time, 1) for time in ((0, 3), (1, 1), (3, 0))]
     _, pending, _ = call(kinds.COUNT, new, upper=[(1, 3), (3, 1)], depth=2)
     assert pending[2].tolist() == [[1, 3], [3, 1]]
+
+
+def test_more_joins_may_be_put_off_than_there_is_room_for_times() -> None:
+    times = [(2, 1, 3, 6), (0, 6, 0, 0), (4, 3, 4, 5), (1, 0, 6, 2), (6, 2, 5, 1), (5, 4, 1, 4), (3, 5, 2, 3)]
+    joins = Antichain(join(one, other) for one, other in itertools.combinations(times, 2))
+    assert len(joins) == 20
+    rows, pending, _ = call(kinds.COUNT, [(1, 5, time, 1) for time in times], upper=list(joins), depth=4)
+    assert rows == sorted((1, 1, time, 1) for time in times)
+    assert sorted(map(tuple, pending[2].tolist())) == sorted(joins)
 
 
 def test_what_was_put_off_may_come_when_there_is_but_one_batch() -> None:
