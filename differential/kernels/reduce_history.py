@@ -261,14 +261,12 @@ def interesting(
     """Return `vectors` with the interesting times of a gathered group as those to visit, in order, how many, whether
     they are a chain, and what is pending.
 
-    They are the due ones; if one is to look `ahead`, and there are not too many, all of them. When they are a chain
-    they are the ranked times that are known to be IS_DUE, which is so of those that are to be visited.
+    They are the due ones; if one is to look `ahead`, and there are not too many, all of them, which are known to be
+    IS_DUE since `interesting_chain` was asked. When they are a chain they are the ranked times known to be so.
     """
     depth = upper.shape[1]
     table, known = vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, ahead, depth):
-        for time in range(n):
-            known[time] |= IS_DUE if known[time] != 0 else 0
         upper = upper[:0]
     else:
         pending, pendings = postpone(table, known, n, depth, pending, pendings)
