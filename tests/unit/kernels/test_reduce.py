@@ -226,6 +226,15 @@ def test_incomparable_joins_are_all_put_off() -> None:
     assert pending[2].tolist() == [[1, 3], [3, 1]]
 
 
+def test_joins_with_many_incomparable_new_times_are_put_off_unseen() -> None:
+    past: list[Update] = [(1, 6, (0, 0, time), 1) for time in range(20, 26)]
+    times = [(place, 11 - place, 0) for place in range(12)]
+    new: list[Update] = [(1, 5, time, 1) for time in times]
+    rows, pending, _ = call(kinds.MIN, new, past=past, upper=[(0, 0, 20)], depth=3)
+    assert accumulate(rows, (11, 11, 0)) == {1: {5: 1}}
+    assert sorted(map(tuple, pending[2].tolist())) == [(*time[:2], 20) for time in times]
+
+
 def test_more_joins_may_be_put_off_than_there_is_room_for_times() -> None:
     times = [(2, 1, 3, 6), (0, 6, 0, 0), (4, 3, 4, 5), (1, 0, 6, 2), (6, 2, 5, 1), (5, 4, 1, 4), (3, 5, 2, 3)]
     joins = Antichain(join(one, other) for one, other in itertools.combinations(times, 2))
