@@ -25,6 +25,7 @@ class Merge:
     __slots__ = (
         "_columns",
         "_credit",
+        "_effort",
         "_place",
         "_rows",
         "_settling",
@@ -37,14 +38,20 @@ class Merge:
         "second",
     )
 
-    def __init__(self, first: Batch, second: Batch, since: Antichain, storage: Storage = MEMORY) -> None:
-        """Merge `first` and the batch that follows it, with times advanced to `since`, into columns of `storage`."""
+    def __init__(
+        self, first: Batch, second: Batch, since: Antichain, storage: Storage = MEMORY, effort: int = 0
+    ) -> None:
+        """Merge `first` and the batch that follows it, with times advanced to `since`, into columns of `storage`.
+
+        Each call to work earns `effort` rows at least.
+        """
         assert first.upper == second.lower, f"{first} is not followed by {second}"
         self.first = first
         self.second = second
         self._since = since
         self._storage = storage
         self._credit = 0
+        self._effort = effort
         self._rows = rows = len(first) + len(second)
         self._table = table_of((first, second))
         self._times, self._place = plan(first.times, second.times, frontier_table(since, first.depth))
@@ -71,7 +78,7 @@ class Merge:
 
     def work(self, fuel: int) -> Batch | None:
         """Earn `fuel` rows of work, done when there is enough to be worth a call; return the result when it is done."""
-        self._credit += fuel
+        self._credit += max(fuel, self._effort)
         if self._credit < min(_PIECE, self.remaining):
             return None
         credit, self._credit = self._credit, 0

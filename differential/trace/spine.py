@@ -47,7 +47,7 @@ NEARLY_ALL = 8
 """Layers at so many times are compacted soon if at most one in so many of these can still be told apart."""
 
 LEAST_EFFORT = 4096
-"""How many rows of a layer that is merged with nothing any insert pays for."""
+"""How many rows of such a layer any insert pays for, while all who read it read more."""
 
 _LEAST_PAUSE = 1024
 
@@ -155,7 +155,7 @@ class Spine:
             self._is_merging = False
             for place, layer in enumerate(layers):
                 if isinstance(layer, Merge):
-                    done = layer.work(fuel if len(layer.second) else max(fuel, LEAST_EFFORT))
+                    done = layer.work(fuel)
                     if done is None:
                         self._is_merging = True
                     else:
@@ -328,24 +328,26 @@ class Spine:
 
     def _compact_layers(self) -> None:
         """Merge with nothing each layer of whose times at most half, or of many a few, can still be told apart."""
-        least, share = (2, 2) if self._until_compaction < 0 else (MANY_TIMES, NEARLY_ALL)
+        least = 2 if self._until_compaction < 0 else MANY_TIMES
         for place, layer in enumerate(self._layers):
             if isinstance(layer, Merge) or len(layer.times) < least:
                 continue
-            since = self.logical
+            since, times = self.logical, len(layer.times)
             distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
-            if share * len(distinct) <= len(layer.times):
+            is_urgent = times >= MANY_TIMES and NEARLY_ALL * len(distinct) <= times
+            if is_urgent or (self._until_compaction < 0 and 2 * len(distinct) <= times):
                 self._moved += len(layer)
-                few = len(layer) <= FEW
-                self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since))
+                few, effort = len(layer) <= FEW, LEAST_EFFORT if is_urgent else 0
+                compacted = self._merged_few([layer]) if few else self._alone(layer, since, effort)
+                self._replace(place, place + 1, compacted)
         if self._until_compaction < 0:
             self._until_compaction = max(_LEAST_PAUSE, sum(map(len, self._layers)))
         times = sum(len(layer.times) for layer in self._layers if isinstance(layer, Batch))
         self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
-    def _alone(self, layer: Batch, since: Antichain) -> Merge:
+    def _alone(self, layer: Batch, since: Antichain, effort: int) -> Merge:
         nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
-        return Merge(layer, nothing, since, self._storage)
+        return Merge(layer, nothing, since, self._storage, effort)
 
 
 def _are_close(older: int, newer: int) -> bool:

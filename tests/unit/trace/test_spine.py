@@ -176,6 +176,21 @@ def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has
     spine.validate()
 
 
+@pytest.mark.parametrize(("distinct", "inserts"), [(100, 8), (4, 1000)])
+def test_a_layer_is_compacted_at_once_only_where_it_is_at_many_times(distinct: int, inserts: int) -> None:
+    spine, rows = Spine(1), 20_000
+    reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
+    times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    reader.set_logical_compaction(end)
+    spine.exert(20_001)
+    worked = 0
+    while len(spine.batches()[0].times) > 1:
+        spine.exert(20)
+        worked += 1
+    assert inserts / 2 < worked <= inserts
+
+
 @pytest.mark.interpreted
 def test_times_are_looked_at_as_seldom_as_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     spine, rows, distinct = Spine(1), 20_000, 5000
