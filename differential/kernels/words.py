@@ -162,10 +162,9 @@ def insert_field(words: Ints, items: Ints, absent: int, layout: Table, which: in
         for row in range(len(words)):
             item = items[row] - low
             words[row] |= (item >> above << gap_at | item & below) << shift
-    elif absent != low:
+    elif absent != low:  # then no bits are left out: a 0 has none in common with others, which `low` would be
         for row in range(len(words)):
-            item = absent - low
-            words[row] |= (item >> above << gap_at | item & below) << shift
+            words[row] |= (absent - low) << shift
 
 
 @bare
