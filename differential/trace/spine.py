@@ -332,10 +332,10 @@ class Spine:
         for place, layer in enumerate(self._layers):
             if isinstance(layer, Merge) or len(layer.times) < least:
                 continue
-            since, times = self.logical, len(layer.times)
+            since, now = self.logical, len(layer.times)
             distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
-            is_urgent = times >= MANY_TIMES and NEARLY_ALL * len(distinct) <= times
-            if is_urgent or (self._until_compaction < 0 and 2 * len(distinct) <= times):
+            is_urgent = now >= MANY_TIMES and NEARLY_ALL * len(distinct) <= now
+            if is_urgent or (self._until_compaction < 0 and 2 * len(distinct) <= now):
                 self._moved += len(layer)
                 few, effort = len(layer) <= FEW, LEAST_EFFORT if is_urgent else 0
                 compacted = self._merged_few([layer]) if few else self._alone(layer, since, effort)
