@@ -9,6 +9,7 @@ A change on its way through the other collections is a prefix; `Changes` are pre
 `half_join` matches them with a collection. `extend` adds a column by which several collections are joined at once, in
 the manner of worst-case-optimal joins (Ngo, Porat, Ré and Rudra, PODS 2012): for each prefix the collection that has
 least to offer proposes values, and all the others validate them. So the work is that of the least, prefix by prefix.
+A worker by itself does all of that in one operator (`differential.operators.extend_at_hand`).
 
 Collections are multisets: a result occurs as often as the product of its parts says.
 """
@@ -24,6 +25,7 @@ import numpy as np
 
 from differential.arrangement import Arrangement
 from differential.collection import Collection
+from differential.operators.extend_at_hand import Offer, extend_at_hand
 from differential.operators.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
 from differential.updates import Updates
@@ -251,6 +253,14 @@ def extend(prefixes: Changes, extensions: Sequence[Extension]) -> Changes:
         raise BuildError("extend needs a relation that has values for the prefixes")
     if len(extensions) == 1:
         return extensions[0].propose(prefixes)
+    if prefixes._prefixes.scope.peers > 1 or prefixes._hidden:
+        return _step_by_step(prefixes, extensions)
+    offers = [Offer(each.key, each.relation.by_key, each.sees.value) for each in extensions]
+    return Changes(extend_at_hand(prefixes._prefixes, offers))
+
+
+def _step_by_step(prefixes: Changes, extensions: Sequence[Extension]) -> Changes:
+    """Return what `extend` does, by an operator for each question to a relation, where workers share these."""
     counted = prefixes.map(lambda *columns: (*columns, np.iinfo(np.int64).max, -1))
     for place, extension in enumerate(extensions):
         counted = extension.count(counted, place)

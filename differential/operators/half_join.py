@@ -20,11 +20,14 @@ from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.kernels.occurrences import occurrences
-from differential.operators.lookup import lookup
+from differential.operators.arrange import ByKey
+from differential.operators.join_arrangements import ROWS_PER_BATCH
+from differential.operators.lookup import Ask, Past, lookup, refuse_other_keys
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import Rows, table_of_parts
 from differential.updates import Ints, Updates
 from timely.container import as_columns
+from timely.dataflow.stream import Stream
 
 PIECE = 1 << 19
 """About how many pairs are produced before other operators get a turn."""
@@ -57,10 +60,10 @@ def half_join(
     """
     hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
-    def ask(updates: Updates, initial: Ints, past: tuple[Batch, ...]) -> Pairs:
-        return Pairs(updates, initial, past, arrangement, function, inclusive, hidden)
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Pairs:
+        return Pairs(updates, initial, pasts[0], arrangement, function, inclusive, hidden)
 
-    return Collection(lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys)
+    return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
 
 
 def count_rows(
@@ -86,10 +89,16 @@ def count_rows(
     """
     hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
-    def ask(updates: Updates, initial: Ints, past: tuple[Batch, ...]) -> Numbers:
-        return Numbers(updates, past, arrangement, function, hidden)
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Numbers:
+        return Numbers(updates, pasts[0], arrangement, function, hidden)
 
-    return Collection(lookup(prefixes.stream, prefixes.keys, arrangement, ask, inclusive=inclusive, name=name), keys)
+    return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
+
+
+def _by_key(prefixes: Collection, arrangement: Arrangement, ask: Ask, inclusive: bool, name: str) -> Stream:
+    """Return the answers to prefixes that are looked up where the arrangement has their keys."""
+    refuse_other_keys(name, prefixes.keys, arrangement)
+    return lookup(prefixes.stream, ByKey(prefixes.keys), [(arrangement, inclusive)], ask, name=name)
 
 
 class Numbers:
@@ -185,7 +194,9 @@ class Pairs:
         while position >= 0:
             keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
             if len(keys):
-                yield self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
+                piece = self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
+                if len(piece) or len(keys) >= ROWS_PER_BATCH:
+                    yield piece
 
     def _piece(self, rows: Ints, vals: Ints, times: Ints, index: Ints, diffs: Ints) -> Updates:
         """Return pairs as updates, those that are to be seen."""

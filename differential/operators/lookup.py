@@ -1,10 +1,10 @@
-"""Looking changes up in an arrangement as it was when they were made.
+"""Looking changes up in arrangements as these were when they were made.
 
 A prefix is an update that remembers its *initial* time: that of the change it began as. It sees of an arrangement the
 updates at times before its initial time, or also those at that time itself, in a total order: the lexicographic order
 of times, which extends their partial order. So of two changes, one of them sees the other, and never both.
 
-- A prefix waits until the arrangement can show no more that it should see: until the least element, in lexicographic
+- A prefix waits until no arrangement can show more that it should see: until the least element, in lexicographic
   order, of the trace's upper, or of the frontier of the arrangement's stream, is beyond its initial time. A capability
   is held while it waits: for the least times of those that wait and no earlier one, or in a loop it would keep back
   the rounds of an earlier epoch, which a prefix of a later one waits for.
@@ -21,7 +21,7 @@ own, the last ones (see `differential.delta`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, cast
 
 import numpy as np
@@ -32,13 +32,13 @@ from differential.codes import Codes, Encoder
 from differential.interning import hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
-from differential.operators.arrange import ByKey
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
 from differential.updates import Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.pact import Pipeline
+from timely.dataflow.pact import Pact, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError
@@ -54,12 +54,15 @@ class Answer(Protocol):
         ...
 
     def pieces(self) -> Iterator[Updates]:
-        """Yield the pieces; each may be empty."""
+        """Yield the pieces; an empty one stands for as much work as a large one, after which others have a turn."""
         ...
 
 
-Ask = Callable[[Updates, Ints, tuple[Batch, ...]], Answer]
-"""From prefixes, their initial times (a row each, or one for all) and the batches of a trace to the answer."""
+Past = tuple[Batch, ...]
+"""The batches of a trace that have rows."""
+
+Ask = Callable[[Updates, Ints, list[Past]], Answer]
+"""From prefixes, their initial times (a row each, or one for all) and the past of each arrangement to the answer."""
 
 
 class Waiting:
@@ -73,47 +76,66 @@ class Waiting:
         self.initial = initial
 
 
-def lookup(prefixes: Stream, keys: int, arrangement: Arrangement, ask: Ask, *, inclusive: bool, name: str) -> Stream:
-    """Return the stream of answers to `prefixes`, whose first `keys` columns are looked up in `arrangement`."""
-    if prefixes.scope is not arrangement.scope:
-        raise BuildError(f"{name}: the prefixes are in {prefixes.scope}, the arrangement in {arrangement.scope}")
-    if keys != arrangement.keys < EVERY:
-        raise BuildError(
-            f"{name}: the prefixes' key is {described(keys)}, the arrangement's {described(arrangement.keys)}"
-        )
+class Reading:
+    """An arrangement that is looked up in, and whether prefixes see the updates at their initial times."""
+
+    __slots__ = ("input", "is_inclusive", "trace", "upper")
+
+    def __init__(self, input: InputPort, trace: TraceHandle, is_inclusive: bool) -> None:
+        self.input = input
+        self.trace = trace
+        self.is_inclusive = is_inclusive
+        self.upper: Antichain | None = None
+
+    def least_to_come(self) -> Time | None:
+        """Return the lexicographically least time at which the trace may get more, None if it is complete."""
+        # What was sealed in this step is in the trace, before the frontier has moved.
+        closed = self.trace.upper.join(self.input.frontier)
+        return min(closed.elements) if closed.elements else None
+
+
+def lookup(
+    prefixes: Stream, pact: Pact, arrangements: Sequence[tuple[Arrangement, bool]], ask: Ask, *, name: str
+) -> Stream:
+    """Return the stream of answers to `prefixes`, which `pact` brings where what is looked up for them is.
+
+    With each arrangement goes whether prefixes see its updates at their initial times.
+    """
     builder = OperatorBuilder(prefixes.scope, name)
-    first = builder.add_input(prefixes, ByKey(keys), frontier=True, drains=True)
-    second = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)
+    first = builder.add_input(prefixes, pact, frontier=True, drains=True)
+    read = []
+    for arrangement, is_inclusive in arrangements:
+        if prefixes.scope is not arrangement.scope:
+            raise BuildError(f"{name}: the prefixes are in {prefixes.scope}, the arrangement in {arrangement.scope}")
+        input = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)
+        read.append(Reading(input, arrangement.reader(), is_inclusive))
     output, stream = builder.add_output()
-    lookup = Lookup(first, second, output, arrangement, ask, inclusive)
+    lookup = Lookup(first, read, output, ask, prefixes.scope.width)
     builder.build(lambda _: lookup.run)
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
 
 
+def refuse_other_keys(name: str, keys: int, arrangement: Arrangement) -> None:
+    """Raise BuildError where prefixes with `keys` columns as key cannot be looked up in an arrangement."""
+    if keys != arrangement.keys < EVERY:
+        raise BuildError(
+            f"{name}: the prefixes' key is {described(keys)}, the arrangement's {described(arrangement.keys)}"
+        )
+
+
 class Lookup:
     """The operator: what waits, and what is being answered."""
 
-    def __init__(
-        self,
-        prefixes: InputPort,
-        arranged: InputPort,
-        output: OutputPort,
-        arrangement: Arrangement,
-        ask: Ask,
-        inclusive: bool,
-    ) -> None:
+    def __init__(self, prefixes: InputPort, read: list[Reading], output: OutputPort, ask: Ask, width: int) -> None:
         self._prefixes = prefixes
-        self._arranged = arranged
+        self._read = read
         self._output = output
         self._ask = ask
-        self._inclusive = inclusive
-        self._width = arrangement.scope.width
-        self._trace = arrangement.reader()
-        self._dataflow = arrangement.scope.dataflow
+        self._width = width
+        self._dataflow = prefixes.dataflow
         self._is_released = False
         self._since = 0
-        self._upper: Antichain | None = None
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
         hold_columns(prefixes.dataflow, self.held_codes)
@@ -127,21 +149,22 @@ class Lookup:
         for time, batch in self._prefixes.drain():
             prefixes = cast(Updates, batch)
             self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
-        for _ in self._arranged.drain():
-            pass
+        for reading in self._read:
+            for _ in reading.input.drain():
+                pass
         if self._waiting:
-            # What was sealed in this step is in the trace, before the frontier has moved.
-            self._admit(self._trace.upper.join(self._arranged.frontier))
+            self._admit()
         self._compact()
         if self._answering and not self._dataflow.holds_back(self._prefixes.operator):
             self._answer()
         self._prefixes.operator.waits = bool(self._waiting)
 
     def drop(self) -> None:
-        """Stop reading the trace."""
+        """Stop reading the traces."""
         if not self._is_released:
             self._is_released = True
-            self._trace.drop()
+            for reading in self._read:
+                reading.trace.drop()
 
     def _hold(self, capability: Capability, prefixes: Updates, initial: Ints) -> None:
         """Let prefixes wait, with the right to send at their least times and no earlier one."""
@@ -166,13 +189,13 @@ class Lookup:
             )
         capability.drop()
 
-    def _admit(self, closed: Antichain) -> None:
-        """Begin to answer the prefixes for which the arrangement is complete."""
-        least = min(closed.elements) if closed.elements else None
-        past: tuple[Batch, ...] | None = None
+    def _admit(self) -> None:
+        """Begin to answer the prefixes for which all arrangements are complete."""
+        pasts: list[Past] | None = None
         waiting, self._waiting = self._waiting, []
+        closed = [reading.least_to_come() for reading in self._read]
         for each in waiting:
-            due = is_before(each.initial, least, or_at=not self._inclusive)
+            due = self._is_due(each.initial, closed)
             if not due.any():
                 self._waiting.append(each)
                 continue
@@ -180,16 +203,23 @@ class Lookup:
             if not due.all():
                 self._hold(capability.clone(), prefixes.take(~due), initial[~due])
                 prefixes, initial = prefixes.take(due), initial[due]
-            if past is None:
-                past = tuple(batch for batch in self._trace.batches() if len(batch))
-            if not past:
+            if pasts is None:
+                pasts = [tuple([batch for batch in reading.trace.batches() if len(batch)]) for reading in self._read]
+            if not all(pasts):
                 capability.drop()
                 continue
-            answer = self._ask(prefixes, initial, past)
+            answer = self._ask(prefixes, initial, pasts)
             self._answering.append((capability, answer, answer.pieces()))
 
+    def _is_due(self, initial: Ints, closed: list[Time | None]) -> NDArray[np.bool_]:
+        """Return for which initial times no arrangement has more to show; `closed` are the least times it may have."""
+        due = is_before(initial, closed[0], or_at=not self._read[0].is_inclusive)
+        for reading, least in zip(self._read[1:], closed[1:]):
+            due = due & is_before(initial, least, or_at=not reading.is_inclusive)
+        return due
+
     def _answer(self) -> None:
-        """Send pieces, up to about a batch of rows, and come back for the rest."""
+        """Send pieces, up to about a batch of rows or as much work, and come back for the rest."""
         rows = 0
         while self._answering and rows < ROWS_PER_BATCH:
             capability, _, pieces = self._answering[0]
@@ -200,11 +230,13 @@ class Lookup:
             elif len(piece):
                 self._output.give(capability, piece)
                 rows += len(piece)
+            else:
+                break
         if self._answering:
             self._dataflow.resume_later(self._prefixes.operator)
 
     def _compact(self) -> None:
-        """Let the trace forget what no prefix, waiting or to come, can tell apart."""
+        """Let the traces forget what no prefix, waiting or to come, can tell apart."""
         if self._is_released:
             return
         firsts = [time[0] for time in self._prefixes.frontier.elements]
@@ -213,16 +245,19 @@ class Lookup:
             self.drop()
             return
         since = max(min(firsts) - 1, 0)
-        if since != self._since:
-            self._since = since
-            frontier = Antichain.of_minimal(((since, *(0,) * (self._width - 1)),))
-            # An imported trace may have been compacted further than that already.
-            if self._trace.since is None or self._trace.logical.dominates(frontier):
-                self._trace.set_logical_compaction(frontier)
-        upper = self._trace.upper
-        if upper is not self._upper:
-            self._upper = upper
-            self._trace.set_physical_compaction(upper)
+        has_moved = since != self._since
+        self._since = since
+        for reading in self._read:
+            trace = reading.trace
+            if has_moved:
+                frontier = Antichain.of_minimal(((since, *(0,) * (self._width - 1)),))
+                # An imported trace may have been compacted further than that already.
+                if trace.since is None or trace.logical.dominates(frontier):
+                    trace.set_logical_compaction(frontier)
+            upper = trace.upper
+            if upper is not reading.upper:
+                reading.upper = upper
+                trace.set_physical_compaction(upper)
 
 
 def initial_times(prefixes: Updates, width: int) -> Ints:

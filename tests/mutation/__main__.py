@@ -96,6 +96,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "memory",
             "route",
             "occurrences",
+            "extend",
         )
     },
     "differential/kernels/fields.py": CODES,

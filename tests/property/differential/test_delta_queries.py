@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from differential import Collection
 from differential.delta import AltNeu, Changes
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
-from differential.operators import half_join
+from differential.operators import extend_at_hand, half_join
 from tests.oracle.grid import Multiset, Update, check
 
 PATTERNS = (
@@ -139,7 +139,9 @@ def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], 
 def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(half_join, "PIECE", 1)
-        check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits)
+        patch.setattr(extend_at_hand, "PIECE", 1)
+        for workers in (1, 2):
+            check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits, workers=workers)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
