@@ -8,6 +8,7 @@ import numpy as np
 
 from differential.collection import Collection
 from differential.kernels.compile import NOTHING
+from differential.operators.fields import Fields
 from differential.updates import Updates
 from timely.container import as_columns
 from timely.errors import CapabilityError, DataError
@@ -53,6 +54,7 @@ class InputSession:
     def __init__(self, scope: Scope, name: str) -> None:
         self._input, self.stream = scope.new_input(name)
         self._name = name
+        self._fields = Fields()
         self._changes: list[Change] = []
         self._later: list[tuple[Change, Time]] = []
         scope.dataflow.when_program_ends(self.close)
@@ -83,14 +85,13 @@ class InputSession:
     def update(self, *record: Any, diff: Diff) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row).
 
-        Raises DataError where there are not as many fields as in the record before, or none, or what cannot be a column
-        or a number of times; CapabilityError after `close`.
+        Raises DataError where there are not as many fields as in the record before, or fields of other kinds, or none,
+        or what cannot be a column or a number of times; CapabilityError after `close`.
         """
-        if self._changes:
-            check_width(record, self._changes[-1][0])
-        else:
-            check_open(self._input, self._name)
-        self._changes.append(owned(record, diff))
+        check_open(self._input, self._name)
+        change = owned(record, diff)
+        self._fields.check(change[0])
+        self._changes.append(change)
 
     def update_at(self, *record: Any, time: Moment, diff: Diff = 1) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more from `time` on.
@@ -113,6 +114,7 @@ class InputSession:
         >>> execute_directly(program)
         [(('blue',), (3,), 1), (('blue',), (5,), -1)]
         """
+        check_open(self._input, self._name)
         now, then = self._input.time, as_time(time)
         if len(then) != len(now):
             raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
@@ -123,9 +125,9 @@ class InputSession:
                 f"input {self._name!r} is at time {now} and cannot change the collection at {then}, which is not at or "
                 "after it: what the collection is there is final"
             )
-        if self._later:
-            check_width(record, self._later[-1][0][0])
-        self._later.append((owned(record, diff), then))
+        change = owned(record, diff)
+        self._fields.check(change[0])
+        self._later.append((change, then))
 
     def flush(self) -> None:
         """Hand over the changes made so far."""
@@ -197,15 +199,6 @@ def check_open(input: Input, name: str) -> None:
         )
 
 
-def check_width(record: tuple[Any, ...], before: tuple[Any, ...]) -> None:
-    """Raise DataError unless a record has as many fields as one before."""
-    if len(record) != len(before):
-        raise DataError(
-            f"a record of {len(record)} field(s) after one of {len(before)}: "
-            "all records of a collection have the same number"
-        )
-
-
 def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
     """Return changes at times of their own as one batch of updates."""
     number: dict[Time, int] = {}
@@ -228,6 +221,8 @@ def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
         if not record:
             raise DataError("a record needs at least one field")
         return record, diff if type(diff) is int and -_MOST <= diff < _MOST else _checked(diff, ())
+    if any(type(field) is bytearray for field in record):
+        raise DataError("a bytearray is neither one field nor a column: bytes() makes a field of it")
     if len(record) == 1 and type(record[0]) is tuple:
         raise DataError(
             f"{record[0]!r:.80} is a tuple as the only field: a record is given field by field (*record), a column "
@@ -262,7 +257,7 @@ def _checked(diff: Any, shape: tuple[int, ...]) -> Diff:
 
 
 def gathered(changes: list[Change], time: Time) -> Updates:
-    """Return many changes as one batch of updates; raise DataError where a column's values are of several kinds."""
+    """Return many changes, of fields that `Fields` found alike, as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]
         columns = tuple(map(_widened, as_columns(record)))
@@ -273,22 +268,14 @@ def gathered(changes: list[Change], time: Time) -> Updates:
         diffs = np.array([diff for _, diff in changes], np.int64)
         return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)
     parts = [tuple(map(_widened, as_columns(record))) for record, _ in changes]
-    columns = tuple(_stacked(position, column) for position, column in enumerate(zip(*parts)))
+    columns = tuple(map(_stacked, zip(*parts)))
     each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
     return Updates.at(time, columns, np.concatenate(each))
 
 
-def _stacked(position: int, parts: tuple[np.ndarray[Any, Any], ...]) -> np.ndarray[Any, Any]:
-    """Return the parts of a column as one, unless they are of several kinds, which NumPy would round or mix up."""
-    parts = tuple(part for part in parts if len(part)) or parts[:1]
-    kinds = {part.dtype.kind for part in parts}
-    if len(kinds) > 1 and kinds != {"b", "i"}:
-        one, other = (next(part[0] for part in parts if part.dtype.kind == kind) for kind in sorted(kinds)[:2])
-        raise DataError(
-            f"field {position} is {one!r} in one record and {other!r} in another: convert it, so that it is always of "
-            "the same kind"
-        )
-    return np.concatenate(parts)
+def _stacked(parts: tuple[np.ndarray[Any, Any], ...]) -> np.ndarray[Any, Any]:
+    """Return the parts of a column as one."""
+    return np.concatenate(tuple(part for part in parts if len(part)) or parts[:1])
 
 
 def _diffs(diff: Diff, length: int, *, spelled_out: bool = False) -> np.ndarray[Any, Any]:

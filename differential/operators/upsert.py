@@ -23,7 +23,8 @@ from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.keys import check_keys
 from differential.operators.arrange import ByKey, Sealer, new_trace
-from differential.operators.input import Change, check_open, check_width, gathered, owned
+from differential.operators.fields import Fields
+from differential.operators.input import Change, check_open, gathered, owned
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -68,6 +69,7 @@ class UpsertSession:
         self._name = name
         self._keys = keys
         self._first = self._next = scope.index * STATEMENTS
+        self._fields, self._key_fields = Fields(), Fields()
         self._sets: list[Change] = []
         self._unsets: list[Change] = []
         scope.dataflow.when_program_ends(self.close)
@@ -85,28 +87,27 @@ class UpsertSession:
     def set(self, *record: Any) -> None:
         """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns.
 
-        Raises DataError where there are fewer fields than the key has, or not as many as before, or what cannot be a
-        column; CapabilityError after `close`.
+        Raises DataError where there are fewer fields than the key has, or not as many or of other kinds than before, or
+        what cannot be a column; CapabilityError after `close`.
         """
         if len(record) < self._keys:
             raise DataError(f"a record of {len(record)} field(s), but its key has {self._keys}")
-        if self._sets:
-            check_width(record, self._sets[-1][0][:-1])
-        else:
-            check_open(self._input, self._name)
+        check_open(self._input, self._name)
         record, _ = owned(record)
+        self._fields.check(record)
         self._sets.append(((*record, self._order(record)), 1))
 
     def unset(self, *key: Any) -> None:
         """Let a key have no value, whether it had one or not.
 
-        Raises DataError where there are not as many fields as the key has, or what cannot be a column; CapabilityError
-        after `close`.
+        Raises DataError where there are not as many fields as the key has, or others than before, or what cannot
+        be a column; CapabilityError after `close`.
         """
         check_open(self._input, self._name)
         if len(key) != self._keys:
             raise DataError(f"a key of {len(key)} field(s), not {self._keys}: unset() is given keys without values")
         key, _ = owned(key)
+        self._key_fields.check(key)
         self._unsets.append(((*key, self._order(key)), -1))
 
     def flush(self) -> None:
@@ -114,8 +115,9 @@ class UpsertSession:
         time = self._input.time
         for statements in (self._sets, self._unsets):
             if statements:
-                self._input.send_batch(gathered(statements, time))
+                batch = gathered(statements, time)
                 statements.clear()
+                self._input.send_batch(batch)
 
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time; what the collection is before it is final."""

@@ -105,6 +105,8 @@ def test_changes_of_a_dataflow_that_was_dropped_are_refused_and_what_was_not_sen
         session.insert(0)
         upserts.set(0, 1)
         worker.drop_dataflow(scope.dataflow)
+        with pytest.raises(CapabilityError, match="takes no more changes"):
+            session.insert(0)
         session.close()
         upserts.close()
         with pytest.raises(CapabilityError, match="takes no more changes"):
@@ -171,6 +173,54 @@ def test_small_integers_are_widened_as_they_are_where_they_are_indexed() -> None
 def test_fields_of_several_kinds_in_one_epoch_are_refused_and_not_converted(one: object, other: object) -> None:
     with pytest.raises(DataError, match="kind"):
         inserted(lambda session: session.insert(one), lambda session: session.insert(other))
+
+
+@pytest.mark.parametrize("flush", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, 2.5), (2.5, 1), (1, "one"), ("one", b"one"), (1, 1 << 63), (1, 1 << 70), ("one", "\ud800"), (1, [2.5])],
+)
+def test_a_field_of_another_kind_is_refused_where_it_is_said_and_nothing_else_is_lost(
+    one: object, other: object, flush: bool
+) -> None:
+    def refused(session: InputSession) -> None:
+        if flush:
+            session.flush()
+        with pytest.raises(DataError):
+            session.insert(other)
+
+    assert inserted(
+        lambda session: session.insert(one), refused, lambda session: session.update_at(one, time=0, diff=2)
+    ) == [((one,), 3)]
+
+
+@pytest.mark.parametrize("record", [(True,), (np.int8(1),), ([1],), (np.array([True]),)])
+def test_booleans_are_integers_among_these(record: tuple[object]) -> None:
+    assert inserted(lambda session: session.insert(1), lambda session: session.insert(*record)) == [((1,), 2)]
+
+
+def test_bytes_that_may_change_are_no_column_of_numbers() -> None:
+    with pytest.raises(DataError, match="bytes\\(\\) makes a field of it"):
+        inserted(lambda session: session.insert(bytearray(b"abc")))
+
+
+def test_an_upsert_of_another_kind_is_refused_where_it_is_said_and_the_rest_holds() -> None:
+    def program(worker: Worker) -> object:
+        with worker.dataflow() as scope:
+            session, prices = new_upsert_input(scope)
+            output = prices.output()
+        session.set("tea", 3)
+        for record in ((4, 5), ("milk", 2.5)):
+            with pytest.raises(DataError, match="of one kind"):
+                session.set(*record)
+        session.unset("rum")
+        with pytest.raises(DataError, match="of one kind"):
+            session.unset(7)
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return output.contents()
+
+    assert execute_directly(program) == {("tea", 3): 1}
 
 
 def test_a_record_given_as_a_tuple_is_refused() -> None:
