@@ -6,7 +6,8 @@ three limbs and carries nothing; carries are settled now and then and when the s
 read, to the nearest float (ties to even), as `math.fsum` does. Infinities and NaNs are counted beside it.
 
 A float is handed over as its code: the int64 that has its bits, all but the sign flipped when it is negative, which
-orders codes as it orders floats. A sum that is NaN has one code, a sum of zeros is +0.0.
+orders codes as it orders floats. A sum that is NaN has one code, `NAN`; a sum of zeros
+is +0.0.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ SUM_WIDTH = _LIMBS + 4
 _LOW_32 = 0xFFFFFFFF
 _ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
 _INFINITY = 0x7FF0000000000000
-_NAN = 0x7FF8000000000000
+NAN = 0x7FF8000000000000
+"""The code of a sum that is no number."""
+
 _PATIENCE = 1 << 14
 
 
@@ -67,7 +70,7 @@ def _carry(total: Ints) -> None:
 def float_sum(total: Ints) -> int:
     """Return the code of a sum, rounded to the nearest float."""
     if total[_UNDEFINED] != 0 or (total[_POSITIVE] != 0 and total[_NEGATIVE] != 0):
-        return _NAN
+        return NAN
     if total[_POSITIVE] != 0:
         return _INFINITY
     if total[_NEGATIVE] != 0:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from differential.codes import Encoder, Kind
 from differential.kernels import reduce as kernels
+from differential.kernels.reduce_float import NAN
 from differential.operators.groups import InPython, largest_rows
 from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from timely.errors import DataError
@@ -22,7 +23,7 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
     A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
     Integers wrap around at 64 bits, as NumPy's do.
 
-    A DataError ends the run where the value is no such column.
+    A DataError ends the run where the value is no such column, or infinities of both signs are to be added.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]
@@ -80,7 +81,7 @@ class Ordered:
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
     ) -> tuple[list[Chunk], Pending]:
-        if self._value.kinds != self._said.kinds and self._value.kinds is not None:
+        if self._value.kinds is not None:
             self._said.adopt(self._value)
         reduction: Reduction = self._in_kernel if self._value.ordered else self._in_python
         return reduction(new, pending, input, output, upper)
@@ -92,6 +93,7 @@ class Sum:
     by_value = False
 
     def __init__(self, key: Encoder, value: Encoder, said: Encoder) -> None:
+        self._key = key
         self._value = value
         self._said = said
         self._integers = BuiltIn(kernels.SUM, 0)
@@ -107,7 +109,12 @@ class Sum:
         if kinds != (Kind.FLOAT,):
             raise DataError(f"sum needs one column of numbers as the value, not {self._value.describe()}")
         self._said.kinds = kinds
-        return self._floats(new, pending, input, output, upper)
+        chunks, put_off = self._floats(new, pending, input, output, upper)
+        for keys, sums, *_ in chunks:
+            if (sums == NAN).any():
+                key = ", ".join([repr(column.tolist()[0]) for column in self._key.decode(keys[sums == NAN][:1], 1)])
+                raise DataError(f"the values of {key} have no sum: infinities of both signs are among them")
+        return chunks, put_off
 
 
 def _by_order(collection: Collection, kind: int, general: int, k: int, name: str) -> Collection:

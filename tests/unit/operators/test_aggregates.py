@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 
 from differential import Collection
 from tests.oracle.grid import Update, contents, on_workers, run
-from timely.errors import DataError
+from timely.errors import DataError, OperatorError
 
 UPDATES: list[Update] = [((1, 10), (0,), 2), ((1, 30), (1,), 1), ((2, -5), (1,), 1), ((1, 30), (3,), -1)]
 TEXTS: list[Update] = [((1, "b", 2.5), (0,), 1), ((1, "b", -1.0), (1,), 1), ((1, "a", 9.0), (2,), 1)]
@@ -79,3 +80,20 @@ def test_the_largest_of_none_are_refused() -> None:
 
     with pytest.raises(DataError, match="at least 1, not 0"):
         run(program, UPDATES)
+
+
+@on_workers
+@pytest.mark.parametrize("again", [lambda one: one.max(), lambda one: one.top_k(1)])
+def test_values_that_become_too_large_to_order_by_code_are_compared_by_a_reduction_of_a_reduction_too(
+    workers: int, again: Callable[[Collection], Collection]
+) -> None:
+    large = 1 << 44
+    updates: list[Update] = [((1, 5, 0), (0,), 1), ((1, 2 * large, 0), (1,), 1), ((1, large, 0), (1,), 1)]
+    changes = run(lambda one: again(one.top_k(3)), updates, workers=workers)
+    assert contents(changes, (1,)) == {(1, 2 * large, 0): 1}
+
+
+def test_infinities_of_both_signs_have_no_sum() -> None:
+    updates: list[Update] = [((1, 2.0), (0,), 1), ((7, math.inf), (0,), 1), ((7, -math.inf), (1,), 1)]
+    with pytest.raises(OperatorError, match=r"operator 'sum' failed.*the values of 7 have no sum"):
+        run(lambda one: one.sum(), updates)
