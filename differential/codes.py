@@ -274,10 +274,15 @@ def _kind_of(column: Array) -> Kind:
 def float_codes(column: Array) -> Codes:
     """Return int64 codes that order as the floats do; NaN is refused, since it equals nothing, not even itself."""
     floats = column.astype(np.float64) + 0.0
-    if np.isnan(floats).any():
-        raise DataError("NaN cannot be part of a collection: it does not equal itself, so it could never be removed")
+    refuse_nan(floats)
     bits = floats.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def refuse_nan(column: Array) -> None:
+    """Raise DataError where a column of floats has one that is no number."""
+    if np.isnan(column).any():
+        raise DataError("NaN cannot be part of a collection: it does not equal itself, so it could never be removed")
 
 
 def code_floats(codes: Codes) -> NDArray[np.float64]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from differential.codes import refuse_nan
 from differential.pact import OfUpdates
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
 from timely.order import Moment, Time, as_time
+from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -53,15 +55,19 @@ class Output:
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
+        self._columns = 0
         self._dataflow = scope.dataflow
         self._operator = builder.operator
         builder.operator.waits = False
         builder.build(lambda _: self._gather)
 
     def changes(self) -> list[tuple[Record, Time, int]]:
-        """Return the updates (record, time, diff) that have become final since the last call."""
+        """Return the updates (record, time, diff) that have become final since the last call, of this or of `contents`.
+
+        Raises BuildError where the dataflow is not complete yet, as all methods but `done` do.
+        """
+        frontier = self._frontier
         self._gather()
-        frontier = self._input.frontier
         passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
         result = []
         contents = self._contents
@@ -76,7 +82,10 @@ class Output:
         return result
 
     def contents(self) -> dict[Record, int]:
-        """Return the records of the collection and how often each occurs, as of what has become final."""
+        """Return the records of the collection and how often each occurs, as of what has become final.
+
+        The changes that have led there are read by that: `changes` returns only later ones.
+        """
         self.changes()
         return dict(self._contents)
 
@@ -86,7 +95,25 @@ class Output:
 
     def less_than(self, time: Moment) -> bool:
         """Return whether the collection may still change before `time`."""
-        return self._input.frontier.less_than(as_time(time))
+        return self._frontier.less_than(as_time(time))
+
+    @property
+    def _frontier(self) -> Antichain:
+        if not self._dataflow.built:
+            raise BuildError("an output can be read once the dataflow is complete: leave its `with` block first")
+        return self._input.frontier
+
+    def _check(self, columns: tuple[Any, ...]) -> None:
+        """Raise DataError where records are of another number of columns than before, or can never be removed."""
+        if self._columns not in (0, len(columns)):
+            raise DataError(
+                f"some records have {self._columns} column(s), others {len(columns)}: all records of a collection have "
+                "the same number"
+            )
+        self._columns = len(columns)
+        for column in columns:
+            if column.dtype.kind == "f":
+                refuse_nan(column)
 
     def _in_order(self, updates: dict[Record, int], time: Time) -> list[tuple[Record, int]]:
         try:
@@ -101,7 +128,9 @@ class Output:
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():
-            for record, time, diff in cast(Updates, batch).rows():
+            updates = cast(Updates, batch)
+            self._check(updates.columns)
+            for record, time, diff in updates.rows():
                 at = self._waiting.setdefault(time, {})
                 at[record] = at.get(record, 0) + diff
 

@@ -7,9 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from differential import Output, new_input
-from timely import Worker, execute
+from differential import Collection, Output, example, new_input
+from timely import Scope, Worker, execute, execute_directly
 from timely.config import Config
+from timely.errors import BuildError, OperatorError
 
 
 def counting(where: int, epochs: int = 3) -> object:
@@ -48,3 +49,28 @@ def test_the_worker_asked_for_is_told_everything_and_the_others_nothing(workers:
         assert {time for _, time, _ in changes} == {(epoch,)}
     for told in results[: workers - 1]:
         assert all(changes == [] and contents == {} for changes, contents in told)
+
+
+def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            output = Collection.of(scope, 1).output()
+            assert not output.done()
+            for read in (output.changes, output.contents, lambda: output.less_than(1)):
+                with pytest.raises(BuildError, match="leave its `with` block"):
+                    read()
+
+    execute_directly(program)
+
+
+def test_not_a_number_is_not_read_out() -> None:
+    with pytest.raises(OperatorError, match="NaN cannot be part"):
+        example(lambda scope: Collection.of(scope, 1.0).map(lambda x: x * np.nan))
+
+
+def test_records_of_different_widths_are_not_read_out() -> None:
+    def program(scope: Scope) -> Collection:
+        return Collection.of(scope, 1, 2).concat(Collection.of(scope, 1))
+
+    with pytest.raises(OperatorError, match=r"others [12]: all records"):
+        example(program)
