@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
-from differential.interning import hold_columns
+from differential.interning import Interner, hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
 from differential.operators.join_arrangements import ROWS_PER_BATCH
@@ -110,7 +110,7 @@ def lookup(
         input = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)
         read.append(Reading(input, arrangement.reader(), is_inclusive))
     output, stream = builder.add_output()
-    lookup = Lookup(first, read, output, ask, prefixes.scope.width)
+    lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangements[0][0].key.interner)
     builder.build(lambda _: lookup.run)
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
@@ -127,12 +127,21 @@ def refuse_other_keys(name: str, keys: int, arrangement: Arrangement) -> None:
 class Lookup:
     """The operator: what waits, and what is being answered."""
 
-    def __init__(self, prefixes: InputPort, read: list[Reading], output: OutputPort, ask: Ask, width: int) -> None:
+    def __init__(
+        self,
+        prefixes: InputPort,
+        read: list[Reading],
+        output: OutputPort,
+        ask: Ask,
+        width: int,
+        interner: Interner,
+    ) -> None:
         self._prefixes = prefixes
         self._read = read
         self._output = output
         self._ask = ask
         self._width = width
+        self._interner = interner
         self._dataflow = prefixes.dataflow
         self._is_released = False
         self._since = 0
@@ -149,6 +158,7 @@ class Lookup:
         for time, batch in self._prefixes.drain():
             prefixes = cast(Updates, batch)
             self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
+        self._interner.collect()
         for reading in self._read:
             for _ in reading.input.drain():
                 pass

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import differential.interning as interning
 from differential import Collection, Variable, example, new_input
-from differential.delta import AltNeu, Changes, extend
+from differential.delta import AltNeu, Changes, Relation, extend
 from differential.graphs import motif, triangles
+from differential.interning import interner_of
 from differential.operators import half_join
-from timely import Worker, execute_directly
-from timely.errors import BuildError
+from timely import Scope, Worker, execute_directly
+from timely.errors import BuildError, OperatorError
 
 
 @pytest.mark.parametrize("outer", [1, 2])
@@ -112,3 +114,32 @@ def test_keys_of_different_lengths_are_refused() -> None:
                 .results()
             )
         )
+
+
+def test_the_keys_that_were_looked_up_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interning, "LEAST_ITEMS", 16)
+    kept = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            towns = Collection.of(scope, "ann", "Rome").arrange_by_key()
+            session, asked = new_input(scope)
+            probe = Changes.of(asked).half_join(towns, lambda *columns: columns).results().probe()
+        for epoch in range(50):
+            session.insert(np.array([f"{epoch} {number}" for number in range(20)]), 0)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: probe.less_than(session.epoch))
+            kept.append(len(interner_of(worker)))
+
+    execute_directly(program)
+    assert max(kept[25:]) == max(kept[:25]) < 200
+
+
+def test_values_of_different_kinds_cannot_be_the_same() -> None:
+    def program(scope: Scope) -> Collection:
+        whole, parts = Relation(Collection.of(scope, 1, 2)), Relation(Collection.of(scope, 1, 2.5))
+        nodes = Changes.of(Collection.of(scope, 1))
+        return extend(nodes, [whole.extension(0), parts.extension(0)]).results()
+
+    with pytest.raises(OperatorError, match=r"operator 'extend' failed.*some relations have integers as their values"):
+        example(program)
