@@ -65,7 +65,7 @@ class Arrangement:
 
         Called while the dataflow is built, by all workers.
 
-        Raises BuildError once the dataflow is built, and in an inner scope.
+        Raises BuildError once the dataflow is built, and where the arrangement was made in a scope further out.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:

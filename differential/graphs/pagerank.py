@@ -8,6 +8,8 @@ from differential import Collection
 from differential.graphs.directions import both_ways, starts
 from timely.errors import BuildError
 
+_LARGEST_UNIT = 1 << 40
+
 
 def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tolerance: int = 1) -> Collection:
     """Return (node, rank) after so many rounds, for every node at the end of an edge; a rank of 1 is `unit`.
@@ -25,8 +27,8 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
     units for each edge and node for the parts rounded down. (Where nodes have ten edges the errors, of either sign,
     mostly cancel: in the mean a rank is off by a fifteenth of `tolerance`.)
 
-    Raises BuildError where `unit` is less than 6, of which nodes that nobody links to would have nothing, or
-    `tolerance` less than 1.
+    Raises BuildError where `unit` is less than 6, of which nodes that nobody links to would have nothing, or more than
+    2 ** 40, of which a million would not fit in 64 bits, or `tolerance` less than 1 or more than `unit`.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600))
@@ -34,8 +36,10 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600, tolerance=20))
     [((1, 1033), 1), ((2, 666), 1), ((3, 100), 1)]
     """
-    if unit < 6 or tolerance < 1:
-        raise BuildError(f"pagerank: unit must be at least 6, not {unit}, and tolerance at least 1, not {tolerance}")
+    if not (6 <= unit <= _LARGEST_UNIT and 1 <= tolerance <= unit):
+        raise BuildError(
+            f"pagerank: unit must be from 6 to 2 ** 40, not {unit}, and tolerance from 1 to unit, not {tolerance}"
+        )
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
         passed = (rank + tolerance // 2) // tolerance * tolerance

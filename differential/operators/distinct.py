@@ -49,6 +49,8 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
         said = np.asarray(function(counts))
         if said.shape != counts.shape or said.dtype.kind not in "iub":
             raise DataError("the function of threshold must return one integer for each count")
+        if said.dtype.kind == "u" and said.size and int(said.max()) >= 1 << 63:
+            raise DataError(f"records cannot occur {said.max()} times: that is too large for a 64-bit integer")
         return said.astype(np.int64)
 
     def in_order(counts: Codes) -> Codes:

@@ -8,6 +8,7 @@ the dataflow finds that out by itself: where there are no updates there is nothi
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from differential.keys import described
@@ -54,8 +55,8 @@ class Variable:
     ) -> None:
         from differential.collection import Collection
 
-        if limit is not None and limit < step:
-            raise BuildError(f"a loop takes at least one round, of {step}: its limit cannot be {limit}")
+        if limit is not None and (not isinstance(limit, Integral) or limit < step):
+            raise BuildError(f"a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
         self._step = step

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from differential.operators.join_arrangements import join_arrangements
+from timely.errors import DataError
 
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
@@ -59,7 +60,18 @@ def semijoin(collection: Collection, keys: Collection, *, name: str = "semijoin"
     >>> example(program)
     [((1, 2), 1), ((1, 3), 1)]
     """
-    return join_map(collection, keys, lambda *columns: columns, keys=collection.keys, name=name)
+    from differential.collection import Collection, arrangements
+
+    first, second = arrangements(collection, keys)
+
+    def without_values(*columns: Any) -> Any:
+        if second.value.kinds:
+            raise DataError(
+                f"the collection of keys has values, too ({second.value.describe()}): `map` it to its key columns"
+            )
+        return columns
+
+    return Collection(join_arrangements(first, second, without_values, name=name), collection.keys)
 
 
 def antijoin(collection: Collection, keys: Collection, *, name: str = "antijoin") -> Collection:

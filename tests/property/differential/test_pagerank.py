@@ -74,7 +74,15 @@ def test_ranks_settle_on_those_of_networkx() -> None:
         assert rank / (40 * UNIT) == pytest.approx(expected[node], abs=1e-4)
 
 
-@pytest.mark.parametrize(("problem", "options"), [("not 5", {"unit": 5}), ("not 0", {"tolerance": 0})])
+@pytest.mark.parametrize(
+    ("problem", "options"),
+    [
+        ("not 5", {"unit": 5}),
+        ("not 0", {"tolerance": 0}),
+        ("not 2305843009213693952", {"unit": 1 << 61}),
+        ("not 7", {"unit": 6, "tolerance": 7}),
+    ],
+)
 def test_a_unit_without_sixths_and_a_tolerance_of_nothing_are_refused(problem: str, options: dict[str, int]) -> None:
     with pytest.raises(BuildError, match=problem):
         example(lambda scope: pagerank(Collection.of(scope, 1, 2), **options))

@@ -77,3 +77,8 @@ def test_epochs_that_wait_are_answered_together(epochs: int, monkeypatch: pytest
 
     changes = [((0, 0), (0,), 1), ((5, 0), (0,), 1), ((1, 0), (1,), 1), ((2, 0), (2,), 1)]
     assert execute_directly(program) == changes[: epochs + 1]
+
+
+def test_a_number_of_times_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(OperatorError, match="too large for a 64-bit integer"):
+        example(lambda scope: Collection.of(scope, 1).threshold(lambda n: np.full(len(n), 2**63, np.uint64)))

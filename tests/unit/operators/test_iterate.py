@@ -188,3 +188,9 @@ def test_a_loop_without_a_limit_is_not_looked_at_before_it_is_to_be_reported(mon
 
     monkeypatch.setattr(Rounds, "look", look)
     assert len(run(distances, PATH)) == 7
+
+
+@pytest.mark.parametrize("limit", [0, 1.5])
+def test_a_limit_that_is_no_number_of_rounds_is_refused(limit: object) -> None:
+    with pytest.raises(BuildError, match="takes whole rounds"):
+        example(lambda scope: counting(scope, limit=limit))  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -60,3 +62,9 @@ def test_keys_of_several_columns_must_agree_in_all(workers: int) -> None:
 def test_keys_of_different_kinds_are_refused() -> None:
     with pytest.raises(OperatorError, match="different kinds: integers on the left, text on the right"):
         example(lambda scope: Collection.of(scope, 1, 2).join(Collection.of(scope, np.array(["a"]), np.array([1]))))
+
+
+@pytest.mark.parametrize("keep", [lambda one, keys: one.semijoin(keys), lambda one, keys: one.antijoin(keys)])
+def test_keys_that_have_values_are_refused(keep: Callable[[Collection, Collection], Collection]) -> None:
+    with pytest.raises(OperatorError, match="the collection of keys has values, too"):
+        example(lambda scope: keep(Collection.of(scope, 1, 2), Collection.of(scope, 1, 9)))
