@@ -295,6 +295,7 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "min": _per_key(lambda group: {min(group): 1}),
     "max": _per_key(lambda group: {max(group): 1}),
     "top": _per_key(_largest_two),
+    "top of top": _per_key(lambda group: {max(group): 1}),
     "squares": _per_key(lambda group: {sum(value * value * count for value, count in group.items()): 1}),
     "explode": lambda pairs: Counter({pair: count * (pair[1] % 3) for pair, count in pairs.items()}),
     "totals": _per_key(lambda group: {sum((value * value + 1) * count for value, count in group.items()): 1}),
@@ -342,6 +343,9 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "min": lambda one: one.min(),
     "max": lambda one: one.max(),
     "top": lambda one: one.top_k(2),
+    "top of top": lambda one: (
+        one.map(lambda key, value: (key, value, -value)).top_k(2).max().map(lambda key, value, _: (key, value))
+    ),
     "squares": lambda one: one.reduce(_sum_of_squares),
     "explode": lambda one: one.explode(lambda key, value: ((key, value), value % 3)),
     "totals": lambda one: one.totals(lambda key, value: value * value, lambda key, value: 1).map(
@@ -393,7 +397,7 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 
 LOOPS = ("iterate", "settle", "later", "mutual")
 UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
-         "top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
+         "top", "top of top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
          "window", "watched", "index count", "index distinct", "index squares", "occurrences", "there and back",
          "nothing")  # fmt: skip
 BINARY = ("concat", "less", "join", "semijoin", "antijoin", "union", "intersect", "except", "either", "cogroup",
