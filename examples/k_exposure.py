@@ -20,7 +20,7 @@ from pace import Pace
 from tweets import Tweets, add_arguments
 
 from differential import Collection, new_input
-from differential.delta import AltNeu, Changes
+from differential.delta import AltNeu, Prefixes
 from timely import Worker, execute
 
 
@@ -30,7 +30,7 @@ def exposures(follows: Collection, tweets: Collection) -> Collection:
     `follows` holds (follower, followed), each once; `tweets` holds (author, hashtag), and only grows.
     """
     uses = tweets.map(lambda user, tag: (user, tag), keys=2).distinct()
-    firsts = Changes.of(uses).map(lambda user, tag: (user, tag))
+    firsts = Prefixes.of(uses).map(lambda user, tag: (user, tag))
     followed = firsts.half_join(follows.arrange_by_key(), lambda user, tag, other: (other, tag, user), keys=2)
     before = followed.half_join(uses.arrange_by_key(), lambda other, tag, user: (user, tag), AltNeu.ALT, keys=2)
     # Each first use occurs once for itself, so that those after no exposure are counted, too.

@@ -29,7 +29,7 @@ from pace import percentiles
 from tweets import Tweets, add_arguments
 
 from differential import Arrangement, Collection, InputSession, Output, new_input
-from differential.delta import Changes
+from differential.delta import Prefixes
 from differential.graphs import connected_components
 from timely import Worker, execute
 
@@ -58,7 +58,7 @@ def top_hashtags(tweets: Collection, components: Collection) -> Collection:
 
 def answered(queries: Collection, components: Arrangement, top: Arrangement) -> Collection:
     """Return (number, hashtag) for queries (user, number), as of when each is made."""
-    located = Changes.of(queries).half_join(components, lambda user, number, component: (component, number))
+    located = Prefixes.of(queries).half_join(components, lambda user, number, component: (component, number))
     return located.half_join(top, lambda component, number, tag: (number, tag)).results()
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from differential import Collection
-from differential.delta import AltNeu, Changes, Relation, extend
+from differential.delta import AltNeu, Prefixes, Relation, extend
 from differential.graphs.directions import transpose
 from timely.errors import BuildError
 
@@ -66,14 +66,14 @@ def motif(edges: Collection, pattern: Pattern) -> Collection:
     variables = _checked(pattern)
     forward = Relation(edges)
     backward = Relation(transpose(edges))
-    changes = Changes.of(edges)
+    changes = Prefixes.of(edges)
     found = [_begun_by(changes, place, pattern, variables, forward, backward) for place in range(len(pattern))]
     return found[0].concat(*found[1:]).results()
 
 
 def _begun_by(
-    changes: Changes, place: int, pattern: Pattern, variables: int, forward: Relation, backward: Relation
-) -> Changes:
+    changes: Prefixes, place: int, pattern: Pattern, variables: int, forward: Relation, backward: Relation
+) -> Prefixes:
     """Return the changes of occurrences that changed edges make in the place of one edge of the pattern."""
     bound = list(pattern[place])
     others = [(number, edge) for number, edge in enumerate(pattern) if number != place]

@@ -48,7 +48,7 @@ def half_join(
 
     A prefix sees the updates before its initial time and, if `inclusive`, those at it; what comes of them is at the
     lattice join of both times. In a scope whose times have several coordinates, the last columns of a prefix are its
-    initial time; `function` does not get them, and they are passed on (`differential.delta.Changes` sees to that).
+    initial time; `function` does not get them, and they are passed on (`differential.delta.Prefixes` sees to that).
 
     >>> def program(scope):
     ...     ages = Collection.of(scope, np.array(["ann", "bob"]), np.array([30, 40]))

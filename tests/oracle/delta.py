@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from differential import Collection, innermost
-from differential.delta import AltNeu, Changes, Extension, Relation, extend
+from differential.delta import AltNeu, Extension, Prefixes, Relation, extend
 
 Pairs = Counter[tuple[int, int]]
 
@@ -18,13 +18,13 @@ def matched(left: Collection, right: Collection) -> Collection:
     """Return the join, as the changes of each side matched with the other as it was then."""
     left, right = innermost(left, right)
     width = left.keys
-    ours = Changes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
+    ours = Prefixes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
 
     def in_turn(*columns: Any) -> tuple[Any, ...]:
         middle = (width + len(columns)) // 2
         return (*columns[:width], *columns[middle:], *columns[width:middle])
 
-    theirs = Changes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
+    theirs = Prefixes.of(right).half_join(left.arrange_by_key(), in_turn, AltNeu.NEU, keys=width)
     return ours.concat(theirs).results()
 
 
@@ -39,13 +39,13 @@ def extended(left: Collection, right: Collection) -> Collection:
     other, other_back = Relation(right), Relation(_back(right))
     sees = AltNeu.of
     by_first = extend(
-        Changes.of(left), [other.extension(0, sees(1, changing=0)), other.extension(1, sees(2, changing=0))]
+        Prefixes.of(left), [other.extension(0, sees(1, changing=0)), other.extension(1, sees(2, changing=0))]
     )
     by_second = extend(
-        Changes.of(right), [first.extension(0, sees(0, changing=1)), other_back.extension(1, sees(2, changing=1))]
+        Prefixes.of(right), [first.extension(0, sees(0, changing=1)), other_back.extension(1, sees(2, changing=1))]
     )
     by_third = _by_hand(
-        Changes.of(right), first_back.extension(0, sees(0, changing=2)), other_back.extension(1, sees(1, changing=2))
+        Prefixes.of(right), first_back.extension(0, sees(0, changing=2)), other_back.extension(1, sees(1, changing=2))
     )
     return by_first.concat(
         by_second.map(lambda a, c, b: (a, b, c)),
@@ -53,7 +53,7 @@ def extended(left: Collection, right: Collection) -> Collection:
     ).results()
 
 
-def _by_hand(prefixes: Changes, one: Extension, two: Extension) -> Changes:
+def _by_hand(prefixes: Prefixes, one: Extension, two: Extension) -> Prefixes:
     """Return what `extend` does: counted, then proposed by who has fewer values, and validated by the other."""
     unknown = prefixes.map(lambda *columns: (*columns, FAR, -1))
     counted = two.count(one.count(unknown, place=0), place=1)

@@ -7,7 +7,7 @@ import pytest
 
 import differential.interning as interning
 from differential import Collection, Variable, example, new_input
-from differential.delta import AltNeu, Changes, Relation, extend
+from differential.delta import AltNeu, Prefixes, Relation, extend
 from differential.graphs import motif, triangles
 from differential.interning import interner_of
 from differential.operators import half_join
@@ -23,7 +23,7 @@ def test_changes_of_several_epochs_in_one_message_do_not_keep_the_earlier_ones_r
             with scope.iterative() as loop:
                 value = Variable(loop, start)
                 arranged = value.collection.arrange_by_key()
-                onward = Changes.of(value.collection).half_join(arranged, lambda k, a, b: (a, b), AltNeu.ALT).results()
+                onward = Prefixes.of(value.collection).half_join(arranged, lambda k, a, b: (a, b), AltNeu.ALT).results()
                 result = onward.concat(value.collection).distinct()
                 value.set(result)
                 output = result.leave().output()
@@ -54,8 +54,8 @@ def test_a_node_of_large_degree_arrives_in_one_step_and_leaves_again(
             hub = edges.filter(lambda source, target: source == 0)
             spokes = edges.map(lambda source, target: (target, source)).filter(lambda target, source: target == 0)
             # Paths through the middle of the star: those whose second edge came last, and those whose first did.
-            second = Changes.of(hub).half_join(spokes.arrange_by_key(), lambda b, c, a: (a, b, c), AltNeu.NEU)
-            first = Changes.of(spokes).half_join(hub.arrange_by_key(), lambda b, a, c: (a, b, c), AltNeu.ALT)
+            second = Prefixes.of(hub).half_join(spokes.arrange_by_key(), lambda b, c, a: (a, b, c), AltNeu.NEU)
+            first = Prefixes.of(spokes).half_join(hub.arrange_by_key(), lambda b, a, c: (a, b, c), AltNeu.ALT)
             paths = first.concat(second).results()
             counted = paths.stream.inspect_batch(lambda _, batch: sizes.append(int(batch.each_diff().sum())))
             probe, found = counted.probe(), triangles(edges).output()
@@ -82,8 +82,8 @@ def test_changes_at_one_time_meet_exactly_once() -> None:
     def program(scope: object) -> Collection:
         left = Collection.of(scope, np.array([1]), np.array([2]))  # type: ignore[arg-type]
         right = Collection.of(scope, np.array([1]), np.array([3]))  # type: ignore[arg-type]
-        mine = Changes.of(left).half_join(right.arrange_by_key(), lambda key, a, b: (key, a, b), AltNeu.ALT)
-        theirs = Changes.of(right).half_join(left.arrange_by_key(), lambda key, b, a: (key, a, b), AltNeu.NEU)
+        mine = Prefixes.of(left).half_join(right.arrange_by_key(), lambda key, a, b: (key, a, b), AltNeu.ALT)
+        theirs = Prefixes.of(right).half_join(left.arrange_by_key(), lambda key, b, a: (key, a, b), AltNeu.NEU)
         return mine.concat(theirs).results()
 
     assert example(program) == [((1, 2, 3), 1)]
@@ -102,14 +102,14 @@ def test_a_pattern_that_is_not_one_is_refused(pattern: list[tuple[int, int]]) ->
 
 def test_an_extension_by_nothing_is_refused() -> None:
     with pytest.raises(BuildError, match="needs a relation"):
-        example(lambda scope: extend(Changes.of(Collection.of(scope, 1)), []).results())
+        example(lambda scope: extend(Prefixes.of(Collection.of(scope, 1)), []).results())
 
 
 def test_keys_of_different_lengths_are_refused() -> None:
     with pytest.raises(BuildError, match="key is the first column"):
         example(
             lambda scope: (
-                Changes.of(Collection.of(scope, 1, 2))
+                Prefixes.of(Collection.of(scope, 1, 2))
                 .half_join(Collection.of(scope, 1, 2, 3, keys=2).arrange_by_key(), lambda *columns: columns)
                 .results()
             )
@@ -124,7 +124,7 @@ def test_the_keys_that_were_looked_up_are_forgotten(monkeypatch: pytest.MonkeyPa
         with worker.dataflow() as scope:
             towns = Collection.of(scope, "ann", "Rome").arrange_by_key()
             session, asked = new_input(scope)
-            probe = Changes.of(asked).half_join(towns, lambda *columns: columns).results().probe()
+            probe = Prefixes.of(asked).half_join(towns, lambda *columns: columns).results().probe()
         for epoch in range(50):
             session.insert(np.array([f"{epoch} {number}" for number in range(20)]), 0)
             session.advance_to(epoch + 1)
@@ -138,7 +138,7 @@ def test_the_keys_that_were_looked_up_are_forgotten(monkeypatch: pytest.MonkeyPa
 def test_values_of_different_kinds_cannot_be_the_same() -> None:
     def program(scope: Scope) -> Collection:
         whole, parts = Relation(Collection.of(scope, 1, 2)), Relation(Collection.of(scope, 1, 2.5))
-        nodes = Changes.of(Collection.of(scope, 1))
+        nodes = Prefixes.of(Collection.of(scope, 1))
         return extend(nodes, [whole.extension(0), parts.extension(0)]).results()
 
     with pytest.raises(OperatorError, match=r"operator 'extend' failed.*some relations have integers as their values"):

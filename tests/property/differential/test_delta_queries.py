@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential import Collection
-from differential.delta import AltNeu, Changes
+from differential.delta import AltNeu, Prefixes
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.operators import extend_at_hand, half_join
 from tests.oracle.grid import Multiset, Update, check
@@ -48,17 +48,17 @@ def three_way(first: Collection, second: Collection, third: Collection) -> Colle
     back, back_of_second = (one.map(lambda a, b: (b, a)) for one in (first, second))
     alt, neu = AltNeu.ALT, AltNeu.NEU
     of_first = (
-        Changes.of(back)
+        Prefixes.of(back)
         .half_join(second.arrange_by_key(), lambda b, a, c: (c, a, b), alt)
         .half_join(third.arrange_by_key(), lambda c, a, b, d: (a, b, c, d), alt)
     )
     of_second = (
-        Changes.of(second)
+        Prefixes.of(second)
         .half_join(back.arrange_by_key(), lambda b, c, a: (c, a, b), neu)
         .half_join(third.arrange_by_key(), lambda c, a, b, d: (a, b, c, d), alt)
     )
     of_third = (
-        Changes.of(third)
+        Prefixes.of(third)
         .half_join(back_of_second.arrange_by_key(), lambda c, d, b: (b, c, d), neu)
         .half_join(back.arrange_by_key(), lambda b, c, d, a: (a, b, c, d), neu)
     )

@@ -32,9 +32,9 @@ ORACLE = str(Path(tests.oracle.__file__).parent)
 ELSEWHERE = {
     "Arrangement.reader": "for operators, which keep the handle",
     "Arrangement.scope": "says where it is",
-    "Changes.from_parts": "what is written in files: test_capture reads them",
-    "Changes.count": "called by Extension.count",
-    "Changes.parts": "what is written in files: test_capture writes them",
+    "Prefixes.from_parts": "what is written in files: test_capture reads them",
+    "Prefixes.count": "called by Extension.count",
+    "Prefixes.parts": "what is written in files: test_capture writes them",
     "CoGroups.keys": "for functions of several columns: test_operators_at_every_time",
     "Collection.arranged": "made by operators",
     "Collection.entered": "made by operators",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, Variable, example, new_input
-from differential.delta import Changes
+from differential.delta import Prefixes
 from differential.graphs import transitive_closure
 from differential.operators.hold import hold
 from differential.operators.rounds import Rounds
@@ -62,7 +62,7 @@ def by_half_join(inner: Collection) -> Collection:
     outside = inner.scope.parent
     assert outside is not None
     same = Collection.of(outside, np.arange(3), np.arange(3)).arrange_by_key().enter(inner.scope)
-    return Changes.of(inner).half_join(same, lambda _, number: number).results()
+    return Prefixes.of(inner).half_join(same, lambda _, number: number).results()
 
 
 @pytest.mark.parametrize("body", [lambda inner: inner, lambda inner: inner.negate().negate(), hold, by_half_join])

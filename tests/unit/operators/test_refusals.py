@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, Groups, example, new_upsert_input
-from differential.delta import Changes
+from differential.delta import Prefixes
 from timely import Scope, Worker, execute_directly, rowwise
 from timely.errors import BuildError, TimelyError
 
@@ -32,7 +32,7 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: numbers(scope).totals(lambda k, v: np.uint64(1 << 63)), "9223372036854775808 times: that is too"),
     (lambda scope: numbers(scope).flat_map(lambda k, v: (k > 1, v)), r"of positions, integers, not bool\(3,\)"),
     (lambda scope: numbers(scope).flat_map(lambda k, v: ([0.0, 1.0], v[:2])), r"integers, not float64\(2,\)"),
-    (lambda scope: Changes.of(numbers(scope)).filter(lambda k, v: k).results(), "must return a boolean column"),
+    (lambda scope: Prefixes.of(numbers(scope)).filter(lambda k, v: k).results(), "must return a boolean column"),
     (lambda scope: numbers(scope).delay(lambda time: time[0] - 1), r"from \(0,\) to \(-1,\): times may only"),
     (lambda scope: numbers(scope).delay(lambda time: (0, 0)), r"from \(0,\) to \(0, 0\)"),
     (lambda scope: numbers(scope).delay(lambda time: 2**62 + 1), r"to \(4611686018427387905,\)"),
