@@ -17,13 +17,11 @@ from timely.container import Batch as AnyBatch
 from timely.dataflow.ports import Push
 from timely.errors import BuildError
 from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import CLOSED, Antichain
 
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
     from timely.dataflow.stream import Stream
-
-CLOSED = Antichain()
 
 
 class Guest(Protocol):

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from timely.order import Time
-
-Changes = tuple[tuple[int, Time, int], ...]
+from timely.order import Changes, Time
 
 
 class Event(Protocol):

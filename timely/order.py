@@ -22,6 +22,9 @@ from typing import SupportsIndex
 
 Time = tuple[int, ...]
 
+Changes = tuple[tuple[int, Time, int], ...]
+"""Net changes of how many pointstamps there are: (location, time, difference)."""
+
 LIMIT = 2**62
 """No coordinate of a time is larger, and none is below 0."""
 

@@ -26,12 +26,10 @@ from timely.dataflow.pact import scatter
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.errors import DataError
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import CLOSED, Antichain
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-
-CLOSED = Antichain()
 
 
 class ByKey(OfUpdates):

@@ -20,7 +20,7 @@ from differential.interning import hold_columns, interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import minimal
-from differential.operators.arrange import CLOSED, Sealer, new_trace
+from differential.operators.arrange import Sealer, new_trace
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.cursor import accumulate
@@ -31,7 +31,7 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort
 from timely.errors import DataError
 from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import CLOSED, Antichain
 
 Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
 """Updates as the batcher takes them: keys, values, table of times, time index, diffs."""

@@ -24,7 +24,7 @@ from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.parts import Rows, consolidated, table_of_parts
 from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import CLOSED, Antichain
 
 FEW = 256
 """Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
@@ -32,8 +32,6 @@ FEW = 256
 _PILE = 16
 _GROWTH = 2
 """With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
-
-_NO_TIMES = Antichain()
 
 
 class Batcher:
@@ -131,7 +129,7 @@ class Batcher:
         """Return the least times of the updates held."""
         chunks = self._chunks
         if not chunks:
-            return _NO_TIMES
+            return CLOSED
         if len(chunks) == 1:
             return Antichain.of_minimal(chunks[0].least())
         return Antichain(time for chunk in chunks for time in chunk.least())

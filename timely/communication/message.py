@@ -12,10 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from timely.container import Batch, weight_of
-from timely.order import Time
-
-Changes = tuple[tuple[int, Time, int], ...]
-"""Net changes of counts: (location, time, difference)."""
+from timely.order import Changes, Time
 
 
 class Data(NamedTuple):

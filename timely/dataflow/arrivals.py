@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from timely.container import Batch
 from timely.dataflow.pact import Selective
 from timely.errors import FrameError
-from timely.order import Time
-from timely.progress.protocol import Changes
+from timely.order import Changes, Time
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow

@@ -21,10 +21,10 @@ from timely.dataflow.outstanding import Ledger
 from timely.dataflow.ports import InputPort, Tee
 from timely.dataflow.wiring import Wiring
 from timely.errors import BuildError
-from timely.order import Time
+from timely.order import Changes, Time
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
-from timely.progress.protocol import Changes, Protocol
+from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
 if TYPE_CHECKING:

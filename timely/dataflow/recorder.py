@@ -33,8 +33,7 @@ from timely.events import (
     ScheduleStarted,
     ScheduleStopped,
 )
-from timely.order import Time
-from timely.progress.protocol import Changes
+from timely.order import Changes, Time
 
 if TYPE_CHECKING:
     from timely.dataflow.capability import Capability

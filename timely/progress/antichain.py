@@ -145,6 +145,10 @@ class Antichain:
         return f"Antichain({list(self.elements)})"
 
 
+CLOSED = Antichain()
+"""The frontier of what is done: nothing comes any more."""
+
+
 class MutableAntichain:
     """A count per time, and the frontier of the times whose count is positive.
 

@@ -60,12 +60,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from timely.config import PROGRESS_MODES
-from timely.order import Time
+from timely.order import Changes, Time
 from timely.progress.accumulation import Route
 from timely.progress.change_batch import ChangeBatch
 from timely.progress.reachability import Tracker
 
-Changes = tuple[tuple[int, Time, int], ...]
 ALONE = Route(None, (), ())
 
 

@@ -43,7 +43,7 @@ from heapq import heappop, heappush
 
 from timely.errors import BuildError
 from timely.order import LIMIT, Time, less_equal
-from timely.progress.antichain import Antichain, minimal
+from timely.progress.antichain import CLOSED, Antichain, minimal
 from timely.progress.cycles import Position, positions
 from timely.progress.graph import Edge, summaries_to
 from timely.progress.summary import PathSummary
@@ -51,8 +51,6 @@ from timely.progress.summary import PathSummary
 Key = tuple[int, ...]
 Image = Callable[[Time], Time | None]
 Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
-
-CLOSED = Antichain()
 
 
 class Tracker:

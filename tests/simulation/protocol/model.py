@@ -26,9 +26,9 @@ import msgpack
 
 from tests.oracle.progress import Graph, step
 from tests.simulation.trace import Trace
-from timely.order import Time
+from timely.order import Changes, Time
 from timely.progress.accumulation import Route
-from timely.progress.protocol import Changes, Protocol, Statistics
+from timely.progress.protocol import Protocol, Statistics
 from timely.progress.reachability import Tracker
 
 Pointstamp = tuple[int, Time]

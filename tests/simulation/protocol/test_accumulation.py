@@ -8,8 +8,9 @@ from tests.simulation.protocol.model import run
 from tests.simulation.protocol.test_broken_protocols import failures
 from tests.simulation.protocol.test_random_programs import NESTED, random_graph
 from timely.config import ACCUMULATIONS
+from timely.order import Changes
 from timely.progress.accumulation import Route
-from timely.progress.protocol import Changes, Protocol
+from timely.progress.protocol import Protocol
 
 RUNS = 60
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.simulation.protocol.model import run
 from tests.simulation.protocol.test_random_programs import NESTED, random_graph
-from timely.order import Time
+from timely.order import Changes, Time
 from timely.progress.accumulation import Route
-from timely.progress.protocol import Changes, Protocol
+from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
 pytestmark = pytest.mark.interpreted
