@@ -5,9 +5,10 @@ is not in use to disk, and take its memory for something else: what arrangements
 To everybody else a mapped column is an array like any other, and is read and written like one.
 
 A file has no name: it is removed as soon as it is made or, where the system does not allow that, when it is closed.
-Its space is returned when the last array in it dies, so nothing is left behind, not even by a crash. All of it is
-reserved beforehand: a disk that is full is an error here, not a signal that kills the process where a page is first
-written. A large merge writes into the file of its result; what is sealed at once is copied into one.
+Its space is returned when the last array in it dies, so nothing is left behind, not even by a crash. Where the system
+can (Linux), all of it is reserved beforehand: a disk that is full is an error here, not a signal that kills the process
+where a page is first written. A large merge writes into the file of its result; what is sealed at once is copied into
+one.
 
 Each such batch holds one file descriptor open. Tables of times, updates that wait to be sealed, and what a kernel
 makes of one activation's input before it is in a trace are in memory always.
