@@ -10,7 +10,7 @@ handed over by reference.
 
 Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it
 becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on
-anything it did not write.
+anything it did not write. `encode` refuses what `decode` would: nobody tells the sender of a batch that it was refused.
 """
 
 from __future__ import annotations
@@ -138,6 +138,8 @@ class Columns:
         return zip(*(column.tolist() for column in self.columns))
 
     def to_buffers(self) -> tuple[Any, Buffers]:
+        if len(self.columns) > 1 and len(set(map(len, self.columns))) > 1:
+            check_batch(self)
         return columns_to_buffers(self.columns)
 
     @classmethod
@@ -273,13 +275,21 @@ def weight_of(batch: Batch) -> int:
 def encode(batch: Batch) -> tuple[str, Any, Buffers]:
     """Return (kind, plain data, raw buffers) of a batch, for the wire.
 
+    Raises DataError where no process could decode it: the kind is not registered, or a column of a type of its own.
+
     >>> encode(Columns((np.arange(3),)))
     ('columns', ['<i8'], [array([0, 1, 2])])
     """
     if isinstance(batch, list):
         return "list", batch, []
+    kind = batch.kind
+    if kind not in _kinds:
+        raise DataError(
+            f"a batch of kind {kind!r} cannot go to another process: call timely.container.register with its class, "
+            f"`{type(batch).__qualname__}`, in a module that all processes import"
+        )
     meta, buffers = batch.to_buffers()
-    return batch.kind, meta, buffers
+    return kind, meta, buffers
 
 
 def decode(kind: Any, meta: Any, buffers: Sequence[memoryview]) -> Batch:
@@ -307,6 +317,8 @@ _RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
 
 def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
     """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes.
+
+    Raises DataError where `columns_from_buffers` would not take the type.
 
     >>> dtypes, buffers = columns_to_buffers(as_columns((np.array([7, 8]), ["to", "be"])))
     >>> dtypes, [buffer.tolist() for buffer in buffers]
@@ -365,8 +377,13 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
 
 @functools.lru_cache(256)
 def _raw(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], str]:
-    """Return the type that columns of this one are sent as, and its name."""
+    """Return the type that columns of this one are sent as, and its name; raise DataError if no peer takes it."""
     sent = dtype.newbyteorder("<")
+    if not _RAW_DTYPE.fullmatch(sent.str):
+        raise DataError(
+            f"a column of {dtype} cannot go to another process: a column holds integers, floats of up to 64 bits, "
+            "booleans, text or bytes; make columns of these of it, such as astype(np.int64) of times"
+        )
     return sent, sent.str
 
 

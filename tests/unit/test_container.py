@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from timely.container import as_column, as_columns, columns_from_buffers, columns_to_buffers
+from timely.container import Array, Columns, as_column, as_columns, columns_from_buffers, columns_to_buffers, encode
 from timely.errors import DataError
 
 STRINGS: list[Any] = ["", "a", "a\0", "é", "日本\0"]
@@ -101,3 +102,40 @@ def test_contents_that_do_not_fit_their_lengths_are_refused(lengths: list[int]) 
             columns_from_buffers([kind], buffers)
         with pytest.raises(ValueError, match="two buffers"):
             columns_from_buffers([kind], buffers[:1])
+
+
+@pytest.mark.parametrize("dtype", [np.complex128, np.longdouble, "M8[D]", "m8[s]", [("a", np.int64), ("b", np.int8)]])
+def test_a_column_that_no_peer_would_take_is_not_encoded_and_its_type_is_named(dtype: Any) -> None:
+    column = np.zeros(2, dtype)
+    with pytest.raises(DataError) as raised:
+        encode(Columns((np.arange(2), column)))
+    assert f"a column of {column.dtype} cannot go to another process" in str(raised.value)
+
+
+def test_columns_of_several_lengths_are_not_encoded() -> None:
+    with pytest.raises(DataError, match="of one dimension and one length"):
+        encode(Columns((np.arange(2), np.arange(3))))
+
+
+class Unregistered:
+    """A kind of batch that no process was told of."""
+
+    kind = "unregistered"
+
+    def __len__(self) -> int:
+        return 1
+
+    def take(self, rows: Array) -> Unregistered:
+        return self
+
+    def to_buffers(self) -> tuple[Any, list[Array]]:
+        return None, []
+
+    @classmethod
+    def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Unregistered:
+        return cls()
+
+
+def test_a_batch_of_a_kind_that_is_not_registered_is_not_encoded_and_its_class_is_named() -> None:
+    with pytest.raises(DataError, match=r"kind 'unregistered' .*register with its class, `Unregistered`"):
+        encode(Unregistered())

@@ -5,8 +5,9 @@ sending and receiving worker, the message's number, kind, and the fields of the 
 as further frames, raw and uncopied; small ones ride in the first frame, because a frame costs more than
 copying a few kilobytes.
 
-Encoding fails only on records of a list batch that are not plain data. Decoding is total: any frames give a message or
-a `FrameError`. Nothing in them is executed, and nothing is believed about their lengths.
+Encoding raises `DataError` on a batch that no peer would take: of a kind that is not registered, with columns of
+several lengths or of other types than are sent, or a list of records that are not plain data. Decoding is total: any
+frames give a message or a `FrameError`. Nothing in them is executed, and nothing is believed about their lengths.
 
 A message of 64 bytes costs about two microseconds each way.
 

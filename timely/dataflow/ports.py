@@ -29,7 +29,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline
 from timely.errors import BuildError, CapabilityError
-from timely.order import Time, less_equal
+from timely.order import LIMIT, Time, less_equal
 from timely.progress.antichain import Antichain
 from timely.progress.summary import PathSummary
 
@@ -92,6 +92,8 @@ class InputCapability:
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
             raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
+        if max(time) > LIMIT:
+            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
         return InputCapability(self.input, time)
 
     def retain(self, output: int = 0) -> Capability:

@@ -59,6 +59,21 @@ def program(worker):
 execute(program)
 """
 
+COMPLEX = """
+import numpy as np
+from timely import Columns, execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange(name="spread").probe()
+    numbers.send_batch(Columns((np.arange(10) * 1j,)))
+    numbers.close()
+    worker.step_while(lambda: not probe.done())
+
+execute(program)
+"""
+
 GOES_ON = """
 import os
 from differential import new_input
@@ -152,6 +167,13 @@ def test_different_dataflows_name_the_operator_that_differs_on_each_worker(
     ends(run, 1)
     assert "worker 0 and worker 1 built different dataflows (number 0): operator 'again' (exchange)" in run.error
     assert "program.py:8 on worker 0, nothing more on worker 1" in run.error
+
+
+def test_a_column_that_no_peer_would_take_ends_the_run_and_is_named(start: Callable[..., Run]) -> None:
+    run = start(COMPLEX, "-n", "2")
+    ends(run, 1)
+    assert "operator 'spread' failed at time (0,)" in run.error
+    assert "DataError: a column of complex128 cannot go to another process" in run.error
 
 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2")])

@@ -150,6 +150,16 @@ def test_a_message_gives_no_right_to_send_at_what_is_no_time_of_its_scope(time: 
         collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
 
 
+def test_a_message_gives_no_right_to_send_at_a_time_beyond_the_largest() -> None:
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            output.give(right.delayed((2**62,)), batch)
+            right.delayed((2**62 + 1,))
+
+    with pytest.raises(TimelyError, match=r"\(4611686018427387905,\) is too late: no coordinate"):
+        collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
+
+
 def test_a_set_holds_the_least_times_alone() -> None:
     def use(capability: Capability, output: OutputPort, _: Worker) -> None:
         held = CapabilitySet(output)
