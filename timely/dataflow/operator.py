@@ -26,10 +26,11 @@ class Operator:
     `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a
     message to its only input calls that function instead. `awaits`, where it is set, returns what outside of its
     dataflow the operator waits for, for people. One that `cancels` passes on what is left of all that comes in at a
-    time: never both a change and its opposite.
+    time: never both a change and its opposite. `activations` counts those that have ended.
     """
 
     __slots__ = (
+        "activations",
         "active",
         "awaits",
         "cancels",
@@ -59,6 +60,7 @@ class Operator:
         self.inline: Push | None = None
         self.rank = -1
         self.active = False
+        self.activations = 0
         self.waits = True
         self.cancels = False
         self.awaits: Callable[[], str] | None = None
@@ -88,6 +90,7 @@ class Operator:
             if handled is None:
                 raise self.failure(error, None) from error
             raise self.failure(error, handled.time, handled.sender) from error
+        self.activations += 1
 
     def failure(self, error: Exception, time: Time | None, sender: int | None = None) -> OperatorError:
         """Return the error to raise when `error` came out of this operator's code, on a batch of a worker's."""

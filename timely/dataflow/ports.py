@@ -78,13 +78,14 @@ def _not_built(time: Time, batch: Batch) -> None:
 
 
 class InputCapability:
-    """The right that comes with a message: to send at its time, while the operator handles it."""
+    """The right that comes with a message: to send at its time, until the activation ends in which it was taken."""
 
-    __slots__ = ("input", "time")
+    __slots__ = ("activation", "input", "time")
 
-    def __init__(self, input: InputPort, time: Time) -> None:
+    def __init__(self, input: InputPort, time: Time, activation: int) -> None:
         self.input = input
         self.time = time
+        self.activation = activation
 
     def delayed(self, time: Time) -> InputCapability:
         """Return the same right at a later time."""
@@ -94,7 +95,7 @@ class InputCapability:
             raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
         if max(time) > LIMIT:
             raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
-        return InputCapability(self.input, time)
+        return InputCapability(self.input, time, self.activation)
 
     def retain(self, output: int = 0) -> Capability:
         """Return a capability on the operator's `output` that may be held after the message was handled."""
@@ -171,8 +172,9 @@ class InputPort:
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
         """Take the queued messages; each comes with the right to send at its time."""
+        operator = self.operator
         for time, batch in self.drain():
-            yield InputCapability(self, time), batch
+            yield InputCapability(self, time, operator.activations), batch
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
         """Take the queued messages with their bare times.
@@ -358,6 +360,11 @@ class OutputPort:
             )
         if capability.input.operator is not self.operator:
             raise CapabilityError(f"a message of {capability.input} gives no right to send on {self}")
+        if capability.activation != self.operator.activations:
+            raise CapabilityError(
+                f"the right of a message at {capability.time} ended with the activation of {self.operator} in which it "
+                "came: retain() it there, and send with that"
+            )
         summary = self.summaries.get(capability.input)
         if summary is None:
             if capability.input in self.summaries:

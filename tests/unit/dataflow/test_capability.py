@@ -19,6 +19,7 @@ from timely import (
     Worker,
     execute_directly,
 )
+from timely.dataflow.ports import InputCapability
 from timely.errors import CapabilityError, TimelyError
 
 Held = tuple[Capability, OutputPort, Worker]
@@ -158,6 +159,57 @@ def test_a_message_gives_no_right_to_send_at_a_time_beyond_the_largest() -> None
 
     with pytest.raises(TimelyError, match=r"\(4611686018427387905,\) is too late: no coordinate"):
         collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic))
+
+
+def use_of_an_old_right(use: Callable[[InputCapability, OutputPort], object]) -> None:
+    """Call `use` with the right that came with a message, when the operator handles the next one."""
+    kept: list[InputCapability] = []
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, _ in input:
+            kept.append(right.delayed(right.time))
+            if kept[0].time != right.time:
+                use(kept[0], output)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            stream.unary(Pipeline(), logic).probe()
+        for epoch in range(2):
+            numbers.send(epoch)
+            numbers.advance_to(epoch + 1)
+            worker.step()
+
+    execute_directly(program)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda right, output: output.give(right, [1]),
+        lambda right, output: output.give(right.delayed((5,)), [1]),
+        lambda right, output: right.retain(),
+    ],
+)
+def test_a_messages_right_ends_with_the_activation_it_came_in(
+    use: Callable[[InputCapability, OutputPort], object],
+) -> None:
+    with pytest.raises(TimelyError, match=r"right of a message at \((0|5),\) ended .* retain\(\)"):
+        use_of_an_old_right(use)
+
+
+def test_a_messages_right_is_none_between_activations() -> None:
+    kept: list[InputCapability] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream(range(3))
+            stream.unary(Pipeline(), lambda input, output: kept.extend(right for right, _ in input))
+        worker.step()
+        with pytest.raises(CapabilityError, match="ended with the activation"):
+            kept[0].retain()
+
+    execute_directly(program)
 
 
 def test_a_set_holds_the_least_times_alone() -> None:
