@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, as_columns, records, take
+from timely.container import Array, Batch, Columns, as_columns, records, take
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import DataError
-from timely.order import Time
+from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -53,8 +53,17 @@ def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> 
     if len(times) != len(time) or any(column.dtype.kind not in "iu" for column in times):
         kinds = ", ".join(str(column.dtype) for column in times)
         raise DataError(f"{name}: a time is integers, one for each coordinate, got {kinds}")
-    distinct, which = np.unique(np.stack(times, axis=1), axis=0, return_inverse=True)
+    coordinates = [_coordinate(column, name) for column in times]
+    distinct, which = np.unique(np.stack(coordinates, axis=1), axis=0, return_inverse=True)
     which = which.reshape(-1)
     return [
         (tuple(each), take(batch, np.flatnonzero(which == number))) for number, each in enumerate(distinct.tolist())
     ]
+
+
+def _coordinate(column: Array, name: str) -> Array:
+    """Return a coordinate of all new times as int64; signed and unsigned ones together would be rounded to floats."""
+    for each in (int(column.min()), int(column.max())):
+        if not 0 <= each <= LIMIT:
+            raise DataError(f"{name}: no coordinate of a time is below 0 or larger than 2 ** 62, got {each}")
+    return column.astype(np.int64, copy=False)

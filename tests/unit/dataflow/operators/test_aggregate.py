@@ -94,6 +94,29 @@ def test_times_to_delay_to_are_an_integer_for_each_coordinate(data: Any, later: 
         example(lambda scope: scope.to_stream(data).delay(later))
 
 
+@pytest.mark.parametrize("wrong", [-1, 2**62 + 1, 2**63])
+def test_times_to_delay_to_that_cannot_be_are_refused_and_named(wrong: int) -> None:
+    def later(time: Time, x: Array) -> Array:
+        return np.array([1, wrong], np.uint64 if wrong > 0 else np.int64)
+
+    with pytest.raises(OperatorError, match=rf"DataError: delay: no coordinate .* got {wrong}$"):
+        example(lambda scope: scope.to_stream(np.arange(2)).delay(later))
+
+
+def test_coordinates_to_delay_to_of_several_types_of_integers_are_not_rounded() -> None:
+    found: list[tuple[Time, int]] = []
+    large = (1 << 53) + 1
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            delayed = scope.to_stream(np.array([1, large])).delay(lambda time, x: (x.astype(np.uint64), x))
+            delayed.inspect_time(lambda time, x: found.append((time, x)))
+
+    execute_directly(program)
+    assert found == [((1, 1), 1), ((large, large), large)]
+    assert {type(each) for time, _ in found for each in time} == {int}
+
+
 def test_records_are_delayed_to_rounds_of_a_loop() -> None:
     found: list[tuple[Time, int]] = []
 
