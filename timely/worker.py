@@ -268,7 +268,7 @@ class Worker:
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
-        for dataflow in self._dataflows.values():
+        for dataflow in self.dataflows:  # what is still sent may have an operator drop one
             dataflow.close_inputs()
         if not any(dataflow.is_logged for dataflow in self._dataflows.values()):
             self.log.end()
@@ -319,7 +319,9 @@ class Worker:
         """Return whether anything was done."""
         self.step_began = clock.monotonic()
         busy = self.take_in()
-        for _ in range(len(self._requests)):  # what these ask for is for the next step
+        left = len(self._requests)  # what these ask for is for the next step
+        while self._requests and left:  # one that steps the worker has it do the others meanwhile
+            left -= 1
             self._requests.popleft()()
             busy = True
         while self._timers and self._timers[0][0] <= self.step_began:

@@ -410,6 +410,40 @@ def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
     assert execute_directly(program) == []
 
 
+def test_inputs_are_closed_where_that_drops_another_dataflow() -> None:
+    def program(worker: Worker) -> Input:
+        with worker.dataflow() as first:
+            numbers, stream = first.new_input()
+            stream.inspect(lambda _: worker.drop_dataflow(second.dataflow))
+        with worker.dataflow() as second:
+            others, _ = second.new_input()
+        numbers.send(1)
+        return others
+
+    assert execute_directly(program).is_closed
+
+
+def test_what_a_worker_is_called_for_may_step_it() -> None:
+    called: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            probe = stream.probe()
+
+        def advance() -> None:
+            numbers.advance_to(1)
+            worker.step_while(lambda: probe.less_than(1))
+            called.append("first")
+
+        worker.call(advance)
+        worker.call(lambda: called.append("second"))
+        worker.step()
+
+    execute_directly(program)
+    assert called == ["second", "first"]
+
+
 @pytest.mark.parametrize("wrong", ["no channel", "a channel not counted", "too many", "no dataflow"])
 def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_happens(wrong: str) -> None:
     def program(worker: Worker) -> tuple[list[int], int]:
