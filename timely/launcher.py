@@ -209,7 +209,7 @@ class Launcher:
 
     def _explain(self, child: Child, status: int) -> str:
         if status < 0:
-            return f"process {child.index} was killed by {signal.Signals(-status).name}"
+            return f"process {child.index} was killed by {_signal_name(-status)}"
         if status == PEER_FAILED and child.report.exists():
             return f"process {child.index}: {child.report.read_text()}"
         return f"process {child.index} ended with status {status}"
@@ -230,6 +230,14 @@ class Launcher:
     def _say(self, text: str) -> None:
         """Print a line of the launcher's own, after what the children have printed so far."""
         self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode())
+
+
+def _signal_name(signum: int) -> str:
+    """Return the name of a signal; those between the first and the last of the real-time ones have none."""
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
 
 
 def _note(signum: int, frame: object) -> None:

@@ -352,6 +352,16 @@ def test_a_killed_process_ends_the_others_and_is_named(start: Start) -> None:
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
 
 
+def test_a_process_killed_by_a_signal_without_a_name_is_named_with_its_number(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import os, time\nos.kill(os.getpid(), 40) if os.environ['TIMELY_PROCESS'] == '1' else time.sleep(60)"
+    )
+    run = start("run", "-n", "2", script)
+    assert run.end() == 128 + 40
+    assert run.error == "timely: process 1 was killed by signal 40\n"
+
+
 def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
     pids = run.until_told(4)
