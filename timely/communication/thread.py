@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from threading import Lock
+from threading import TIMEOUT_MAX, Lock
 
 from timely.communication.allocator import Statistics, admit
 from timely.communication.message import Data, Failure, Goodbye, Message, Progress, weight
@@ -38,8 +38,8 @@ class Bell:
             return  # rung already
 
     def wait(self, timeout: float | None) -> None:
-        """Sleep until the bell has been rung since the last `wait`, or `timeout` seconds."""
-        self._silent.acquire(timeout=-1 if timeout is None else max(timeout, 0.0))
+        """Sleep until the bell has been rung since the last `wait`, or `timeout` seconds, or as long as locks can."""
+        self._silent.acquire(timeout=-1 if timeout is None else min(max(timeout, 0.0), TIMEOUT_MAX))
 
 
 class Mailbox:

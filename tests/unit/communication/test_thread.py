@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
+from threading import TIMEOUT_MAX
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,7 +26,7 @@ def seconds(action: Callable[[], object]) -> float:
     return clock.perf_counter() - start
 
 
-@pytest.mark.parametrize(("timeout", "waited"), [(None, -1), (0.5, 0.5), (0.0, 0.0), (-0.5, 0.0)])
+@pytest.mark.parametrize(("timeout", "waited"), [(None, -1), (0.5, 0.5), (0.0, 0.0), (-0.5, 0.0), (1e10, TIMEOUT_MAX)])
 def test_a_bell_is_waited_for_as_long_as_asked_and_for_ever_if_not(timeout: float | None, waited: float) -> None:
     timeouts: list[float] = []
     bell = Bell()
