@@ -159,7 +159,10 @@ class StateResized(NamedTuple):
 
 
 class ProgressSent(NamedTuple):
-    """One atomic batch of changes (location, time, difference) was sent to all other workers."""
+    """One atomic batch of changes (location, time, difference) was sent to those that `Route.targets` says.
+
+    These are all other workers, unless some add up the progress of others (`Config.accumulation`).
+    """
 
     time: int
     worker: int

@@ -1,7 +1,9 @@
 """A worker: one thread's share of every dataflow.
 
 All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes
-in what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`.
+in what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`, and what waits for
+an answer: `explain`, for `patience`, and a step or the end of `dataflow` that finds a peer's dataflow to be another,
+for 5 seconds at most, to say what differs (`shapes`).
 """
 
 from __future__ import annotations
