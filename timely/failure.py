@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from timely.errors import PeerFailed, TimelyError
-from timely.origin import is_ours, raised_at
+from timely.origin import is_installed, is_ours, raised_at
 
 FAILED = 1
 """Exit status of a process that has told why."""
@@ -32,7 +31,6 @@ REPORT_VARIABLE = "TIMELY_REPORT"
 
 _SHOWN_FRAMES = 4
 _SAID_CHARACTERS = 10_000
-_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
@@ -71,11 +69,6 @@ def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
         for frame in traceback.extract_tb(trace)
         if not is_ours(frame.filename) and not is_installed(frame.filename)
     ]
-
-
-def is_installed(file: str) -> bool:
-    """Return whether a source file came with Python or a package, or is no file."""
-    return file.startswith(("<", *_INSTALLED))
 
 
 def fail(text: str) -> int:

@@ -40,6 +40,11 @@ def is_ours(file: str) -> bool:
     return file.startswith(_PACKAGES) or file.startswith(_COMPILED)
 
 
+def is_installed(file: str) -> bool:
+    """Return whether a source file came with Python or a package, or is no file."""
+    return file.startswith(("<", *_PYTHON, *_INSTALLED))
+
+
 @cache
 def _is_python(file: str) -> bool:
     """Whether a source file is Python's own; installed packages may lie beneath it."""

@@ -20,9 +20,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from timely.dataflow.explain import explain_here, rounds
-from timely.failure import is_installed
 from timely.order import Time
-from timely.origin import Origin, is_ours
+from timely.origin import Origin, is_installed, is_ours
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
