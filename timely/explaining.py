@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
     from timely.worker import Worker
 
-PATIENCE = 1.0
-"""Seconds to wait for the others' answers."""
-
 
 class Explainer:
     """A worker's questions and answers about what is held."""

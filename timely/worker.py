@@ -25,13 +25,13 @@ from timely.config import Config
 from timely.container import weight_of
 from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.explain import EVERYWHERE
+from timely.dataflow.explain import EVERYWHERE, PATIENCE
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, FrameError, StalledError
 from timely.events import Parked, Unparked
-from timely.explaining import PATIENCE, Explainer
+from timely.explaining import Explainer
 from timely.logging import Log
 from timely.shapes import Shapes
 

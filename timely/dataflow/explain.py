@@ -23,6 +23,9 @@ SHOWN = 20
 EVERYWHERE = -1
 """As a location: whatever is held, wherever."""
 
+PATIENCE = 1.0
+"""Seconds to wait for other workers' answers."""
+
 
 def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
     """Return a line for each thing this worker holds that holds up `time` at `location`, earliest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timely.dataflow.explain import PATIENCE
 from timely.dataflow.inline import Forward, derived
 from timely.errors import BuildError
 from timely.order import LIMIT, Moment, Time, as_time
@@ -81,7 +82,7 @@ class Probe:
         """Return whether nothing at all may still appear."""
         return not self.frontier
 
-    def explain(self, time: Moment | None = None, *, patience: float = 1.0) -> str:
+    def explain(self, time: Moment | None = None, *, patience: float = PATIENCE) -> str:
         """Return, for people, who holds this frontier back at `time` (at any time when not given).
 
         Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
