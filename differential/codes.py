@@ -34,6 +34,8 @@ from timely.errors import DataError
 
 Array = NDArray[Any]
 Codes = NDArray[np.int64]
+Numbers = Callable[[list[Any]], Codes]
+"""Returns the numbers of items."""
 
 
 class Kind(Enum):
@@ -111,8 +113,17 @@ class Encoder:
             self._learn(kinds)
         if not columns:
             return NOTHING
-        codes = [self._encode(column, kind) for column, kind in zip(columns, kinds)]
-        return codes[0] if len(codes) == 1 else self._combine(codes)
+        return self._codes(columns, kinds, self.interner.encode)
+
+    def find(self, columns: tuple[Array, ...]) -> Codes:
+        """Return the code that `encode` would, for each row that it has encoded; for others a code that no row has.
+
+        So a question costs no numbers. Two rows that were never encoded may have the same code.
+        """
+        kinds = tuple(_kind_of(column) for column in columns)
+        if kinds != self.kinds:
+            self._learn(kinds)
+        return self._codes(columns, kinds, self.interner.find)
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
         """Return the columns of `length` rows of codes."""
@@ -179,14 +190,22 @@ class Encoder:
         self.kinds = kinds
         self.ordered = self.ordered and self._orders(kinds)
 
-    def _encode(self, column: Array, kind: Kind) -> Codes:
+    def _codes(self, columns: tuple[Array, ...], kinds: tuple[Kind, ...], numbers: Numbers) -> Codes:
+        """Return one code per row, with the numbers of strings and tuples from `numbers`.
+
+        A row with an `ABSENT` string is outside every packed word and in no tuple, and so is absent itself.
+        """
+        codes = [self._encode(column, kind, numbers) for column, kind in zip(columns, kinds)]
+        return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
+
+    def _encode(self, column: Array, kind: Kind, numbers: Numbers) -> Codes:
         if kind is Kind.INT or kind is Kind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(f"{int(column.max())} in the {self.part} is too large for a 64-bit integer")
             return column.astype(np.int64)
         if kind is Kind.FLOAT:
             return float_codes(column)
-        return self.interner.encode(column.tolist())
+        return numbers(column.tolist())
 
     def _decode(self, codes: Codes, kind: Kind) -> Array:
         if kind is Kind.INT:
@@ -198,9 +217,9 @@ class Encoder:
         items = self.interner.decode(codes)
         return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
 
-    def _combine(self, codes: list[Codes]) -> Codes:
+    def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
         if len(codes) > MOST_PACKED:
-            return self._intern_rows(codes)
+            return self._intern_rows(codes, numbers)
         words, outside = np.zeros(len(codes[0]), np.int64), 0
         layout = fields(len(codes))
         for column, (bits, offset, least, most) in zip(codes, layout):
@@ -210,14 +229,14 @@ class Encoder:
             large = np.zeros(len(words), np.bool_)
             for column, (_, _, least, most) in zip(codes, layout):
                 large |= (column < least) | (column > most)
-            words[large] = self._intern_rows([column[large] for column in codes])
+            words[large] = self._intern_rows([column[large] for column in codes], numbers)
         return words
 
-    def _intern_rows(self, codes: list[Codes]) -> Codes:
+    def _intern_rows(self, codes: list[Codes], numbers: Numbers) -> Codes:
         """Return the numbers of tuples. Each says last where it has strings, for a tuple is marked only once."""
         self.ordered = False
         strings = repeat(self._strings())
-        return self.interner.encode(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
+        return numbers(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int64]
 Column = NDArray[Any]
 
+ABSENT = (1 << 62) - 1
+"""Stands for the number of an item that has none."""
+
 LEAST_ITEMS = 1 << 14
 """So many items must be new before a collection is worth it."""
 
@@ -107,6 +110,11 @@ class Interner:
         if self._collection is not None:
             self._collection.keep(numbers)
         return numbers
+
+    def find(self, items: list[Any]) -> Codes:
+        """Return the number of each item, `ABSENT` for one that has none; give out none."""
+        known = self._codes
+        return np.array([known.get(item, ABSENT) for item in items], np.int64)
 
     def decode(self, codes: Codes) -> list[Any]:
         """Return the item of each number."""

@@ -136,7 +136,7 @@ class Admission:
     """Tells the updates seen for the first time from the others."""
 
     def __init__(self, scope: Scope) -> None:
-        interner = interner_of(scope.dataflow.worker)
+        self._interner = interner = interner_of(scope.dataflow.worker)
         self._key, self._value = Encoder(interner, "first column"), Encoder(interner, "rest")
         self._seen = Seen()
         self._number: dict[Time, int] = {}
@@ -150,6 +150,10 @@ class Admission:
         for keys, vals in self._seen.columns():
             yield self._key, keys
             yield self._value, vals
+
+    def reclaim(self) -> None:
+        """Let go of text that nothing has any more. Only called where nothing but what is held has codes."""
+        self._interner.collect()
 
     def admit(self, updates: Updates) -> Updates:
         """Return those of the updates that are new."""
@@ -213,6 +217,7 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
         counting = capabilities[1]
 
         def logic() -> None:
+            admission.reclaim()
             for _, batch in received.drain():
                 new = admission.admit(cast(Updates, batch))
                 if len(new):

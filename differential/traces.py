@@ -129,7 +129,7 @@ class Cursor:
         else:
             columns = as_columns(np.atleast_1d(as_column(list(keys) if isinstance(keys, tuple) else keys)))
         # Where nothing was ever inserted, and in an empty column, keys are of no kind.
-        codes = self._key.encode(columns) if width and len(columns[0]) else NOTHING
+        codes = self._key.find(columns) if width and len(columns[0]) else NOTHING
         place, vals, counts = lookup(self._batches, codes, self.time)
         return Found(place, self._value.decode(vals, len(place)), counts)
 

@@ -9,10 +9,10 @@ import pytest
 
 import differential.codes as codes_module
 import differential.interning as interning_module
-from differential import new_input
+from differential import Changes, Collection, Statement, Updates, new_input, replay_into
 from differential.codes import Encoder
 from differential.interning import Codes, Interner, interner_of
-from timely import Worker, execute
+from timely import Antichain, EventQueue, Worker, execute
 
 
 @pytest.fixture
@@ -93,6 +93,21 @@ def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
     assert len(interner) == 1 + 2
 
 
+@pytest.mark.parametrize("most_packed", [2, 6])
+def test_what_is_looked_for_is_found_and_gets_no_number(
+    interner: Interner, most_packed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codes_module, "MOST_PACKED", most_packed)
+    encoder = Encoder(interner, "key")
+    columns = (*text("a", "b", "c"), np.array([1, 2, 1 << 50]), *text("x", "y", "z"))
+    codes = encoder.encode(columns)
+    kept = len(interner)
+    assert encoder.find(columns).tolist() == codes.tolist()
+    others = (*text("a", "d", "a"), np.array([2, 2, 1 << 50]), *text("x", "y", "none"))
+    assert not np.isin(encoder.find(others), codes).any()
+    assert len(interner) == kept
+
+
 def test_what_an_operator_holds_is_kept_until_it_is_released(interner: Interner) -> None:
     def held_codes() -> Iterator[tuple[Encoder, Codes]]:
         yield encoder, codes
@@ -135,6 +150,48 @@ def test_the_table_stays_small_when_strings_come_and_go(monkeypatch: pytest.Monk
     for most, contents in execute(program):
         assert most < 12 * per_epoch
         assert contents == {(0, epochs // 20): 1}
+
+
+def test_the_table_stays_small_when_what_was_captured_is_only_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interning_module, "LEAST_ITEMS", 64)
+    per_epoch, epochs = 50, 40
+    queue = EventQueue()
+
+    def program(worker: Worker) -> tuple[int, int]:
+        with worker.dataflow() as scope:
+            rows: list[int] = []
+            probe = replay_into(scope, [queue]).inspect_batch(lambda updates: rows.append(len(updates))).probe()
+        for epoch in range(epochs):
+            (names,) = text(*(f"{epoch} {number}" for number in range(per_epoch)))
+            upper = Antichain([(epoch + 1,)] if epoch < epochs - 1 else [])
+            queue.push(Changes(Updates.at((epoch,), (names, names))))
+            queue.push(Changes(Updates.at((epoch,), (names, names))))
+            queue.push(Statement(Antichain([(epoch,)]), upper, (((epoch,), per_epoch),)))
+            worker.step_while(lambda reached=epoch + 1: probe.less_than(reached))
+        queue.close()
+        worker.step_while(lambda: not probe.done())
+        return sum(rows), interner_of(worker).capacity
+
+    ((rows, capacity),) = execute(program)
+    assert rows == epochs * per_epoch
+    assert capacity < 20 * per_epoch
+
+
+def test_asking_a_cursor_for_what_nobody_has_keeps_nothing() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            one = Collection.of(scope, text("ann", "bob")[0]).arrange_by_key().trace()
+            two = Collection.of(scope, text("ann", "bob")[0], np.array([0.5, 1.5]), keys=2).arrange_by_key().trace()
+        worker.step_while(lambda: one.upper or two.upper)
+        names, pairs, kept = one.cursor(0), two.cursor(0), len(interner_of(worker))
+        for number in range(10):
+            assert not len(names[f"nobody {number}"].place)
+            assert not len(pairs[["ann", "nobody", "bob"], [float(number), 0.5, 7.5 + number]].place)
+        assert names[["bob", "nobody", "ann"]].place.tolist() == [0, 2]
+        assert pairs[["bob", "nobody", "ann"], [1.5, 0.5, 0.5]].place.tolist() == [0, 2]
+        assert len(interner_of(worker)) == kept
+
+    execute(program)
 
 
 def test_text_that_waits_for_its_time_keeps_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
