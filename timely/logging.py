@@ -68,9 +68,10 @@ class Log:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._begun = clock.perf_counter_ns()
-        self._listeners: list[tuple[Listener, frozenset[Any]]] = []
-        self._gauges: dict[Callable[[Log], None], None] = {}
-        self._on_end: list[Callable[[], None]] = []
+        # By keys of their own: what is given several times is there as often, and each goes by itself.
+        self._listeners: dict[object, tuple[Listener, frozenset[Any]]] = {}
+        self._gauges: dict[object, Callable[[Log], None]] = {}
+        self._on_end: dict[object, Callable[[], None]] = {}
         self.kinds: frozenset[Any] = frozenset()
         self.pending: list[Any] = []
 
@@ -91,9 +92,9 @@ class Log:
         >>> execute_directly(program)
         OperatorBuilt(time=..., worker=0, dataflow=0, operator=0, name='numbers', path='dataflow', origin='...')
         """
-        entry = listener, frozenset(kinds)
+        key, chosen = object(), frozenset(kinds)
         self.flush()
-        wanted = entry[1].intersection((*BUILT, CapabilityMade))
+        wanted = chosen.intersection((*BUILT, CapabilityMade))
         if wanted:
             told: list[Any] = []
             for dataflow in self._worker.dataflows:
@@ -101,13 +102,13 @@ class Log:
                     told += [event for event in descriptions(dataflow, self.now()) if type(event) in wanted]
             if told:
                 listener(told)
-        self._listeners.append(entry)
+        self._listeners[key] = listener, chosen
         self._settle()
 
         def stop() -> None:
-            if entry in self._listeners:
+            if key in self._listeners:
                 self.flush()
-                self._listeners.remove(entry)
+                del self._listeners[key]
                 self._settle()
 
         return stop
@@ -136,7 +137,7 @@ class Log:
         if not self.pending:
             return
         events, self.pending = self.pending, []
-        for listener, kinds in tuple(self._listeners):
+        for listener, kinds in tuple(self._listeners.values()):
             chosen = events if kinds >= self.kinds else [event for event in events if type(event) in kinds]
             if chosen:
                 listener(chosen)
@@ -156,12 +157,18 @@ class Log:
         wanted: True
         wanted: False
         """
-        self._gauges[attach] = None
+        key = object()
+        self._gauges[key] = attach
         attach(self)
-        return lambda: self._gauges.pop(attach, None)
 
-    def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call `callback` when the last dataflow that is logged is complete, or at the program's end.
+        def forget() -> None:
+            self._gauges.pop(key, None)
+
+        return forget
+
+    def when_idle(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` when the last dataflow that is logged is complete, or at the program's end; return a function
+        that takes this back.
 
         >>> def program(worker):
         ...     worker.log.when_idle(lambda: print("over"))
@@ -172,7 +179,13 @@ class Log:
         2
         over
         """
-        self._on_end.append(callback)
+        key = object()
+        self._on_end[key] = callback
+
+        def forget() -> None:
+            self._on_end.pop(key, None)
+
+        return forget
 
     # Called by the worker alone.
 
@@ -193,18 +206,18 @@ class Log:
     def end(self) -> None:
         """Tell those who wait for it that nothing is left to be logged."""
         self.flush()
-        waiting, self._on_end = self._on_end, []
-        for callback in waiting:
+        waiting, self._on_end = self._on_end, {}
+        for callback in waiting.values():
             callback()
 
     def _settle(self) -> None:
         """Have exactly what is wanted recorded."""
-        kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners))
+        kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners.values()))
         if kinds == self.kinds:
             return
         self.kinds = kinds
         for dataflow in self._worker.dataflows:
             if dataflow.is_logged:
                 switch(dataflow, kinds)
-        for attach in tuple(self._gauges):
+        for attach in tuple(self._gauges.values()):
             attach(self)
