@@ -5,6 +5,8 @@ from __future__ import annotations
 import time as clock
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,9 @@ from timely import (
 )
 from timely import events as kinds
 from timely.errors import BuildError, OperatorError
+from timely.logging import Log
 
+log_stream_module = import_module("timely.dataflow.operators.log_stream")  # the function has the module's name
 on_workers = pytest.mark.parametrize("workers", [1, 3])
 EVERYTHING = [
     *kinds.BUILT,
@@ -375,6 +379,119 @@ def test_intervals_that_are_none_are_refused(make: Callable[[Scope], object], co
 
     with pytest.raises(BuildError, match=complaint):
         execute_directly(program)
+
+
+@pytest.mark.parametrize("kind", [kinds.Parked, kinds.Unparked])
+def test_a_worker_that_sleeps_between_other_things_is_told_while_it_runs(kind: Any) -> None:
+    def program(worker: Worker) -> bool:
+        with worker.dataflow("watching") as scope:
+            rows: list[Any] = []
+            probe = log_stream(scope, kind, interval=0.002).inspect(rows.append).probe()
+        with worker.dataflow("watched") as scope:
+            numbers, _ = exchanging(scope)
+        deadline = clock.monotonic() + 10
+        while (not rows or probe.less_equal(0)) and clock.monotonic() < deadline:
+            numbers.send(1)
+            numbers.advance_to(numbers.epoch + 1)
+            for _ in range(3):
+                worker.step_or_park(0.0005)
+        return bool(rows) and not probe.less_equal(0)
+
+    assert execute_directly(program)
+
+
+def test_a_worker_that_only_sleeps_is_told_of_many_times_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_stream_module, "AT_ONCE", 50)
+
+    def program(worker: Worker) -> int:
+        with worker.dataflow("watching") as scope:
+            rows: list[Any] = []
+            log_stream(scope, kinds.Parked, interval=0.001).inspect(rows.append).probe()
+        with worker.dataflow("watched") as scope:
+            scope.new_input()[1].exchange().probe()
+        deadline = clock.monotonic() + 10
+        while len(rows) < 100 and clock.monotonic() < deadline:
+            worker.step_or_park(0.0005)
+        return len(rows)
+
+    assert execute_directly(program) >= 100
+
+
+def test_logs_of_sleep_do_not_wake_one_another() -> None:
+    def program(worker: Worker) -> int:
+        with worker.dataflow("watching") as scope:
+            log_stream(scope, kinds.Parked, interval=0.001).exchange().probe()
+        with worker.dataflow("watched") as scope:
+            scope.new_input()[1].exchange().probe()
+        steps = 0
+        deadline = clock.monotonic() + 0.5
+        while clock.monotonic() < deadline:
+            worker.step_or_park(0.5)
+            steps += 1
+        return steps
+
+    assert max(execute(program, Config(workers=3))) < 60
+
+
+def test_a_dropped_log_stream_leaves_nothing_behind() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("watched") as scope:
+            scope.new_input()[1].exchange().probe()
+        for _ in range(3):
+            with worker.dataflow("watching") as scope:
+                log_stream(scope, kinds.OperatorBuilt)
+            worker.step()
+            worker.drop_dataflow(scope.dataflow)
+        assert not worker.log.kinds
+        assert not worker.log._on_end
+
+    execute_directly(program)
+
+
+def test_what_waits_for_the_end_can_be_taken_back() -> None:
+    said: list[str] = []
+
+    def program(worker: Worker) -> None:
+        forget, _ = (worker.log.when_idle(partial(said.append, "over")) for _ in range(2))
+        forget()
+        forget()
+
+    execute_directly(program)
+    assert said == ["over"]
+
+
+def test_to_stop_twice_stops_nobody_else() -> None:
+    def program(worker: Worker) -> None:
+        said: list[Any] = []
+        first, second = (worker.log.listen(said.extend, kinds.ApplicationText) for _ in range(2))
+        first()
+        first()
+        worker.log.say("hello")
+        worker.log.flush()
+        assert [event.text for event in said] == ["hello"]
+        second()
+        assert not worker.log.kinds
+
+    execute_directly(program)
+
+
+def test_a_gauge_taken_back_twice_takes_no_other_with_it() -> None:
+    def program(worker: Worker) -> None:
+        wanted: list[bool] = []
+
+        def attach(log: Log) -> None:
+            wanted.append(kinds.ApplicationText in log.kinds)
+
+        first, second = worker.log.gauge(attach), worker.log.gauge(attach)
+        first()
+        first()
+        stop = worker.log.listen(print, kinds.ApplicationText)
+        assert wanted == [False, False, True]
+        second()
+        stop()
+        assert wanted == [False, False, True]
+
+    execute_directly(program)
 
 
 def test_a_log_inside_a_loop_is_refused() -> None:

@@ -15,7 +15,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.errors import BuildError
-from timely.events import Event, Parked, Unparked
+from timely.events import Event, Parked, ScheduleStopped, Unparked
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -23,11 +23,18 @@ if TYPE_CHECKING:
     from timely.logging import Log
 
 
+AT_ONCE = 4096
+"""So many records of sleep are sent though nothing runs that is logged."""
+
+
 def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: str = "log") -> Stream:
     """Return the stream of this worker's records of one kind (see `timely.events`), a column for each of its fields.
 
     Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
     neither numbers nor texts become text. Each worker sends its own records.
+
+    Of `Parked` and `Unparked` it tells while what is logged runs: to be woken in order to say that one has slept would
+    never end. What came since nothing does is sent with what comes next, or when there are 4,096 such records.
 
     The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
     complete, or with the program; so build what is to be watched before the worker is stepped.
@@ -65,9 +72,7 @@ class LogSource:
     then has the log flushed, then sends, so it has all records from before that time.
     """
 
-    def __init__(
-        self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator
-    ) -> None:
+    def __init__(self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator) -> None:
         self._kind = kind
         self._interval = interval
         self._log = log
@@ -76,18 +81,37 @@ class LogSource:
         self._records: list[Any] = []
         self._is_timed = False
         self._has_ended = False
-        self.stop: Callable[[], None] = _nothing
+        self._engagements: list[Callable[[], None]] = []
 
     def begin(self, capabilities: list[Capability]) -> Logic:
         self._capability = capabilities[0]
-        self.stop = self._log.listen(self._take, self._kind)
-        self._log.when_idle(self._end)
+        if self._kind in (Parked, Unparked):
+            listening = self._log.listen(self._take_sleep, self._kind, ScheduleStopped)
+        else:
+            listening = self._log.listen(self._take, self._kind)
+        self._engagements = [listening, self._log.when_idle(self._end)]
         return self._run
+
+    def stop(self) -> None:
+        """Want nothing of the log any more."""
+        for end in self._engagements:
+            end()
 
     def _take(self, events: Sequence[Any]) -> None:
         self._records += events
-        # To be woken for having slept would never end.
-        if not self._is_timed and self._kind not in (Parked, Unparked):
+        self._run_later()
+
+    def _take_sleep(self, events: Sequence[Any]) -> None:
+        """Take records of sleep. What wakes a worker so that it may send them is not logged, and so is no reason to
+        send those that follow: only that something ran is."""
+        slept = [event for event in events if type(event) is self._kind]
+        self._records += slept
+        if len(slept) < len(events) or len(self._records) >= AT_ONCE:
+            self._run_later()
+
+    def _run_later(self) -> None:
+        """Run when the present interval is over."""
+        if not self._is_timed:
             self._is_timed = True
             self._activate.activate_after((self._interval - self._log.now() % self._interval) / 1e9)
 
@@ -125,7 +149,3 @@ def _column(values: Sequence[Any]) -> Array:
     if type(values[0]) is int:
         return np.array(values, np.int64)
     return as_column([str(value) for value in values])
-
-
-def _nothing() -> None:
-    """Stop what has not begun."""
