@@ -19,7 +19,8 @@ def reclock(stream: Stream, clock: Stream, *, name: str = "reclock") -> Stream:
     """Return the records of `stream`, each at the first time not before its own at which `clock` has a message.
 
     What `clock` says is ignored, only its times matter, on each worker for itself. Records that no tick follows are
-    never sent.
+    never sent. They wait for one as long as the clock may still tick, at no matter how much later a time; when it has
+    ended, and its last tick was answered, they are dropped.
 
     >>> example(lambda scope: scope.to_stream(range(2)).reclock(scope.to_stream(["tick"])))
     [0, 1]
@@ -36,5 +37,7 @@ def reclock(stream: Stream, clock: Stream, *, name: str = "reclock") -> Stream:
                 if less_equal(time, now):
                     output.give(due, batch)
             waiting[:] = [(time, batch) for time, batch in waiting if not less_equal(time, now)]
+        if not right.frontier and not notificator:
+            waiting.clear()
 
     return binary_notify(stream, clock, Pipeline(), Pipeline(), logic, name=name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Scope, Stream, Time, Worker, example, execute_directly
-from timely.container import Array
+from timely.container import Array, Columns
 from timely.errors import BuildError, OperatorError
 
 Sent = list[tuple[int, int, int]]
@@ -197,3 +198,37 @@ def test_records_wait_for_the_tick_of_another_stream() -> None:
 
     execute_directly(program)
     assert found == [((1,), 0), ((1,), 1), ((3,), 2), ((3,), 3)]
+
+
+def test_what_no_tick_can_follow_is_let_go() -> None:
+    sent: list[ref[Array]] = []
+    found: list[Any] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_input()
+            ticks, clock = scope.new_input()
+            probe = stream.reclock(clock).inspect_batch(lambda time, batch: found.append((time, len(batch)))).probe()
+
+        def send(epoch: int) -> None:
+            column = np.arange(1000)
+            sent.append(ref(column))
+            numbers.send_batch(Columns((column,)))
+            numbers.advance_to(epoch + 1)
+
+        send(0)
+        ticks.advance_to(2)
+        ticks.send("tick")
+        ticks.close()
+        worker.step()
+        for epoch in range(1, 3):
+            send(epoch)
+        worker.step_while(lambda: probe.less_than(3))
+        for epoch in range(3, 10):
+            send(epoch)
+            worker.step_while(lambda: probe.less_than(numbers.time))
+            worker.step()
+        assert not any(column() is not None for column in sent)
+
+    execute_directly(program)
+    assert found == [((2,), 1000)] * 3
