@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timely.errors import CapabilityError
+
 if TYPE_CHECKING:
     from timely.worker import Worker
 
@@ -15,11 +17,14 @@ if TYPE_CHECKING:
 class Barrier:
     """Lets no worker pass before all have come. All workers must make it, in the same order as their dataflows.
 
+    Its dataflow stays until all workers have closed it, which the end of a `with` statement does, too.
+
     >>> def program(worker):
     ...     barrier = Barrier(worker)
     ...     barrier.wait()
     ...     came.append(worker.index)
     ...     barrier.wait()
+    ...     barrier.close()
     ...     return len(came)
     >>> came = []
     >>> execute(program, Config(workers=2))
@@ -33,6 +38,21 @@ class Barrier:
             self._probe = stream.probe()
 
     def wait(self) -> None:
-        """Step this worker until every worker has called this as often."""
+        """Step this worker until every worker has called this as often, or has closed the barrier.
+
+        Raises CapabilityError where this worker has closed it, or its dataflow was dropped.
+        """
+        if self._input.is_closed:
+            raise CapabilityError("the barrier was closed here: no worker waits for this one any more")
         self._input.advance_to(self._input.epoch + 1)
         self._worker.step_while(lambda: self._probe.less_than(self._input.time))
+
+    def close(self) -> None:
+        """Come no more: nobody waits for this worker any longer. Once all have said so, the dataflow is gone."""
+        self._input.close()
+
+    def __enter__(self) -> Barrier:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import time as clock
 
+import pytest
+
+from tests.unit.dataflow.running import on_workers
 from timely import Barrier, Config, Worker, execute
+from timely.errors import CapabilityError
 
 
 def test_no_worker_passes_before_all_have_come() -> None:
@@ -23,3 +27,39 @@ def test_no_worker_passes_before_all_have_come() -> None:
 
     for least in execute(program, Config(workers=3)):
         assert all(seen >= turn for turn, seen in enumerate(least, 1))
+
+
+@on_workers
+def test_a_closed_barrier_is_gone_when_all_have_closed_it(workers: int) -> None:
+    def program(worker: Worker) -> None:
+        for _ in range(5):
+            with Barrier(worker) as barrier:
+                barrier.wait()
+        worker.step_while(lambda: bool(worker.dataflows))
+
+    execute(program, Config(workers=workers))
+
+
+@on_workers
+def test_who_has_closed_a_barrier_is_waited_for_no_longer_and_waits_no_more(workers: int) -> None:
+    def program(worker: Worker) -> None:
+        barrier = Barrier(worker)
+        for _ in range(worker.index):
+            barrier.wait()
+        barrier.close()
+        barrier.close()
+        with pytest.raises(CapabilityError, match="barrier was closed"):
+            barrier.wait()
+        worker.step_while(lambda: bool(worker.dataflows))
+
+    execute(program, Config(workers=workers))
+
+
+def test_at_a_barrier_whose_dataflow_was_dropped_nobody_waits() -> None:
+    def program(worker: Worker) -> None:
+        barrier = Barrier(worker)
+        worker.drop_dataflow(0)
+        with pytest.raises(CapabilityError, match="barrier was closed"):
+            barrier.wait()
+
+    execute(program)
