@@ -4,18 +4,23 @@ An account listens to a worker's log and adds up; `table` shows accounts, those 
 --profile` prints it at the end of a run, for each process. Time is that inside the operator's activations, with the
 stateless operators that run in line with it, of which each is told apart, too: the time inside its own function and
 the records in and out. Listening itself takes about a microsecond a record, part of which is in those times. What an
-operator sends counts once for each input it goes to."""
+operator sends counts once for each input it goes to.
+
+What dataflows that have ended cost stays, added up: those built by the same lines of the program, under the same name,
+have one row for each operator. So an account of a program that builds dataflow after dataflow is as large as the
+program is long, while it calls them the same."""
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from timely.events import (
     ChannelBuilt,
+    DataflowCompleted,
     InlineBuilt,
     InlineRan,
     MessageReceived,
@@ -42,15 +47,19 @@ _KINDS = (
     MessageReceived,
     StateResized,
     Unparked,
+    DataflowCompleted,
 )
 Number = tuple[int, int]
+Place = tuple[str, str, int, str]
+"""What dataflows built alike have in common: an operator's path, name, number and origin."""
 
 
 @dataclass
 class OperatorAccount:
-    """What one operator of one dataflow has cost. `rows_kept` and `bytes_kept` are the most it kept at any time.
+    """What one operator of one dataflow has cost, or of several `dataflows` built alike, `dataflow` the first of them.
 
-    The number `operator` is below 0 for one that runs in line, whose bytes are not counted.
+    `rows_kept` and `bytes_kept` are the most it kept at any time, of several dataflows in that which kept most. The
+    number `operator` is below 0 for one that runs in line, whose bytes are not counted.
     """
 
     dataflow: int
@@ -68,6 +77,12 @@ class OperatorAccount:
     bytes_out: int = 0
     rows_kept: int = 0
     bytes_kept: int = 0
+    dataflows: int = 1
+
+    @property
+    def place(self) -> Place:
+        """What it has in common with the same operator of dataflows built alike."""
+        return self.path, self.name, self.operator, self.origin
 
     @property
     def is_in_line(self) -> bool:
@@ -82,9 +97,37 @@ class OperatorAccount:
         >>> account.records_in
         7
         """
-        for name, value in vars(other).items():
-            if name not in ("dataflow", "operator") and isinstance(value, int):
-                setattr(self, name, getattr(self, name) + value)
+        for name in (*_ADDED, *_KEPT):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.dataflows = max(self.dataflows, other.dataflows)
+
+    def add_dataflow(self, other: OperatorAccount) -> None:
+        """Add what the same operator has cost in other dataflows of the same worker, built alike.
+
+        >>> account = OperatorAccount(0, 1, "count", "words", "words.py:7", records_in=5, rows_kept=5)
+        >>> account.add_dataflow(OperatorAccount(3, 1, "count", "words", "words.py:7", records_in=2, rows_kept=2))
+        >>> account.records_in, account.rows_kept, account.dataflows
+        (7, 5, 2)
+        """
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _KEPT:
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        self.dataflow = min(self.dataflow, other.dataflow)
+        self.dataflows += other.dataflows
+
+
+_KEPT = ("rows_kept", "bytes_kept")
+_ADDED = (
+    "activations",
+    "nanoseconds",
+    "messages_in",
+    "records_in",
+    "bytes_in",
+    "messages_out",
+    "records_out",
+    "bytes_out",
+)
 
 
 class Account:
@@ -109,6 +152,8 @@ class Account:
         self._channels: dict[Number, ChannelBuilt] = {}
         self._kept: dict[Number, list[int]] = {}
         self._sent: list[MessageSent] = []
+        self._ended: dict[Place, OperatorAccount] = {}
+        self._ending: set[int] = set()
         self._begun = clock.perf_counter_ns()
         self._log = worker.log
         self._stop = worker.log.listen(self._take, *_KINDS)
@@ -119,32 +164,41 @@ class Account:
         return clock.perf_counter_ns() - self._begun
 
     def operators(self) -> list[OperatorAccount]:
-        """Return what each operator has cost so far, sorted by dataflow and name."""
+        """Return what each operator has cost so far, sorted by dataflow and name.
+
+        Operators of dataflows that have ended are together with those of others built alike that have.
+        """
         self._log.flush()
-        self._attribute(None)
-        return sorted(self._operators.values(), key=lambda account: (account.dataflow, account.name, account.operator))
+        self._fold()
+        accounts = [*self._ended.values(), *self._operators.values()]
+        return sorted(accounts, key=lambda account: (account.dataflow, account.name, account.operator))
 
     def close(self) -> None:
         """Listen no longer."""
         self._stop()
 
     def _take(self, events: Sequence[Any]) -> None:
+        # An operator that has dropped its own dataflow has stopped by now, unless it did very much after that, which is
+        # then not counted.
+        if self._ending:
+            self._fold()
         for event in events:
             kind = type(event)
             if kind is MessageSent:
                 self._sent.append(event)
             elif kind is ScheduleStopped:
                 self._attribute(event.operator)
-                account = self._operators[event.dataflow, event.operator]
+                account = self._account(event.dataflow, event.operator)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
             elif kind is MessageReceived:
-                account = self._operators[event.dataflow, self._channels[event.dataflow, event.channel].operator]
+                channel = self._channels.get((event.dataflow, event.channel))
+                account = self._account(event.dataflow, None if channel is None else channel.operator)
                 account.messages_in += 1
                 account.records_in += event.records
                 account.bytes_in += event.bytes
             elif kind is InlineRan:
-                account = self._operators[event.dataflow, ~event.inline]
+                account = self._account(event.dataflow, ~event.inline)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
                 account.messages_in += 1
@@ -159,8 +213,29 @@ class Account:
                 self._operators[number] = OperatorAccount(*number, event.name, event.path, event.origin)
             elif kind is ChannelBuilt:
                 self._channels[event.dataflow, event.channel] = event
+            elif kind is DataflowCompleted:
+                self._ending.add(event.dataflow)
             else:
                 self.waited += event.nanoseconds
+
+    def _account(self, dataflow: int, operator: int | None) -> OperatorAccount:
+        """Return the account of an operator, or one of nobody's where it is not known, or not any more."""
+        known = None if operator is None else self._operators.get((dataflow, operator))
+        return OperatorAccount(dataflow, -1, "", "", "") if known is None else known
+
+    def _fold(self) -> None:
+        """Put what operators of dataflows that have ended cost together with that of others built alike."""
+        self._attribute(None)
+        ending, self._ending = self._ending, set()
+        for number, account in list(self._operators.items()):
+            if number[0] in ending:
+                del self._operators[number]
+                known = self._ended.setdefault(account.place, account)
+                if known is not account:
+                    known.add_dataflow(account)
+        for numbers in (self._channels, self._kept):
+            for number in [number for number in numbers if number[0] in ending]:
+                del numbers[number]
 
     def _attribute(self, stopped: int | None) -> None:
         """Count what was sent since the last activation, to the operator that stopped or else to the channel's first.
@@ -168,17 +243,18 @@ class Account:
         Inputs send outside of activations.
         """
         for event in self._sent:
-            sources = self._channels[event.dataflow, event.channel].sources
-            source = stopped if stopped in sources else next(iter(sources), None)
-            if source is not None:
-                account = self._operators[event.dataflow, source]
-                account.messages_out += 1
-                account.records_out += event.records
-                account.bytes_out += event.bytes
+            channel = self._channels.get((event.dataflow, event.channel))
+            sources = () if channel is None else channel.sources
+            account = self._account(event.dataflow, stopped if stopped in sources else next(iter(sources), None))
+            account.messages_out += 1
+            account.records_out += event.records
+            account.bytes_out += event.bytes
         self._sent.clear()
 
     def _keep(self, event: StateResized) -> None:
         number = event.dataflow, event.operator
+        if number not in self._operators:
+            return
         kept = self._kept.setdefault(number, [0, 0])
         kept[0] += event.rows
         kept[1] += event.bytes
@@ -188,7 +264,7 @@ class Account:
 
 
 def table(accounts: Iterable[Account]) -> str:
-    """Return a table of what the operators of all accounts cost together, for people.
+    """Return a table of what the operators of all accounts cost together, for people, a row for those built alike.
 
     >>> def program(worker):
     ...     account = Account(worker)
@@ -204,13 +280,11 @@ def table(accounts: Iterable[Account]) -> str:
     words/... (0...) ...
     """
     opened = list(accounts)
-    total: dict[Number, OperatorAccount] = {}
+    total: dict[Place, OperatorAccount] = {}
     for account in opened:
-        for each in account.operators():
-            known = total.get((each.dataflow, each.operator))
-            if known is None:
-                total[each.dataflow, each.operator] = OperatorAccount(**vars(each))
-            else:
+        for place, each in _by_place(account.operators()).items():
+            known = total.setdefault(place, each)
+            if known is not each:
                 known.add(each)
     ordered = sorted(total.values(), key=lambda account: -account.nanoseconds)
     rows = [_HEADINGS, *(_row(account) for account in ordered[:SHOWN])]
@@ -223,6 +297,18 @@ def table(accounts: Iterable[Account]) -> str:
     workers = f"{len(opened)} worker{'' if len(opened) == 1 else 's'}"
     heading = f"{workers}, {_seconds(elapsed)} s: {_seconds(busy)} s in operators, {_seconds(waited)} s waiting"
     return "\n".join([heading, *lines])
+
+
+def _by_place(accounts: Iterable[OperatorAccount]) -> dict[Place, OperatorAccount]:
+    """Return copies of a worker's accounts, one for each operator of dataflows built alike."""
+    found: dict[Place, OperatorAccount] = {}
+    for account in accounts:
+        known = found.get(account.place)
+        if known is None:
+            found[account.place] = replace(account)
+        else:
+            known.add_dataflow(account)
+    return found
 
 
 _HEADINGS = (
@@ -247,8 +333,11 @@ def _row(account: OperatorAccount) -> tuple[str, ...]:
         account.rows_kept,
         account.bytes_kept,
     )
-    number = f"in line, {Path(account.origin).name}" if account.is_in_line else f"{account.dataflow}.{account.operator}"
-    name = f"{account.path}/{account.name} ({number})"
+    several = account.dataflows > 1
+    number = str(account.operator) if several else f"{account.dataflow}.{account.operator}"
+    if account.is_in_line:
+        number = f"in line, {Path(account.origin).name}"
+    name = f"{account.path}/{account.name} ({f'{account.dataflows} dataflows, ' if several else ''}{number})"
     return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *(f"{number:,}" for number in numbers))
 
 

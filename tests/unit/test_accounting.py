@@ -147,6 +147,71 @@ def test_a_table_is_cut_after_the_costliest() -> None:
 
 
 @on_workers
+def test_what_dataflows_that_ended_cost_is_kept_in_one_row_for_each_operator(workers: int) -> None:
+    accounts: list[Account] = []
+
+    def program(worker: Worker) -> None:
+        account = Account(worker)
+        accounts.append(account)
+        for _ in range(20):
+            with worker.dataflow("query") as scope:
+                stream = scope.to_stream([1, 2]).map(lambda x: x).map(lambda x: x + 1)
+                stream.exchange().exchange(lambda x: x).probe()
+            worker.step_while(lambda: bool(worker.dataflows))
+            worker.step()
+            assert max(map(len, (account._operators, account._channels, account._ended))) <= 10
+            assert not account._kept
+
+    execute(program, Config(workers=workers))
+    for account in accounts:
+        operators = account.operators()
+        assert [each.name for each in operators] == ["exchange", "exchange", "map", "map", "to_stream"]
+        assert {each.dataflows for each in operators} == {20}
+        assert [each.records_in for each in operators if each.is_in_line] == [40, 40]
+    rows = table(accounts).splitlines()[2:]
+    assert len(rows) == 5
+    (sources,) = [row for row in rows if row.startswith("query/to_stream (20 dataflows, 0)")]
+    assert sources.split()[-4] == str(40 * workers)
+
+
+def test_rows_kept_by_dataflows_one_after_the_other_do_not_add_up() -> None:
+    def program(worker: Worker) -> list[OperatorAccount]:
+        account = Account(worker)
+        for size in (10, 30, 20):
+            with worker.dataflow() as scope:
+                Collection.of(scope, np.arange(size), np.arange(size)).distinct().probe()
+            while worker.step():
+                pass
+        return [each for each in account.operators() if each.rows_kept]
+
+    for account in execute_directly(program):
+        assert (account.rows_kept, account.dataflows) == (30, 3)
+
+
+def test_an_operator_that_drops_its_dataflow_is_accounted_for_its_last_run() -> None:
+    def program(worker: Worker) -> list[OperatorAccount]:
+        ticks, account = Ticks(worker), Account(worker)
+
+        def dropping(input: Any, output: Any) -> None:
+            for _ in input:
+                ticks.time += 10_000_000
+                worker.drop_dataflow(scope.dataflow)
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).exchange().unary(Pipeline(), dropping, name="dropping")
+        worker.step_while(lambda: bool(worker.dataflows))
+        for _ in range(3):
+            worker.step()
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).exchange()
+        worker.step()
+        return account.operators()
+
+    (dropping,) = [each for each in execute_directly(program) if each.name == "dropping"]
+    assert dropping.nanoseconds >= 10_000_000
+
+
+@on_workers
 def test_what_a_trace_is_said_to_hold_is_what_it_holds(workers: int) -> None:
     def program(worker: Worker) -> None:
         sizes: dict[int, list[int]] = {}
