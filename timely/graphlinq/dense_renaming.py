@@ -6,7 +6,8 @@ that are new at a time; workers tell each other how many there are in each bucke
 of its buckets begin. Names of a later time come after all those of earlier ones.
 
 A name travels once from each worker and batch that has it; at each time with new names, every worker tells all others a
-pair of numbers for each bucket of its own in which there are some.
+pair of numbers for each bucket of its own in which there are some. Names that are known cost a search for each, however
+many there are (`timely.graphlinq.names`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
 from timely.container import Array
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints
+from timely.graphlinq.names import Names
 
 BUCKETS = 1 << 12
 
@@ -31,13 +33,15 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
     [0, 1]
     """
     local = names.flat_map(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
-    known: list[Array] = []
+    known = Names()
 
     def only_new(given: Given) -> Given:
         assert given is not None
         found = np.unique(given[1])
-        new = np.setdiff1d(found, known[0], assume_unique=True) if known else found
-        known[:] = [np.sort(np.concatenate([*known, new]))]
+        new = found[known.numbers(found) < 0]
+        if not len(new):
+            return None
+        known.add(new, np.zeros(len(new), np.int64))
         buckets, new = _with_buckets(new)
         order = np.argsort(buckets, kind="stable")
         return buckets[order], new[order]
@@ -79,17 +83,14 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
 
 def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
     """Return records with the number of what was a name in their first column."""
-    known: list[tuple[Array, Ints]] = []
+    known = Names()
 
     def compute(given: Given, told: Given) -> Given:
         if told is not None:
-            names, codes = (np.concatenate(parts) for parts in zip(*known, told))
-            order = np.argsort(names, kind="stable")
-            known[:] = [(names[order], codes[order])]
+            known.add(*told)
         if given is None:
             return None
-        names, codes = known[0]
-        return (codes[np.searchsorted(names, given[0])], *given[1:])
+        return (known.numbers(given[0]), *given[1:])
 
     return in_order([(stream, by_node()), (numbers, by_node())], compute, name)
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import timely.graphlinq.names as names_module
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
 from timely import Config, Scope, Stream, Time, Worker, execute, execute_directly
@@ -26,6 +27,8 @@ from timely.graphlinq import (
     renamed,
     state_machine,
 )
+from timely.graphlinq.index import Ints
+from timely.graphlinq.names import in_order_of_names
 
 Sent = list[tuple[int, int, int]]
 sent = st.lists(st.tuples(st.integers(0, 3), st.integers(-2, 3), st.integers(-9, 9)), max_size=20).map(sorted)
@@ -174,6 +177,41 @@ def test_nor_do_those_of_names_that_come_epoch_by_epoch() -> None:
 
     assert {time for time, _ in numbered(1)} == {(0,), (1,), (2,)}
     assert numbered(3) == numbered(1)
+
+
+@pytest.mark.parametrize("operator", ["numbers", "edges"])
+def test_an_epoch_of_known_names_sorts_nothing_and_new_ones_few_times(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+
+    def counting(names: Array, numbers: Ints) -> tuple[Array, Ints]:
+        sizes.append(len(names))
+        return in_order_of_names(names, numbers)
+
+    monkeypatch.setattr(names_module, "in_order_of_names", counting)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stream = scope.new_input()
+            if operator == "numbers":
+                probe, tables = dense_renaming(stream).probe(), 1
+            else:
+                probe, tables = renamed(stream.map(lambda name: (name, name)))[0].probe(), 3
+
+        def send(names: Array) -> int:
+            """Return how many names were sorted."""
+            sizes.clear()
+            session.send(names)
+            session.advance_to(session.epoch + 1)
+            worker.step_while(lambda: probe.less_than(session.time))
+            return sum(sizes)
+
+        assert send(np.arange(1000)) == tables * 1000
+        assert send(np.array([500])) == 0
+        assert sum(send(np.array([1000 + number])) for number in range(1000)) <= tables * 1000 * 12
+
+    execute_directly(program)
 
 
 @on_workers
