@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING
-from timely.container import Buffers, columns_from_buffers, columns_to_buffers, register
+from timely.container import Buffers, bytes_of, columns_from_buffers, columns_to_buffers, register
 from timely.order import Time
 
 Array = NDArray[Any]
@@ -59,7 +59,7 @@ class Updates:
     @property
     def nbytes(self) -> int:
         """The bytes of records, times and diffs."""
-        columns = sum([column.nbytes for column in self.columns])
+        columns = bytes_of(self.columns)
         return columns + self.times.nbytes + self.time_index.nbytes + self.diffs.nbytes
 
     def with_columns(self, columns: tuple[Array, ...]) -> Updates:

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely.container import Array, Columns, as_column, as_columns, columns_from_buffers, columns_to_buffers, encode
+from differential import Updates
+from timely.container import (
+    Array,
+    Batch,
+    Columns,
+    as_column,
+    as_columns,
+    columns_from_buffers,
+    columns_to_buffers,
+    encode,
+    weight_of,
+)
 from timely.errors import DataError
 
 STRINGS: list[Any] = ["", "a", "a\0", "é", "日本\0"]
@@ -139,3 +150,29 @@ class Unregistered:
 def test_a_batch_of_a_kind_that_is_not_registered_is_not_encoded_and_its_class_is_named() -> None:
     with pytest.raises(DataError, match=r"kind 'unregistered' .*register with its class, `Unregistered`"):
         encode(Unregistered())
+
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [bytes(MEGABYTE) for _ in range(100)],
+        [("a", "b" * MEGABYTE) for _ in range(100)],
+        Columns((np.array(["a" * MEGABYTE] * 100, np.dtypes.StringDType()), np.arange(100))),
+        Columns(as_columns(([bytes(MEGABYTE)] * 100,))),
+        Updates.at((0,), (np.array(["a" * MEGABYTE] * 100, np.dtypes.StringDType()),)),
+    ],
+    ids=["a list of bytes", "a list of tuples", "a column of text", "a column of bytes", "updates"],
+)
+def test_what_texts_and_bytes_contain_has_weight(batch: Batch) -> None:
+    weight = weight_of(batch)  # an assertion that fails would show the batch
+    assert 100 * MEGABYTE < weight < 101 * MEGABYTE
+
+
+@pytest.mark.parametrize("rows", [0, 1, 31, 32, 33, 1000])
+def test_the_weight_of_records_alike_is_that_of_each(rows: int) -> None:
+    assert weight_of(Columns((np.array(["a" * 84] * rows, np.dtypes.StringDType()),))) == 100 * rows
+    assert weight_of([bytes(100)] * rows) == rows * weight_of([bytes(100)])
+    assert weight_of(Columns((np.arange(rows),))) == 8 * rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import getsizeof
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from timely.container import Columns
     ("message", "bytes_held"),
     [
         (Data(0, 1, (2,), Columns((np.arange(10), np.zeros(10, np.int8)))), 90),
-        (Data(0, 1, (2,), ["a record", "another"]), 32),
+        (Data(0, 1, (2,), ["a record", "another"]), 16 + getsizeof("a record") + getsizeof("another")),
         (Data(0, 1, (2,), Columns((np.arange(0),))), 0),
         (Progress(0, ((1, (2,), 3),)), 0),
         (Goodbye(0, 1), 0),

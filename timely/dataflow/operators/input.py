@@ -43,7 +43,8 @@ class Meter:
 class Input:
     """Sends data into a dataflow at its current time, and says when that time is over.
 
-    Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`.
+    Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`, or
+    until `is_congested` finds that it is too much.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -69,6 +70,8 @@ class Input:
         self._output, self.stream = builder.add_output(initial=True)
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
+        self._weighed = 0  # so many of the rows are counted in the bytes gathered
+        self._gathered = 0
         self._meter = Meter(builder.scope.dataflow.worker)
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
@@ -93,8 +96,13 @@ class Input:
         """Whether more than `Config.queue_bytes` were sent here since the worker stepped, or wait to be taken.
 
         What is sent then is queued all the same. A program whose memory is to be bounded waits before it sends:
-        `worker.step_while(lambda: session.is_congested)`.
+        `worker.step_while(lambda: session.is_congested)`. What `send` has gathered is sent by this if it is as much.
         """
+        if self._weighed < len(self._rows):
+            self._gathered += weight_of(self._rows[self._weighed :])
+            self._weighed = len(self._rows)
+            if self._gathered > self.stream.scope.dataflow.worker.config.queue_bytes:
+                self.flush()
         return self._meter.is_congested
 
     @property
@@ -135,6 +143,7 @@ class Input:
         """Send what `send` has gathered."""
         if self._rows:
             rows, self._rows = self._rows, []
+            self._weighed = self._gathered = 0
             self.send_batch(Columns(as_columns(tuple(list(column) for column in zip(*rows)))))
 
     def advance_to(self, time: Moment) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Columns, Input, Pipeline, Time, Worker, example, execute_directly
+from timely import Columns, Config, Input, Pipeline, Time, Worker, example, execute, execute_directly
 from timely.container import records
 from timely.errors import CapabilityError, DataError, OperatorError
 
@@ -165,3 +165,28 @@ def test_what_is_no_batch_is_refused_where_an_operator_gave_it(batch: Any) -> No
 
     with pytest.raises(OperatorError, match=r"a batch is Columns\(\(array, ...\)\) or a list"):
         example(lambda scope: scope.to_stream([1]).unary(Pipeline(), wrong).map(lambda x: x))
+
+
+@pytest.mark.parametrize("ask_each_time", [True, False])
+def test_rows_gathered_count_as_sent_when_they_are_too_much_and_do_not_stay(ask_each_time: bool) -> None:
+    rows: list[int] = []
+
+    def program(worker: Worker) -> bool:
+        with worker.dataflow() as scope:
+            texts, stream = scope.new_input()
+            stream.exchange().inspect_batch(lambda _, batch: rows.append(len(batch)))
+        assert not texts.is_congested
+        said = []
+        for _ in range(20):
+            texts.send("a" * (1 << 13))
+            if ask_each_time:
+                said.append(texts.is_congested)
+        assert any(said) is ask_each_time
+        said.append(texts.is_congested)
+        worker.step_while(lambda: texts.is_congested)
+        texts.send("a")
+        assert not texts.is_congested
+        return said[-1]
+
+    assert execute(program, Config(queue_bytes=1 << 16)) == [True]
+    assert sum(rows) == 21
