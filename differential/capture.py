@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from differential.updates import Updates
-from timely.captured import EventSink, EventSource, as_integer, as_time, register
+from timely.captured import EventSink, EventSource, as_integer, checked_time, register
 from timely.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.operators.generic import sink as consume
@@ -89,9 +89,9 @@ class Statement:
     def from_parts(cls, plain: Any, batch: Batch | None) -> Statement:
         lower, upper, counts = plain
         return cls(
-            Antichain(map(as_time, lower)),
-            Antichain(map(as_time, upper)),
-            tuple((as_time(time), as_integer(count)) for time, count in counts),
+            Antichain(map(checked_time, lower)),
+            Antichain(map(checked_time, upper)),
+            tuple((checked_time(time), as_integer(count)) for time, count in counts),
         )
 
 

@@ -168,7 +168,7 @@ class Progress:
     def from_parts(cls, plain: Any, batch: Batch | None) -> Progress:
         if batch is not None or not isinstance(plain, tuple):
             raise ValueError("not progress")
-        return cls(tuple((as_time(time), as_integer(diff)) for time, diff in plain))
+        return cls(tuple((checked_time(time), as_integer(diff)) for time, diff in plain))
 
 
 @register
@@ -196,7 +196,7 @@ class Messages:
     def from_parts(cls, plain: Any, batch: Batch | None) -> Messages:
         if batch is None:
             raise ValueError("messages without a batch")
-        return cls(as_time(plain), batch)
+        return cls(checked_time(plain), batch)
 
 
 class EventQueue:
@@ -262,12 +262,12 @@ def extract(source: EventSource) -> list[Extracted]:
     return [Extracted(time, sorted(found[time])) for time in sorted(found)]
 
 
-def as_time(value: Any) -> Time:
+def checked_time(value: Any) -> Time:
     """Return a timestamp; raise `ValueError` when it is none.
 
-    >>> as_time((3, 1))
+    >>> checked_time((3, 1))
     (3, 1)
-    >>> as_time((3, 0.5))
+    >>> checked_time((3, 0.5))
     Traceback (most recent call last):
         ...
     ValueError: 0.5 is not an integer
