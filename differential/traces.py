@@ -29,9 +29,7 @@ Found(place=array([0]), values=(array([3]),), counts=array([1]))
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +41,7 @@ from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
 from timely.container import as_column, as_columns
 from timely.errors import TraceError
-from timely.order import Time
+from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
@@ -52,8 +50,6 @@ if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
 
 Columns = tuple[np.ndarray[Any, Any], ...]
-Moment = SupportsIndex | Sequence[int]
-"""A time; where times have one coordinate it may be given as an integer."""
 
 
 class Contents(NamedTuple):
@@ -297,7 +293,7 @@ class Trace:
     def _time(self, time: Moment) -> Time:
         depth = self._handle.depth
         try:
-            at = tuple(map(index, time)) if isinstance(time, Iterable) else (index(time),)
+            at = as_time(time)
         except TypeError:
             at = ()
         if len(at) != depth:
