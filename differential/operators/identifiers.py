@@ -3,7 +3,8 @@
 A record's number is a hash of its fields, and where several have the same, the first of them in their order keeps it
 and the others try the next number, round by round, until all are alone: in a loop, so that it stays right when records
 come and go. Almost always there is nothing to do in it, for 64-bit hashes of a million records collide once in ten
-million times; hashes of text have 32 bits of content, and collide among a hundred thousand.
+million times. That holds of numbers, and of text and bytes of up to 64 bytes; what is longer goes in by two checksums
+of 32 bits, which are not as evenly spread, and may collide somewhat more often.
 """
 
 from __future__ import annotations
