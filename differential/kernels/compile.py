@@ -312,7 +312,7 @@ def _compile_kernel(function: FunctionType) -> Any:
 def _is_cached(dispatcher: Any) -> bool:
     """Return whether there is nothing to do but to load a kernel: Numba's index of it is of this source, and of this
     Numba and Python."""
-    with contextlib.suppress(AttributeError):  # no cache, or one of a Numba that keeps its index elsewhere
+    with contextlib.suppress(Exception):  # no cache, or one of a Numba that keeps its index otherwise: then it compiles
         return bool(dispatcher._cache._cache_file._load_index())
     return False
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -246,6 +247,15 @@ def test_a_kernel_is_cached_once_it_is_compiled_until_its_file_changes(tmp_path:
 
 def test_what_cannot_be_cached_is_not() -> None:
     assert not compiling._is_cached(compiling._numba().njit(lambda number: number))
+
+
+def test_a_cache_whose_index_cannot_be_read_has_nothing() -> None:
+    class Index:
+        @staticmethod
+        def _load_index() -> object:
+            raise TypeError("of another Numba")
+
+    assert not compiling._is_cached(SimpleNamespace(_cache=SimpleNamespace(_cache_file=Index)))
 
 
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path) -> None:
