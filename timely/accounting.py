@@ -26,6 +26,7 @@ from timely.events import (
     MessageReceived,
     MessageSent,
     OperatorBuilt,
+    ScheduleStarted,
     ScheduleStopped,
     StateResized,
     Unparked,
@@ -41,6 +42,7 @@ _KINDS = (
     OperatorBuilt,
     InlineBuilt,
     ChannelBuilt,
+    ScheduleStarted,
     ScheduleStopped,
     InlineRan,
     MessageSent,
@@ -186,8 +188,10 @@ class Account:
             kind = type(event)
             if kind is MessageSent:
                 self._sent.append(event)
+            elif kind is ScheduleStarted:
+                self._attribute(None)
             elif kind is ScheduleStopped:
-                self._attribute(event.operator)
+                self._attribute((event.dataflow, event.operator))
                 account = self._account(event.dataflow, event.operator)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
@@ -237,15 +241,16 @@ class Account:
             for number in [number for number in numbers if number[0] in ending]:
                 del numbers[number]
 
-    def _attribute(self, stopped: int | None) -> None:
-        """Count what was sent since the last activation, to the operator that stopped or else to the channel's first.
-
-        Inputs send outside of activations.
-        """
+    def _attribute(self, stopped: Number | None) -> None:
+        """Count what was sent since an activation began or ended to the operator that stopped, or else to the channel's
+        first: inputs send outside of activations."""
         for event in self._sent:
             channel = self._channels.get((event.dataflow, event.channel))
             sources = () if channel is None else channel.sources
-            account = self._account(event.dataflow, stopped if stopped in sources else next(iter(sources), None))
+            source = next(iter(sources), None)
+            if stopped is not None and stopped[0] == event.dataflow and stopped[1] in sources:
+                source = stopped[1]
+            account = self._account(event.dataflow, source)
             account.messages_out += 1
             account.records_out += event.records
             account.bytes_out += event.bytes

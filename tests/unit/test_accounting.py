@@ -10,7 +10,7 @@ import pytest
 
 from differential import Collection, new_input
 from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
-from timely import Config, Pipeline, Worker, execute, execute_directly
+from timely import Config, Input, Pipeline, Worker, execute, execute_directly
 from timely.accounting import Account, OperatorAccount, table
 from timely.events import StateResized
 
@@ -302,3 +302,33 @@ def test_what_an_arrangement_keeps_is_in_its_account() -> None:
     for name in ("count", "distinct"):
         assert kept[name][0] == 1000
         assert kept[name][1] >= 16_000
+
+
+def pass_on(input: Any, output: Any) -> None:
+    for each in input:
+        output.give(*each)
+
+
+def test_what_an_input_sends_is_not_counted_to_an_operator_that_sends_there_too() -> None:
+    def program(worker: Worker) -> list[OperatorAccount]:
+        def alike(name: str) -> Input:
+            with worker.dataflow(name) as scope:
+                numbers, stream = scope.new_input()
+                passed = stream.unary(Pipeline(), pass_on)
+                stream.concat(passed).unary(Pipeline(), pass_on, name="last")
+            return numbers
+
+        account = Account(worker)
+        inputs = [alike("first"), alike("second")]
+        for numbers in inputs:
+            numbers.send(1)
+            numbers.flush()
+        worker.step()
+        for numbers in inputs:
+            numbers.close()
+        return account.operators()
+
+    sent = {(each.path, each.name): each.messages_out for each in execute_directly(program)}
+    for dataflow in ("first", "second"):
+        assert sent[dataflow, "input"] == 2
+        assert sent[dataflow, "unary"] == 1
