@@ -34,6 +34,8 @@ def extended(relations: list[Relation], question: Question, limit: int) -> list[
             keys, np.array(bounds), np.array(is_excluded, np.int64), firsts, past, position, limit
         )
         assert onward == DONE or position < onward < len(prefixes)
+        assert limit > 1 or onward in (position + 1, DONE)
+        assert limit > 1 or (onward == DONE) == (position + 1 == len(prefixes))
         assert all(position <= row < (len(prefixes) if onward == DONE else onward) for row in rows.tolist())
         found += zip(rows.tolist(), vals.tolist(), occurs.tolist())
         position = onward
@@ -87,7 +89,7 @@ def test_a_prefix_has_the_values_that_all_relations_have(data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("sizes", [(2000, 1500), (3000, 20), (20, 3000), (700, 40, 900)])
-@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
 def test_lists_that_are_long_or_of_sizes_far_apart_are_met_all_the_same(sizes: tuple[int, ...], layers: int) -> None:
     random = np.random.default_rng(len(sizes) + layers)
     held = []
@@ -97,3 +99,15 @@ def test_lists_that_are_long_or_of_sizes_far_apart_are_met_all_the_same(sizes: t
     prefixes = [random.integers(0, 3, len(sizes)).tolist() for _ in range(12)]
     question = prefixes, [0], [False] * len(sizes)
     assert extended(held, question, 1 << 19) == by_looking(held, question)
+
+
+def test_each_of_two_prefixes_has_its_bound() -> None:
+    held: list[Relation] = [[[(1, 5, (0,), 1), (1, 6, (2,), 1)]], [[(1, 5, (0,), 1), (1, 6, (1,), 1)]]]
+    question: Question = [[1, 1], [1, 1]], [0, 2], [False, False]
+    assert extended(held, question, 100) == [(0, 5, 1), (1, 5, 1), (1, 6, 1)]
+
+
+def test_a_key_is_found_after_one_that_is_not_there() -> None:
+    held: list[Relation] = [[[(0, 5, (0,), 1), (2, 5, (0,), 1)]]] * 2
+    question: Question = [[1, 1], [0, 0], [3, 3], [2, 2]], [0], [False, False]
+    assert extended(held, question, 100) == [(1, 5, 1), (3, 5, 1)]
