@@ -2,7 +2,8 @@
 
 The launcher is one loop over the children's output, their exits and its own signals. The first child that fails ends
 the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends with
-`PEER_FAILED` is an echo: its peer is the one to tell, so the launcher waits a moment for that one.
+`PEER_FAILED` is an echo: its peer is the one to tell, so the launcher waits for that one, which first gives its own
+threads time to end.
 
 Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
 the launcher itself is killed.
@@ -26,13 +27,14 @@ from uuid import uuid4
 
 from timely.config import Config, check_address, is_loopback, split_tcp
 from timely.errors import ConfigError, TransportError
+from timely.execute import GRACE_SECONDS as THREADS_SECONDS
 from timely.failure import PEER_FAILED, REPORT_VARIABLE
 from timely.large_pages import with_large_pages
 from timely.launched import LIFELINE_VARIABLE
 from timely.terminal import Lines, Terminal
 
 GRACE_SECONDS = 3.0
-ECHO_SECONDS = 2.0
+ECHO_SECONDS = THREADS_SECONDS + 2.0
 TERMINATE_SECONDS = 1.0
 DRAIN_SECONDS = 0.5
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -124,6 +124,22 @@ def program(worker):
 execute(program)
 """
 
+LEAVES_A_THREAD_BUSY = """
+import time
+from timely import execute
+
+def program(worker):
+    with worker.dataflow() as scope:
+        scope.to_stream([1]).inspect(lambda x: time.sleep(20) if worker.index == 1 else None).exchange().probe()
+    if worker.index == 0:
+        time.sleep(0.5)
+        raise RAISED
+    while worker.step_or_park():
+        pass
+
+execute(program)
+"""
+
 SAYS_NOTHING_OF = "Traceback"
 
 
@@ -157,6 +173,23 @@ def test_an_operator_that_raises_names_itself_the_time_the_worker_and_the_line(
     assert "program.py:8" in run.error
     assert "ValueError: thirteen" in run.error
     assert run.error.count("ValueError: thirteen") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        ("KeyError('the real cause')", 1, "KeyError: 'the real cause'"),
+        ("SystemExit(7)", 7, "process 0 ended with status 7"),
+    ],
+)
+def test_the_process_that_failed_tells_why_though_another_of_its_threads_is_busy(
+    start: Callable[..., Run], raised: str, status: int, said: str
+) -> None:
+    run = start(LEAVES_A_THREAD_BUSY.replace("RAISED", raised), "-n", "2", "-w", "2")
+    assert run.end() == status, run.error
+    assert said in run.error
+    assert ("Traceback" in run.error) == (status == 1)
+    assert not any(line.startswith("timely: process 1") for line in run.errors)
 
 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2")])
