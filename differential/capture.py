@@ -133,7 +133,7 @@ def capture_into(
         consume(counted, Gather(0), statements.write, name=f"{name}: state")
     else:
         consume(counted, Gather(0), _nothing, name=f"{name}: state")
-    scope.dataflow.when_complete(sink.close)
+    scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
 
 
 class Statements:

@@ -109,7 +109,7 @@ def _read(scope: Scope, reader: Reader, name: str) -> tuple[Stream, Stream]:
     builder = OperatorBuilder(scope, name)
     (changes, updates), (claims, statements) = builder.add_output(initial=True), builder.add_output(initial=True)
     again = poller(builder)
-    scope.dataflow.when_complete(reader.close)
+    scope.dataflow.when_complete(lambda: builder.operator.attempt(reader.close))
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
         def logic() -> None:

@@ -52,13 +52,16 @@ def _cut(text: str) -> str:
 
 
 def message(error: TimelyError) -> str:
-    """Return what is printed about an uncaught error: what it says, then the user's lines it came from."""
+    """Return what is printed about an uncaught error: what it says, the user's lines it came from, what came before."""
     lines = [f"timely: {error}"]
     raised = error.__cause__ if error.__cause__ is not None else error
     for frame in user_frames(raised.__traceback__)[-_SHOWN_FRAMES:]:
         lines.append(f"  {frame.filename}:{frame.lineno}, in {frame.name}")
         if frame.line:
             lines.append(f"    {frame.line}")
+    before = raised.__context__
+    if before is not None and not raised.__suppress_context__:
+        lines.append(f"  after {describe(before)}")
     return "\n".join(lines)
 
 

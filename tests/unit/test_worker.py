@@ -29,6 +29,7 @@ from timely import (
 from timely.communication.message import Taken
 from timely.communication.thread import ThreadAllocator
 from timely.errors import BuildError, OperatorError, ShapeError, StalledError
+from timely.failure import message
 
 on_workers = pytest.mark.parametrize("workers", [1, 3])
 
@@ -176,10 +177,10 @@ def test_a_sink_that_cannot_be_closed_keeps_nothing_else_open(monkeypatch: pytes
                 stream.capture_into(Failing(f"{name} disk", asked)).capture_into(Failing(f"{name} mirror", asked))
         raise ValueError("the program's own")
 
-    with pytest.raises(OSError, match="first disk is full") as caught:
+    with pytest.raises(OperatorError, match=r"operator 'capture' failed on .*: OSError: first disk is full") as caught:
         execute_directly(program)
     assert asked == ["first disk", "first mirror", "second disk", "second mirror", "allocator"]
-    assert str(caught.value.__context__) == "the program's own"
+    assert message(caught.value).splitlines()[-1].startswith("  after ValueError: the program's own (")
 
 
 @on_workers

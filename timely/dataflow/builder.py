@@ -144,7 +144,7 @@ class OperatorBuilder:
             capabilities = [
                 Capability(output, self.scope.minimum, is_initial=True) for output in operator.outputs if output.initial
             ]
-            operator.logic = constructor(capabilities)
+            operator.logic = operator.attempt(lambda: constructor(capabilities))
             if operator.inline is None:
                 dataflow.activate(operator)
 

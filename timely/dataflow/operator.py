@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from timely.dataflow.ports import InputPort, OutputPort, Push
-from timely.errors import DataError, OperatorError, PeerFailed
+from timely.errors import BuildError, DataError, OperatorError, PeerFailed
 from timely.interruption import interruption
 from timely.order import Time
 from timely.origin import Origin, raised_at
@@ -91,6 +91,15 @@ class Operator:
                 raise self.failure(error, None) from error
             raise self.failure(error, handled.time, handled.sender) from error
         self.activations += 1
+
+    def attempt(self, function: Callable[[], Any]) -> Any:
+        """Return what a function of this operator returns outside of an activation: what makes or ends it."""
+        try:
+            return function()
+        except (BuildError, OperatorError, PeerFailed):
+            raise
+        except Exception as error:
+            raise self.failure(error, None) from error
 
     def failure(self, error: Exception, time: Time | None, sender: int | None = None) -> OperatorError:
         """Return the error to raise when `error` came out of this operator's code, on a batch of a worker's."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from timely import (
     Scope,
     Worker,
     execute_directly,
+    source,
 )
 from timely.errors import BuildError, CapabilityError, CycleError, OperatorError
 
@@ -294,3 +297,26 @@ def test_a_time_is_no_capability(right: object) -> None:
 
     with pytest.raises(OperatorError, match="is given a batch with a capability, such as"):
         execute_directly(program)
+
+
+@pytest.mark.parametrize("kind", ["unary_frontier", "source", "builder"])
+def test_an_error_where_an_operator_is_made_names_it_the_worker_and_both_lines(kind: str) -> None:
+    def refuse(*_: object) -> Any:
+        raise ValueError("boom")
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            if kind == "unary_frontier":
+                scope.to_stream([1]).unary_frontier(Pipeline(), refuse, name="mine")
+            elif kind == "source":
+                source(scope, refuse, name="mine")
+            else:
+                builder = OperatorBuilder(scope, "mine")
+                builder.add_output()
+                builder.build(refuse)
+
+    line = rf"{re.escape(__file__)}:\d+"
+    said = rf"operator 'mine' failed on worker 0 of 1 \({line}, built at {line}\): ValueError: boom"
+    with pytest.raises(OperatorError, match=said) as caught:
+        execute_directly(program)
+    assert isinstance(caught.value.__cause__, ValueError)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from timely.captured import EventSink, Messages, Progress
-from timely.dataflow.operators.generic import sink as consume
+from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
@@ -28,7 +27,10 @@ def capture_into(stream: Stream, sink: EventSink, *, name: str = "capture") -> S
     """
     before = Antichain([stream.scope.minimum])
 
-    def logic(input: InputPort) -> None:
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, Pipeline(), frontier=True)
+
+    def logic() -> None:
         nonlocal before
         for time, batch in input.drain():
             sink.push(Messages(time, batch))
@@ -39,6 +41,6 @@ def capture_into(stream: Stream, sink: EventSink, *, name: str = "capture") -> S
             before = frontier
         sink.flush()
 
-    consume(stream, Pipeline(), logic, name=name)
-    stream.scope.dataflow.when_complete(sink.close)
+    builder.build(lambda _: logic)
+    stream.scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
     return stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from timely.captured import EventSource, Messages, Progress
@@ -50,7 +51,7 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "re
 
     builder.build(constructor)
     for source in share:
-        scope.dataflow.when_complete(source.close)
+        scope.dataflow.when_complete(partial(builder.operator.attempt, source.close))
     return stream
 
 
