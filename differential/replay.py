@@ -212,7 +212,7 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
         held = CapabilitySet(result)
-        held.insert(capabilities[0].time)
+        held.insert(capabilities[0])
         capabilities[0].drop()
         counting = capabilities[1]
 

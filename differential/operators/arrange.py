@@ -121,7 +121,7 @@ class Arranger:
         held, keys = self._sealer.held, self._keys
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
-            held.insert(time)
+            held.hold(time)
             columns = updates.columns
             if len(columns) < keys < EVERY:
                 raise DataError(f"a record has {len(columns)} column(s), but its key has {keys}")

@@ -57,12 +57,12 @@ class Holding:
         self._waiting: dict[Time, list[Updates]] = {}
 
     def run(self, input: InputPort, output: OutputPort) -> None:
-        for _, batch in input:
+        for right, batch in input:
             for time, updates in by_time(cast(Updates, batch)):
                 if time not in self._waiting:
                     self._waiting[time] = []
                     heappush(self._times, time)
-                    self._held.insert(time)
+                    self._held.insert(right.delayed(time))
                 self._waiting[time].append(updates)
         due = list(self._due(input.frontier))
         for time in due:

@@ -74,7 +74,7 @@ class Importer:
     def start(self, capabilities: list[Capability]) -> Logic:
         """Take the history, and listen for what comes after it."""
         initial = capabilities[0]
-        self._held.insert(initial.time)
+        self._held.insert(initial)
         initial.drop()
         first = tuple(map(min, zip(*self._trace.logical.elements)))
         self._queue.extend((first, batch) for batch in self._source.batches())

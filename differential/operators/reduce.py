@@ -125,7 +125,7 @@ class Reducer:
     def run(self) -> None:
         held = self._sealer.held
         for time, batch in self._input.drain():
-            held.insert(time)
+            held.hold(time)
             self._new.append(cast(Batch, batch))
         # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here, and
         # the trace's upper is the frontier then; where nothing is sealed, for there is nothing, our own tells.

@@ -216,7 +216,7 @@ class Upserter:
         # Between runs statements wait as columns, and all that has been encoded is in the trace.
         self._key.interner.collect()
         for time, batch in self._input.drain():
-            self._sealer.held.insert(time)
+            self._sealer.held.hold(time)
             self._waiting.append((time, cast(Updates, batch)))
         frontier = self._input.frontier
         due = [updates for time, updates in self._waiting if not frontier.less_equal(time)]

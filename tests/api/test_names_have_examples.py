@@ -58,6 +58,7 @@ PACKAGES = (
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
     "Arrangement": {"as_updates", "reader"},
+    "CapabilitySet": {"hold"},
     "Changes": {"from_parts", "parts"},
     "Collection": {"arranged", "entered"},
     "Columns": {"from_buffers", "to_buffers"},

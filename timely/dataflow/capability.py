@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 from timely.errors import CapabilityError
 from timely.order import LIMIT, Time, less_equal
 from timely.origin import Origin, is_ours
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import Antichain, minimal
 
 if TYPE_CHECKING:
-    from timely.dataflow.ports import OutputPort
+    from timely.dataflow.ports import InputCapability, OutputPort
 
 _CARRIERS = (__file__, os.path.join(os.path.dirname(__file__), "ports.py"))
 """Whose functions make capabilities for others."""
@@ -133,7 +133,8 @@ class CapabilitySet:
     ...     def logic(output):
     ...         held = CapabilitySet(output)
     ...         for time in [(5,), (2,), (3,)]:
-    ...             held.insert(time)
+    ...             with capability.delayed(time) as right:
+    ...                 held.insert(right)
     ...         capability.drop()
     ...         print(held.times)
     ...         output.give(held.covering((4,)), ["sent"])
@@ -161,14 +162,12 @@ class CapabilitySet:
         """The times held, in lexicographic order."""
         return sorted(self._held)
 
-    def insert(self, time: Time) -> None:
-        """Hold the right to send at `time`. The caller must have the right to it at this moment."""
-        held = self._held
-        if time in held or any(less_equal(other, time) for other in held):
-            return
-        for other in [other for other in held if less_equal(time, other)]:
-            held.pop(other).drop()
-        held[time] = Capability(self._output, time)
+    def insert(self, right: Capability | InputCapability) -> None:
+        """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
+
+        Raises CapabilityError where it permits nothing there.
+        """
+        self.hold(self._output.time_of(right))
 
     def __getitem__(self, time: Time) -> Capability:
         return self._held[time]
@@ -176,17 +175,22 @@ class CapabilitySet:
     def covering(self, time: Time) -> Capability:
         """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
         for other, capability in self._held.items():
-            if less_equal(other, time):
+            if len(other) != len(time) or less_equal(other, time):
+                capability._check(time)
                 return capability
         raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {time}")
 
     def downgrade(self, frontier: Antichain | Iterable[Time]) -> None:
-        """Hold exactly the times of `frontier`, each of which must be permitted by what is held now."""
-        wanted = set(frontier)
+        """Hold exactly the least times of `frontier`.
+
+        Raises CapabilityError, and holds what it held, where one of them is not permitted by what is held now.
+        """
         held = self._held
-        if wanted == held.keys():
+        sources = {time: held[time] if time in held else self.covering(time) for time in frontier}
+        if sources.keys() == held.keys():
             return
-        kept = {time: held[time] if time in held else self.covering(time).delayed(time) for time in sorted(wanted)}
+        least = minimal(tuple(sources))
+        kept = {time: sources[time] if time in held else sources[time].delayed(time) for time in least}
         for time, capability in held.items():
             if time not in kept:
                 capability.drop()
@@ -195,3 +199,14 @@ class CapabilitySet:
     def drop(self) -> None:
         """Give up everything held."""
         self.downgrade(())
+
+    # Called by operators of this library alone.
+
+    def hold(self, time: Time) -> None:
+        """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
+        held = self._held
+        if time in held or any(less_equal(other, time) for other in held):
+            return
+        for other in [other for other in held if less_equal(time, other)]:
+            held.pop(other).drop()
+        held[time] = Capability(self._output, time)

@@ -8,12 +8,12 @@ import pytest
 
 from tests.unit.dataflow.running import collected
 from timely import (
-    Antichain,
     Capability,
     CapabilitySet,
     InputPort,
     OperatorBuilder,
     OutputPort,
+    PathSummary,
     Pipeline,
     Time,
     Worker,
@@ -215,11 +215,11 @@ def test_a_messages_right_is_none_between_activations() -> None:
 def test_a_set_holds_the_least_times_alone() -> None:
     def use(capability: Capability, output: OutputPort, _: Worker) -> None:
         held = CapabilitySet(output)
-        held.insert((2, 2))
-        held.insert((3, 3))
+        insert_at(held, capability, (2, 2))
+        insert_at(held, capability, (3, 3))
         assert held.times == [(2, 2)]
-        held.insert((1, 4))
-        held.insert((0, 2))
+        insert_at(held, capability, (1, 4))
+        insert_at(held, capability, (0, 2))
         assert held.times == [(0, 2)]
         held.downgrade([(4, 2), (0, 3)])
         assert held.times == [(0, 3), (4, 2)]
@@ -234,12 +234,79 @@ def test_a_set_holds_the_least_times_alone() -> None:
 
 
 def test_a_set_cannot_be_downgraded_to_what_it_does_not_permit_and_stays_as_it_was() -> None:
-    def use(_: Capability, output: OutputPort, worker: Worker) -> None:
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
         held = CapabilitySet(output)
-        held.insert((2, 2))
-        with pytest.raises(CapabilityError, match=r"permits sending at \(0, 0\)"):
-            held.downgrade(Antichain([(0, 0)]))
-        assert held.times == [(2, 2)]
+        insert_at(held, capability, (2, 2))
+        for wanted, said in [
+            ([(0, 0)], r"permits sending at \(0, 0\)"),
+            ([(3, 2), (2, 2**62 + 1)], "is too late: no coordinate of a time may be larger"),
+            ([(3, 2), (0, 3)], r"permits sending at \(0, 3\)"),
+            ([(3, 2), (3,)], r"\(3,\) is not a time of this scope"),
+        ]:
+            with pytest.raises(CapabilityError, match=said):
+                held.downgrade(wanted)
+            assert held.times == [(2, 2)]
+            assert len(output.live) == 2
         held.drop()
 
     with_capability(use)
+
+
+def insert_at(held: CapabilitySet, capability: Capability, time: Time) -> None:
+    with capability.delayed(time) as right:
+        held.insert(right)
+
+
+def test_a_set_takes_no_right_that_nobody_has() -> None:
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert(capability)
+        held.downgrade([(5, 5)])
+        dropped = capability.delayed((3, 3))
+        dropped.drop()
+        for wrong, said in [((2, 2), "is given a batch with a capability"), (dropped, "does not permit sending on")]:
+            with pytest.raises(CapabilityError, match=said):
+                held.insert(wrong)  # type: ignore[arg-type]
+        assert held.times == [(5, 5)]
+        assert len(output.live) == 2
+        held.drop()
+
+    with_capability(use)
+
+
+def test_a_set_is_downgraded_to_the_least_of_the_times_it_is_given() -> None:
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert(capability)
+        held.downgrade([(5, 7), (5, 6), (6, 0), (5, 6)])
+        assert held.times == [(5, 6), (6, 0)]
+        held.drop()
+
+    with_capability(use)
+
+
+def test_a_set_holds_the_right_that_comes_with_a_message_on_the_output_it_reaches() -> None:
+    def program(worker: Worker) -> list[list[Time]]:
+        times: list[list[Time]] = []
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "holder")
+            input = builder.add_input(scope.to_stream([1]), Pipeline())
+            (near, _), (far, _), (closed, _) = (builder.add_output() for _ in range(3))
+            builder.connect(input, far, PathSummary(1, (5,), ()))
+            builder.connect(input, closed, None)
+
+            def logic() -> None:
+                for right, _ in input:
+                    for output in (near, far):
+                        held = CapabilitySet(output)
+                        held.insert(right)
+                        times.append(held.times)
+                        held.drop()
+                    with pytest.raises(CapabilityError, match="was built without a path to output 2"):
+                        CapabilitySet(closed).insert(right)
+
+            builder.build(lambda _: logic)
+        worker.step()
+        return times
+
+    assert execute_directly(program) == [[(0,)], [(5,)]]

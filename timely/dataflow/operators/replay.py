@@ -80,7 +80,7 @@ class Replay:
         self._output = output
         self._again = again
         self._held = CapabilitySet(output)
-        self._held.insert(capability.time)
+        self._held.insert(capability)
         self._open = [(source, MutableAntichain([(capability.time, 1)])) for source in sources]
         capability.drop()
 
