@@ -118,7 +118,14 @@ class OperatorBuilder:
         >>> execute_directly(program)
         (1,) 7
         [Antichain([(0,)]), Antichain([(2,)])]
+
+        Raises BuildError where `summary` is no summary, or would lead back in time.
         """
+        if summary is not None and not _is_summary(summary):
+            raise BuildError(
+                f"{self.operator}: {summary!r:.80} is no summary of a path: take PathSummary(keep, increments, suffix) "
+                "of whole numbers, none of them negative"
+            )
         self._unconnected.add((input, output))
         if summary is not None:
             output.summaries[input] = summary
@@ -149,3 +156,10 @@ class OperatorBuilder:
                 dataflow.activate(operator)
 
         dataflow.when_built(construct)
+
+
+def _is_summary(summary: PathSummary) -> bool:
+    """Return whether a summary given by a program is one: all fields are non-negative."""
+    if not isinstance(summary, PathSummary):
+        return False
+    return all(type(each) is int and each >= 0 for each in (summary.keep, *summary.increments, *summary.suffix))

@@ -190,6 +190,23 @@ def test_a_cycle_that_does_not_advance_is_refused_and_the_operators_are_named() 
         execute_directly(program)
 
 
+@pytest.mark.parametrize(
+    "summary", [PathSummary(1, (-1,), ()), PathSummary(0, (), (-1,)), PathSummary(1, (1.5,), ()), (1, (1,), ()), 3]
+)
+def test_what_is_no_summary_is_refused_where_it_is_said(summary: object) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "mine")
+            input = builder.add_input(scope.new_input()[1], Pipeline())
+            output, _ = builder.add_output()
+            said = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
+            with pytest.raises(BuildError, match=said):
+                builder.connect(input, output, summary)  # type: ignore[arg-type]
+            builder.build(lambda _: lambda: None)
+
+    execute_directly(program)
+
+
 def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("finished") as scope:
