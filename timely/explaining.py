@@ -33,18 +33,34 @@ class Explainer:
         everywhere = location == EVERYWHERE
         if not everywhere and not dataflow.tracker.holders(location, time):
             return "nothing holds this frontier back"
+        if dataflow.is_closed:
+            return f"{dataflow} was dropped: this frontier moves no more"
         lines = held_here(dataflow, location, time)
         answers, silent = self._ask(dataflow, location, time, patience)
         lines += [line for peer in sorted(answers) for line in answers[peer]]
-        if silent:
-            lines += counted_elsewhere(dataflow, location, time)
+        ended = sorted(self._worker.allocator.farewells)
+        if silent or ended:
+            counted = counted_elsewhere(dataflow, location, time)
+            lines += counted
             if patience > 0:
                 lines += [f"{self._named(peer)} did not answer within {patience:g} s: {_BUSY}" for peer in silent]
+            if counted:
+                lines += [f"{self._dropped(peer, dataflow.index)} before it ended" for peer in ended]
         if not lines and everywhere:
             return explain_here(dataflow)
         at = "" if time and min(time) >= LIMIT else f" at {time}"
         heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
         return explanation(lines or ["something under way between workers; ask again"], heading)
+
+    def is_first(self, dataflow: Dataflow, patience: float) -> bool:
+        """Return whether all workers before this one have dropped a dataflow, or ended, so that none explains it."""
+        if self._worker.index == 0:
+            return True
+        answers, _ = self._ask(dataflow, EVERYWHERE, (), patience)
+        return all(
+            peer in self._worker.allocator.farewells or answers.get(peer) == (self._dropped(peer, dataflow.index),)
+            for peer in range(self._worker.index)
+        )
 
     def refusals(self) -> list[str]:
         """Return a line, for people, where something was refused: what waits may be waiting for that."""
@@ -71,6 +87,8 @@ class Explainer:
             return held_here(dataflow, question.location, question.time)
         if question.dataflow >= worker.built:
             return [f"{self._named(worker.index)} has not built dataflow {question.dataflow} yet"]
+        if question.dataflow in worker.abandoned:
+            return [self._dropped(worker.index, question.dataflow)]
         return []
 
     def _ask(
@@ -93,6 +111,9 @@ class Explainer:
         finally:
             del self._answers[number]
         return answers, [peer for peer in peers if peer not in answers]
+
+    def _dropped(self, worker: int, dataflow: int) -> str:
+        return f"{self._named(worker)} has dropped dataflow {dataflow}"
 
     def _named(self, worker: int) -> str:
         config = self._worker.config

@@ -1,9 +1,10 @@
 """Say who holds everything up when nothing moves: `timely run --stall SECONDS`.
 
 A thread looks at the workers of its process a few times in that span. A worker stands still when no count of its
-dataflows has changed: no message was sent or taken, no capability moved, no frontier. The first worker of all then
-explains, asking the others; where a worker does not come round to it, the thread says what that one is inside of. Each
-stall is told once. A loop that goes on while no time becomes final is told, too: it has not converged.
+dataflows has changed: no message was sent or taken, no capability moved, no frontier. The first worker of all that have
+not dropped a dataflow then explains, asking the others; where a worker does not come round to it, the thread says what
+that one is inside of. Each stall is told once. A loop that goes on while no time becomes final is told, too: it has not
+converged.
 
 Nothing is counted for this: what is looked at is there in any case.
 """
@@ -16,6 +17,8 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
+from timely.dataflow.explain import EVERYWHERE
+from timely.explaining import PATIENCE
 from timely.signals import say
 from timely.status import doing, going_round, progress_of_loops, running_workers, steady
 from timely.worker import Worker
@@ -105,7 +108,7 @@ class StallWatch:
 
         def answer() -> None:
             if not self._has_ended.is_set() and not answered.is_set():
-                texts.append("" if worker.index else worker.explain())
+                texts.append(explanation(worker))
                 answered.set()
 
         now = doing(worker, thread)
@@ -117,6 +120,15 @@ class StallWatch:
         answered.set()
         if not self._has_ended.is_set():
             self._tell(f"{heading}: {now.text}")
+
+
+def explanation(worker: Worker) -> str:
+    """Return what the dataflows that no worker before this one explains wait for; nothing if there are none."""
+    if worker.index == 0:
+        return worker.explain()
+    explainer = worker.explainer
+    first = [dataflow for dataflow in worker.dataflows if explainer.is_first(dataflow, PATIENCE)]
+    return "\n".join([explainer.explain(dataflow, EVERYWHERE, (), PATIENCE) for dataflow in first])
 
 
 def counts(worker: Worker) -> Any:

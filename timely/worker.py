@@ -63,6 +63,8 @@ class Worker:
         self._dataflows: dict[int, Dataflow] = {}
         self.built = 0
         """How many dataflows have been built."""
+        self.abandoned: set[int] = set()
+        """The numbers of those that were dropped before they were complete."""
         self.log = Log(self)
         self.explainer = Explainer(self)
         self.step_began = 0.0
@@ -265,6 +267,8 @@ class Worker:
         index = dataflow if isinstance(dataflow, int) else dataflow.index
         dropped = self._dataflows.pop(index, None)
         if dropped is not None:
+            if not dropped.is_complete:
+                self.abandoned.add(index)
             dropped.close()
             self.log.dataflow_ended(dropped)
 

@@ -65,7 +65,8 @@ class Dataflow:
         self.running: Operator | None = None
         """The operator that runs, while a step of this dataflow is under way."""
         self.recorder: Recorder | None = None
-        self._is_dropped = False
+        self.is_closed = False
+        """Whether this was dropped, complete or not."""
         self._ready: list[int] = []
         self._partway: list[int] = []
         self._put_off: list[int] = []
@@ -316,7 +317,7 @@ class Dataflow:
         budget = RUNS_PER_STEP * len(self._scheduled)
         scheduled = self._scheduled
         try:
-            while ready and budget and not self._is_dropped:
+            while ready and budget and not self.is_closed:
                 operator = scheduled[heappop(ready)]
                 self.running = operator
                 if operator.recorder is None:
@@ -328,7 +329,7 @@ class Dataflow:
                     self._resume(ready)
         finally:
             self.running = None
-            if self._is_dropped:
+            if self.is_closed:
                 self.close()
         self._flush()
         return True
@@ -365,7 +366,7 @@ class Dataflow:
 
         Called by one of its operators, it waits for that one to return, whose changes are told to all as one.
         """
-        self._is_dropped = True
+        self.is_closed = True
         if self.running is not None:
             return
         self._ready.clear()

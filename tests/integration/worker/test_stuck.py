@@ -95,6 +95,17 @@ def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, proc
         assert f"made at {STUCK}:{RETAINED}, " in line
 
 
+@pytest.mark.parametrize(("processes", "workers"), [(2, 1), pytest.param(1, 3, marks=slow)])
+def test_a_stall_of_a_dataflow_that_the_first_worker_has_dropped_names_who_did(
+    start: Start, processes: int, workers: int
+) -> None:
+    run = start(*options(processes, workers), "--stall", "0.5", STUCK, "dropped")
+    last = processes * workers - 1
+    said = "worker 0 (process 0) has dropped dataflow 0" if processes > 1 else "worker 0 has dropped dataflow 0"
+    until_said(run, f"nothing has moved on worker {last} for 0.5 s", said)
+    interrupt(run)
+
+
 @clusters
 def test_a_loop_that_does_not_converge_is_told_with_its_rounds(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "endless")

@@ -184,6 +184,27 @@ def test_a_worker_that_has_not_built_the_dataflow_says_so() -> None:
     assert "worker 1 has not built dataflow 0 yet" in texts[0]
 
 
+def test_a_worker_that_has_dropped_the_dataflow_says_so() -> None:
+    texts: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow("numbers") as scope:
+            probe = scope.new_input()[1].exchange().probe()
+        if worker.index == 1:
+            worker.drop_dataflow(0)
+            while not texts:
+                worker.step()
+                worker.allocator.park(0.01)
+        else:
+            worker.step()
+            texts.append(probe.explain(0, patience=20))
+            worker.drop_dataflow(0)
+            assert probe.explain(0) == "dataflow 0 ('numbers') was dropped: this frontier moves no more"
+
+    execute(program, Config(workers=2))
+    assert "worker 1 has dropped dataflow 0" in texts[0]
+
+
 def test_equal_capabilities_are_counted_and_long_lists_are_cut() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:

@@ -64,6 +64,9 @@ def program(worker):
         numbers.advance_to(1)
     else:
         numbers.flush()
+    if why == "dropped" and worker.index < worker.peers - 1:
+        worker.drop_dataflow(0)
+        return
     if why in ("forgotten", "undrained", "leak"):
         worker.step_while(lambda: probe.less_than(1)) if worker.peers > 1 else step_for_ever(worker)
     numbers.close()
