@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import SupportsIndex
+from typing import SupportsIndex, TypeGuard
 
 Time = tuple[int, ...]
 
@@ -38,9 +38,19 @@ def as_time(moment: Moment) -> Time:
     >>> as_time(3), as_time([2, 5])
     ((3,), (2, 5))
     """
-    if isinstance(moment, int):
+    if type(moment) is int:
         return (moment,)
+    if type(moment) is tuple and _is_exact(moment):
+        return moment
     return tuple(map(index, moment)) if isinstance(moment, Iterable) else (index(moment),)
+
+
+def _is_exact(moment: tuple[SupportsIndex, ...]) -> TypeGuard[Time]:
+    """Return whether all coordinates are Python's integers; `True` is another kind."""
+    for coordinate in moment:  # noqa: SIM110 (a generator would double the cost)
+        if type(coordinate) is not int:
+            return False
+    return True
 
 
 def less_equal(a: Time, b: Time) -> bool:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from timely.errors import CapabilityError
-from timely.order import LIMIT, Time, less_equal
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
 from timely.progress.antichain import Antichain, minimal
 
@@ -75,24 +75,26 @@ class Capability:
         """Return another capability for the same time."""
         return Capability(self._live(), self.time)
 
-    def delayed(self, time: Time) -> Capability:
+    def delayed(self, time: Moment) -> Capability:
         """Return a new capability for `time`.
 
         Raises CapabilityError unless that is at or after this one's, and no coordinate is larger than 2 ** 62.
         """
         output = self._live()
-        self._check(time)
-        return Capability(output, time)
+        given = as_time(time)
+        self._check(given)
+        return Capability(output, given)
 
-    def downgrade(self, time: Time) -> None:
+    def downgrade(self, time: Moment) -> None:
         """Move this capability forward to `time`, giving up the times in between.
 
         Raises CapabilityError as `delayed` does.
         """
         output = self._live()
-        if time != self.time:
-            self._check(time)
-            output.move(self, time)
+        given = as_time(time)
+        if given != self.time:
+            self._check(given)
+            output.move(self, given)
 
     def drop(self) -> None:
         """Give the right up. Dropping twice is allowed."""
@@ -169,24 +171,26 @@ class CapabilitySet:
         """
         self.hold(self._output.time_of(right))
 
-    def __getitem__(self, time: Time) -> Capability:
-        return self._held[time]
+    def __getitem__(self, time: Moment) -> Capability:
+        return self._held[as_time(time)]
 
-    def covering(self, time: Time) -> Capability:
+    def covering(self, time: Moment) -> Capability:
         """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
+        given = as_time(time)
         for other, capability in self._held.items():
-            if len(other) != len(time) or less_equal(other, time):
-                capability._check(time)
+            if len(other) != len(given) or less_equal(other, given):
+                capability._check(given)
                 return capability
-        raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {time}")
+        raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {given}")
 
-    def downgrade(self, frontier: Antichain | Iterable[Time]) -> None:
+    def downgrade(self, frontier: Antichain | Iterable[Moment]) -> None:
         """Hold exactly the least times of `frontier`.
 
         Raises CapabilityError, and holds what it held, where one of them is not permitted by what is held now.
         """
         held = self._held
-        sources = {time: held[time] if time in held else self.covering(time) for time in frontier}
+        times = [as_time(time) for time in frontier]
+        sources = {time: held[time] if time in held else self.covering(time) for time in times}
         if sources.keys() == held.keys():
             return
         least = minimal(tuple(sources))

@@ -29,7 +29,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline
 from timely.errors import BuildError, CapabilityError
-from timely.order import LIMIT, Time, less_equal
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.progress.antichain import Antichain
 from timely.progress.summary import PathSummary
 
@@ -87,8 +87,9 @@ class InputCapability:
         self.time = time
         self.activation = activation
 
-    def delayed(self, time: Time) -> InputCapability:
+    def delayed(self, time: Moment) -> InputCapability:
         """Return the same right at a later time."""
+        time = as_time(time)
         if len(time) != len(self.time):
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import collected
@@ -310,3 +312,31 @@ def test_a_set_holds_the_right_that_comes_with_a_message_on_the_output_it_reache
         return times
 
     assert execute_directly(program) == [[(0,)], [(5,)]]
+
+
+@pytest.mark.parametrize("time", [(True,), (np.int64(1),), [1], 1, True, np.int64(1)])
+def test_times_are_taken_as_inputs_take_them(time: Any) -> None:
+    def exactly(taken: Time) -> bool:
+        return taken == (1,) and type(taken) is tuple and type(taken[0]) is int
+
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        with capability.delayed(time) as later:
+            assert exactly(later.time)
+        held = CapabilitySet(output)
+        held.insert(capability)
+        assert held.covering(time).time == (0,)
+        held.downgrade([time])
+        assert exactly(held.times[0])
+        assert held[time] is held.covering(time)
+        held.drop()
+        capability.downgrade(time)
+        assert exactly(capability.time)
+
+    with_capability(use, outer=1)
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for right, batch in input:
+            assert exactly(right.delayed(time).time)
+            output.give(right.delayed(time), batch)
+
+    assert collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic)) == [0, 1, 2]

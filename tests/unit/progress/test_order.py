@@ -26,6 +26,9 @@ def test_join_and_meet_are_the_least_and_greatest_bounds(length: int) -> None:
 
 
 def test_a_time_is_given_as_an_integer_or_several_of_any_kind() -> None:
+    for moment in (True, (True,), [True]):
+        assert as_time(moment) == (1,)
+        assert type(as_time(moment)[0]) is int
     for moment in (3, np.int64(3), [3], np.array([3])):
         assert as_time(moment) == (3,)
     assert [type(coordinate) for coordinate in as_time(np.array([2, 5]))] == [int, int]

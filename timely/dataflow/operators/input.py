@@ -9,7 +9,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.errors import CapabilityError, DataError
-from timely.order import Moment, Time, as_time
+from timely.order import Moment, Time
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -150,7 +150,7 @@ class Input:
         """Move on to a later time: nothing will be sent any more at times not at or after it."""
         capability = self._open()
         self.flush()
-        capability.downgrade(as_time(time))
+        capability.downgrade(time)
 
     def close(self) -> None:
         """Send nothing any more."""
