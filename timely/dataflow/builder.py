@@ -47,6 +47,7 @@ class OperatorBuilder:
         self.operator = Operator(scope, name, len(dataflow.operators), user_origin())
         dataflow.add_operator(self.operator)
         self._unconnected: set[tuple[InputPort, OutputPort]] = set()
+        self._is_built = False
 
     def add_input(self, stream: Stream, pact: Pact, *, frontier: bool = False, drains: bool = False) -> InputPort:
         """Return a new input fed by `stream`.
@@ -56,6 +57,7 @@ class OperatorBuilder:
 
         Raises BuildError unless the stream is of the operator's own scope, and `pact` a pact.
         """
+        self._refuse_if_built()
         if stream.scope.dataflow is not self.scope.dataflow:
             raise BuildError(
                 f"{self.operator} is in {self.scope.dataflow} but its input is a stream of {stream.scope.dataflow}: "
@@ -78,6 +80,7 @@ class OperatorBuilder:
 
     def add_output(self, *, initial: bool = False) -> tuple[OutputPort, Stream]:
         """Return a new output and its stream. With `initial`, it starts with a capability for the least time."""
+        self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
         port = OutputPort(operator, len(operator.outputs), dataflow.add_tee(), initial)
         operator.outputs.append(port)
@@ -121,6 +124,7 @@ class OperatorBuilder:
 
         Raises BuildError where `summary` is no summary, or would lead back in time.
         """
+        self._refuse_if_built()
         if summary is not None and not _is_summary(summary):
             raise BuildError(
                 f"{self.operator}: {summary!r:.80} is no summary of a path: take PathSummary(keep, increments, suffix) "
@@ -135,8 +139,10 @@ class OperatorBuilder:
         """Finish the operator, when all its ports are added.
 
         `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
-        complete, and returns the logic to call at each activation.
+        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already.
         """
+        self._refuse_if_built()
+        self._is_built = True
         dataflow, operator = self.scope.dataflow, self.operator
         identity = PathSummary.identity(self.scope.width)
         for output in operator.outputs:
@@ -156,6 +162,10 @@ class OperatorBuilder:
                 dataflow.activate(operator)
 
         dataflow.when_built(construct)
+
+    def _refuse_if_built(self) -> None:
+        if self._is_built:
+            raise BuildError(f"{self.operator} is built: nothing can be added to it")
 
 
 def _is_summary(summary: PathSummary) -> bool:

@@ -207,6 +207,27 @@ def test_what_is_no_summary_is_refused_where_it_is_said(summary: object) -> None
     execute_directly(program)
 
 
+def test_an_operator_that_is_built_is_changed_no_more() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.new_input()[1]
+            builder = OperatorBuilder(scope, "mine")
+            input = builder.add_input(stream, Pipeline())
+            output, _ = builder.add_output()
+            builder.build(lambda _: lambda: None)
+            change: list[Callable[[], object]] = [
+                lambda: builder.add_input(stream, Pipeline()),
+                builder.add_output,
+                lambda: builder.connect(input, output, None),
+                lambda: builder.build(lambda _: lambda: None),
+            ]
+            for attempt in change:
+                with pytest.raises(BuildError, match=r"operator 'mine' .* is built: nothing can be added to it"):
+                    attempt()
+
+    execute_directly(program)
+
+
 def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("finished") as scope:
