@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from math import isfinite
 from threading import get_ident
 
 from timely.closing import close_all
@@ -236,7 +237,7 @@ class Worker:
     def call_after(self, seconds: float, function: Callable[[], None]) -> None:
         """Have this worker call `function` in its first step after `seconds`; any thread may ask for this.
 
-        Until then the worker does not sleep longer than that.
+        Until then the worker does not sleep longer than that. Raises ValueError where that is no finite number.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -248,6 +249,8 @@ class Worker:
         >>> execute_directly(program)
         'closed'
         """
+        if not isfinite(seconds):
+            raise ValueError(f"call_after takes a finite number of seconds, and not {seconds}")
         timer = (clock.monotonic() + seconds, next(self._timed), function)
         self.call(lambda: heappush(self._timers, timer))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections import deque
 from collections.abc import Callable
@@ -244,6 +245,15 @@ def test_waiting_ends_at_once_where_the_condition_holds_no_more() -> None:
             probe = scope.to_stream(range(3)).probe()
         worker.step_while(lambda: not probe.done())
         worker.step_while(lambda: False)
+
+    execute_directly(program)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
+def test_a_call_at_no_time_is_refused(seconds: float) -> None:
+    def program(worker: Worker) -> None:
+        with pytest.raises(ValueError, match=f"call_after takes a finite number of seconds, and not {seconds}"):
+            worker.call_after(seconds, lambda: None)
 
     execute_directly(program)
 

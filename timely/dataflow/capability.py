@@ -55,11 +55,14 @@ class Capability:
 
     def __init__(self, output: OutputPort, time: Time, *, is_initial: bool = False) -> None:
         """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers."""
-        frame = sys._getframe()
-        while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
-            frame = frame.f_back
-        self._file = frame.f_code.co_filename
-        self._line = frame.f_lineno
+        if is_initial:
+            self._file, self._line = output.operator.origin
+        else:
+            frame = sys._getframe()
+            while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
+                frame = frame.f_back
+            self._file = frame.f_code.co_filename
+            self._line = frame.f_lineno
         self.output: OutputPort | None = output
         self.time = time
         output.hold(self, is_initial)

@@ -259,6 +259,16 @@ def insert_at(held: CapabilitySet, capability: Capability, time: Time) -> None:
         held.insert(right)
 
 
+def test_a_first_capability_names_the_users_line_also_when_it_was_dropped() -> None:
+    def use(capability: Capability, *_: object) -> None:
+        held = capability.origin
+        capability.drop()
+        assert capability.origin == held
+        assert f"dropped, made at {__file__}:" in repr(capability)
+
+    with_capability(use)
+
+
 def test_a_set_takes_no_right_that_nobody_has() -> None:
     def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
         held = CapabilitySet(output)
