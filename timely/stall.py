@@ -17,8 +17,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
-from timely.dataflow.explain import EVERYWHERE
-from timely.explaining import PATIENCE
+from timely.dataflow.explain import EVERYWHERE, PATIENCE
 from timely.signals import say
 from timely.status import doing, going_round, progress_of_loops, running_workers, steady
 from timely.worker import Worker

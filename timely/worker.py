@@ -36,6 +36,9 @@ from timely.explaining import Explainer
 from timely.logging import Log
 from timely.shapes import Shapes
 
+REMEMBERED = 1024
+"""Of so many dropped dataflows a worker knows that they were."""
+
 
 class Worker:
     """Builds dataflows and runs them, step by step.
@@ -64,8 +67,8 @@ class Worker:
         self._dataflows: dict[int, Dataflow] = {}
         self.built = 0
         """How many dataflows have been built."""
-        self.abandoned: set[int] = set()
-        """The numbers of those that were dropped before they were complete."""
+        self.abandoned: deque[int] = deque(maxlen=REMEMBERED)
+        """The numbers of those that were last dropped before they were complete, for who still waits for one."""
         self.log = Log(self)
         self.explainer = Explainer(self)
         self.step_began = 0.0
@@ -271,7 +274,7 @@ class Worker:
         dropped = self._dataflows.pop(index, None)
         if dropped is not None:
             if not dropped.is_complete:
-                self.abandoned.add(index)
+                self.abandoned.append(index)
             dropped.close()
             self.log.dataflow_ended(dropped)
 
