@@ -21,7 +21,8 @@ Compiled code is cached on disk by Numba, beside the source or, when that is not
 directory. Numba renews a cached kernel when the kernel's own file changes; so that it is also renewed when something
 it calls in another file changes, the name under which it is cached carries a digest of everything it calls. One
 process compiles at a time, others wait and load. Whatever takes longer than a second says so on stderr;
-`python -m differential.kernels` compiles everything ahead.
+`python -m differential.kernels` compiles everything ahead. An interrupt is heeded after the kernel that is being
+compiled, a second one at once.
 
 With `DIFFERENTIAL_KERNELS=interpreted` in the environment nothing is compiled: kernels run as the Python they are
 written in, a hundred times slower, where a debugger can step through them and every index is checked.
@@ -49,7 +50,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -68,6 +69,8 @@ Result = TypeVar("Result")
 
 _SIGNATURE = {"Ints": "int64[::1]", "Table": "int64[:, ::1]", "int": "int64", "float": "float64"}
 _PATIENCE = 1.0
+_SAME_INTERRUPT_SECONDS = 1.0
+_LATE = "differential: interrupted; this ends when the kernel is compiled, and at once when it is interrupted again"
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
@@ -84,29 +87,64 @@ class Kernel(functools.partial[Any]):
         if self.dispatcher is None:
             with _lock:
                 if self.dispatcher is None:
-                    with _uninterrupted():
-                        self.dispatcher = (_in_python if _IS_INTERPRETED else _compile_kernel)(self.source)
+                    self.dispatcher = (_in_python if _IS_INTERPRETED else _compile_kernel)(self.source)
                     self.__setstate__((self.dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
         return self.dispatcher
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put SIGINT and SIGTERM off: raised inside a callback of the compiler, an interrupt would be printed and lost."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    caught: list[int] = []
-    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def _handled_by(
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers],
+) -> Iterator[None]:
+    """Have signals handled so for a while, where functions of Python handle them: what is ignored stays so."""
+    former: dict[signal.Signals, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        former = {number: handler for number in handlers if callable(handler := signal.getsignal(number))}
     for number in former:
-        signal.signal(number, lambda caught_number, _: caught.append(caught_number))
+        signal.signal(number, handlers[number])
     try:
         yield
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put SIGINT and SIGTERM off: raised inside a callback of the compiler, an interrupt would be printed and lost."""
+    caught: list[int] = []
+    try:
+        with _handled_by(dict.fromkeys((signal.SIGINT, signal.SIGTERM), lambda number, _: caught.append(number))):
+            yield
+    finally:
         for late in caught:
             signal.raise_signal(late)
+
+
+@contextlib.contextmanager
+def _interrupted_late() -> Iterator[None]:
+    """Put the first SIGINT off, for the same reason, and say so; a second one, or SIGTERM, ends the process.
+
+    `timely run` passes on what a terminal sends to all processes, so one that follows at once is taken for the same.
+    """
+    caught: list[float] = []
+
+    def put_off(number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not caught:
+            caught.append(now)
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
+                print(_LATE, file=sys.stderr, flush=True)
+        elif now > caught[0] + _SAME_INTERRUPT_SECONDS:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    try:
+        with _handled_by({signal.SIGINT: put_off, signal.SIGTERM: signal.SIG_DFL}):
+            yield
+    finally:
+        if caught:
+            signal.raise_signal(signal.SIGINT)
 
 
 _BARE = {"_nrt": False, "forceinline": True}
@@ -287,7 +325,8 @@ def _signature(function: FunctionType) -> str:
 
 
 def _compile_kernel(function: FunctionType) -> Any:
-    numba = _numba()
+    with _uninterrupted():
+        numba = _numba()
     copy = _resolved(function)
     copy.__qualname__ = f"{function.__qualname__}_{_digest(function)}"
     try:
@@ -300,10 +339,12 @@ def _compile_kernel(function: FunctionType) -> Any:
     why = "once on this machine" if directory else "no cache directory is writable"
     text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
 
-    with (
-        _one_process_at_a_time(directory, lambda: _is_cached(dispatcher)),
-        contextlib.nullcontext() if _is_cached(dispatcher) else _notice(text),
-    ):
+    with _one_process_at_a_time(directory, lambda: _is_cached(dispatcher)), contextlib.ExitStack() as stack:
+        if _is_cached(dispatcher):
+            stack.enter_context(_uninterrupted())
+        else:
+            stack.enter_context(_interrupted_late())
+            stack.enter_context(_notice(text))
         dispatcher.compile(_signature(function))
     dispatcher.disable_compile()
     return dispatcher
@@ -326,7 +367,7 @@ def _one_process_at_a_time(directory: Path | None, is_cached: Callable[[], bool]
     import fcntl
 
     with open(directory / "compiling.lock", "a") as file:
-        with _notice("differential: waiting for another process that is compiling kernels"):
+        with _notice(f"differential: waiting for another process that is compiling kernels (it holds {file.name})"):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

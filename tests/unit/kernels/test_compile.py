@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,6 +233,95 @@ def test_one_process_compiles_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
             assert len(said) == 1
             assert holder.wait(30) == 0
     assert "waiting for another process" in said[0]
+
+
+WAITS = """
+import signal, sys
+from pathlib import Path
+from differential.kernels import compile as compiling
+
+class Slow:
+    class stats:
+        cache_path = sys.argv[1]
+
+    def compile(self, signature):
+        print("compiling", flush=True)
+        sys.stdin.readline()
+
+    def disable_compile(self):
+        pass
+
+class Numba:
+    def njit(*_, **options):
+        return Slow()
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+compiling._numba = Numba
+compiling._PATIENCE = 0.01
+compiling._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
+
+@compiling.kernel
+def slow(number: "int") -> "int":
+    return number
+
+slow.source.__annotations__ = {"number": "int"}
+try:
+    slow.prepare()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def waiting(directory: Path, same: float = 0.0) -> subprocess.Popen[str]:
+    """Start a process that compiles a kernel until it is given a line."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, "-c", WAITS, str(directory), str(same)]
+    return subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+
+
+def until(stream: Any, words: str) -> None:
+    """Read lines until one has these words in it."""
+    assert any(words in line for line in iter(stream.readline, "")), words
+
+
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
+def test_who_waits_for_another_process_that_compiles_heeds_signals(
+    tmp_path: Path, number: signal.Signals, said: str
+) -> None:
+    import fcntl
+
+    with open(tmp_path / "compiling.lock", "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with waiting(tmp_path) as process:
+            until(process.stderr, f"waiting for another process that is compiling kernels (it holds {file.name})")
+            process.send_signal(number)
+            assert process.communicate(timeout=50)[0] == said
+
+
+def test_an_interrupt_is_heeded_once_the_kernel_is_compiled(tmp_path: Path) -> None:
+    with waiting(tmp_path, same=60.0) as process:
+        until(process.stdout, "compiling")
+        process.send_signal(signal.SIGINT)
+        until(process.stderr, "interrupted; this ends when the kernel is compiled")
+        process.send_signal(signal.SIGINT)  # passed on by `timely run`
+        assert process.communicate("\n", timeout=50) == ("interrupted\n", "")
+        assert process.returncode == 0
+
+
+def test_a_second_interrupt_ends_a_process_that_compiles(tmp_path: Path) -> None:
+    with waiting(tmp_path) as process:
+        until(process.stdout, "compiling")
+        process.send_signal(signal.SIGINT)
+        until(process.stderr, "interrupted; this ends when the kernel is compiled")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(50) == -signal.SIGINT
+
+
+def test_a_process_that_compiles_is_terminated_at_once(tmp_path: Path) -> None:
+    with waiting(tmp_path) as process:
+        until(process.stdout, "compiling")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(50) == -signal.SIGTERM
 
 
 def test_a_kernel_is_cached_once_it_is_compiled_until_its_file_changes(tmp_path: Path) -> None:
