@@ -87,10 +87,14 @@ def write_lines() -> None:
 
 
 def handle_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report."""
+    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report.
+
+    What is ignored when the process starts, as under `nohup`, stays so.
+    """
     interrupts = Interrupts()
-    signal.signal(signal.SIGINT, interrupts.heed)
-    signal.signal(signal.SIGTERM, terminate)
+    for signum, handler in ((signal.SIGINT, interrupts.heed), (signal.SIGTERM, terminate)):
+        if signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, handler)
     sys.unraisablehook = interrupts.heed_again
     report_on_signal()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})

@@ -79,7 +79,8 @@ class Launcher:
         ear, hand = socket.socketpair()
         hand.setblocking(False)
         ear.setblocking(False)
-        former = {signum: signal.signal(signum, _note) for signum in (*_FORWARDED, signal.SIGUSR1, signal.SIGCHLD)}
+        noted = (*filter(_is_heeded, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+        former = {signum: signal.signal(signum, _note) for signum in noted}
         waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
         self._selector.register(ear, selectors.EVENT_READ)
         try:
@@ -240,6 +241,11 @@ def _signal_name(signum: int) -> str:
         return signal.Signals(signum).name
     except ValueError:
         return f"signal {signum}"
+
+
+def _is_heeded(signum: int) -> bool:
+    """Return whether a signal is not ignored, as it is under `nohup`: then children ignore it too."""
+    return signal.getsignal(signum) is not signal.SIG_IGN
 
 
 def _note(signum: int, frame: object) -> None:

@@ -323,6 +323,25 @@ def test_ctrl_c_at_a_terminal_reaches_all_and_ends_all_quietly(start: Start) -> 
     assert run.error == ""
 
 
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
+    start: Start, signum: signal.Signals, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import os, sys\nprint('pid', os.getpid(), flush=True)\nsys.stdin.read()\nos._exit(0)\n")
+    code = f"import signal\nsignal.signal({signum}, signal.SIG_IGN)\nimport os, sys\n"
+    code += "os.execv(sys.executable, [sys.executable, '-m', 'timely', *sys.argv[1:]])\n"
+    run = start("run", "-n", "2", script, command=["-c", code])
+    run.until_told(2)
+    os.killpg(run.process.pid, signum)
+    run.send(signal.SIGUSR1)
+    run._wait_for(lambda: "no worker runs in this process" in run.error, 40, "no report was made")
+    assert run.process.stdin is not None
+    run.process.stdin.close()
+    run.process.stdin = None
+    assert run.end() == 0, run.error
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.3])
 def test_ctrl_c_while_starting_leaves_no_traceback_of_the_children(start: Start, delay: float) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"PYTHONSTARTUP": ""})
