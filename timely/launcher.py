@@ -5,6 +5,9 @@ the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` 
 `PEER_FAILED` is an echo: its peer is the one to tell, so the launcher waits for that one, which first gives its own
 threads time to end.
 
+A run that is asked to end has `CLEANUP_SECONDS` for what programs do then: after SIGINT nothing else is sent meanwhile,
+unless it comes again.
+
 Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
 the launcher itself is killed.
 """
@@ -36,6 +39,7 @@ from timely.terminal import Lines, Terminal
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = THREADS_SECONDS + 2.0
 TERMINATE_SECONDS = 1.0
+CLEANUP_SECONDS = 10.0
 DRAIN_SECONDS = 0.5
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -218,13 +222,20 @@ class Launcher:
         return f"process {child.index} ended with status {status}"
 
     def _signalled(self, signum: int) -> None:
-        """Pass a signal on to the children, and see that they heed it."""
+        """Pass a signal on to the children, and see that they heed it: at once, if it interrupts what ends already."""
         now = clock.monotonic()
+        end = now + CLEANUP_SECONDS
         if self._status is None:
             self._status = 128 + signum
-        self._signal_all(signal.SIGINT if signum == signal.SIGINT else signal.SIGTERM)
-        if not self._deadlines:
-            self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGTERM), (now + GRACE_SECONDS, signal.SIGKILL)]
+        if signum != signal.SIGINT:
+            self._signal_all(signal.SIGTERM)
+            self._deadlines = self._deadlines or [(end, signal.SIGKILL)]
+        elif not self._deadlines:
+            self._signal_all(signal.SIGINT)
+            self._deadlines = [(end, signal.SIGTERM), (end + TERMINATE_SECONDS, signal.SIGKILL)]
+        else:
+            self._signal_all(signal.SIGTERM)
+            self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGKILL)]
 
     def _signal_all(self, signum: int) -> None:
         for child in self._children:

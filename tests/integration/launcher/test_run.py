@@ -323,6 +323,41 @@ def test_ctrl_c_at_a_terminal_reaches_all_and_ends_all_quietly(start: Start) -> 
     assert run.error == ""
 
 
+CLEANS = """
+import os, sys, time
+try:
+    print("pid", os.getpid(), flush=True)
+    time.sleep(60)
+finally:
+    print("cleaning", flush=True)
+    time.sleep(float(sys.argv[1]))
+    print("cleaned", flush=True)
+"""
+
+
+def test_a_program_that_is_interrupted_has_time_to_clean_up(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CLEANS)
+    run = start("run", "-n", "2", script, "2")
+    run.until_told(2)
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end() == 130
+    assert run.output.count("cleaned") == 2
+    assert run.error == ""
+
+
+def test_a_second_interrupt_ends_a_program_that_cleans_up(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CLEANS)
+    run = start("run", "-n", "2", script, "600")
+    run.until_told(2)
+    os.killpg(run.process.pid, signal.SIGINT)
+    run._wait_for(lambda: run.output.count("cleaning") == 2, 40, "not all processes clean up")
+    os.killpg(run.process.pid, signal.SIGINT)
+    assert run.end() == 130
+    assert run.error == ""
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
     start: Start, signum: signal.Signals, tmp_path: Path
