@@ -26,12 +26,13 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import IO, TextIO
 from uuid import uuid4
 
 from timely.config import Config, check_address, is_loopback, split_tcp
 from timely.errors import ConfigError, TransportError
 from timely.execute import GRACE_SECONDS as THREADS_SECONDS
-from timely.failure import PEER_FAILED, REPORT_VARIABLE
+from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE
 from timely.large_pages import with_large_pages
 from timely.launched import LIFELINE_VARIABLE
 from timely.terminal import Lines, Terminal
@@ -72,14 +73,13 @@ class Launcher:
         self._children: list[Child] = []
         self._lines: list[Lines] = []
         self._selector = selectors.DefaultSelector()
-        self._outputs = (Terminal(sys.stdout.buffer), Terminal(sys.stderr.buffer))
+        self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
         self._status: int | None = None
         self._echo: tuple[Child, float] | None = None
         self._deadlines: list[tuple[float, int]] = []
 
     def run(self) -> int:
         """Start the children and look after them until all have ended; return the exit status."""
-        sys.stdout.flush()
         ear, hand = socket.socketpair()
         hand.setblocking(False)
         ear.setblocking(False)
@@ -179,8 +179,9 @@ class Launcher:
         now = clock.monotonic()
         for lines in self._lines:
             lines.release(now)
-        if any(terminal.broken for terminal in self._outputs) and self._status is None:
-            self._signalled(signal.SIGPIPE)
+        for terminal in self._outputs:
+            if terminal.trouble is not None and self._status is None:
+                self._unwritable(terminal.trouble, now)
         return bool(ready)
 
     def _drain(self, ear: socket.socket) -> None:
@@ -237,6 +238,16 @@ class Launcher:
             self._signal_all(signal.SIGTERM)
             self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGKILL)]
 
+    def _unwritable(self, trouble: OSError, now: float) -> None:
+        """End the children, for what they print is lost."""
+        if isinstance(trouble, BrokenPipeError):
+            self._signalled(signal.SIGPIPE)
+            return
+        self._status = FAILED
+        self._say(f"cannot write output: {trouble.strerror}")
+        self._signal_all(signal.SIGTERM)
+        self._deadlines = [(now + GRACE_SECONDS, signal.SIGKILL)]
+
     def _signal_all(self, signum: int) -> None:
         for child in self._children:
             child.send(signum)
@@ -252,6 +263,21 @@ def _signal_name(signum: int) -> str:
         return signal.Signals(signum).name
     except ValueError:
         return f"signal {signum}"
+
+
+def _unbuffered(stream: TextIO | None) -> IO[bytes] | None:
+    """Return an output that keeps nothing back to be written at the end; none where it is closed."""
+    if stream is None:
+        return None
+    stream.flush()
+    return open(stream.fileno(), "wb", buffering=0, closefd=False)
+
+
+def _take_closed_descriptors() -> None:
+    """Take the numbers of standard input and output where these are closed, that nothing else gets them."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
 
 
 def _is_heeded(signum: int) -> bool:
@@ -270,6 +296,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
     `addresses`. Where one of these can be reached from other machines, and there are no keys, the children get keys
     made for this run, in a file in that directory: no list of processes shows them.
     """
+    _take_closed_descriptors()
     directory = _private_directory(config.workers)
     try:
         curve_dir = config.curve_dir

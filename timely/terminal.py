@@ -17,24 +17,26 @@ _LAST_END = re.compile(rb".*(\n|\r(?=[^\n]))", re.DOTALL)
 
 
 class Terminal:
-    """An output that several `Lines` share. `unfinished` is whose text stands on the current line."""
+    """An output that several `Lines` share, or none, which takes all. `trouble` is why nothing more can be written."""
 
-    def __init__(self, output: IO[bytes]) -> None:
+    def __init__(self, output: IO[bytes] | None) -> None:
         self._output = output
-        self._overwrites = output.isatty()
+        self._overwrites = output is not None and output.isatty()
         self._unfinished: Lines | None = None
-        self.broken = False
+        self.trouble: OSError | None = None
 
     def write(self, lines: Lines, text: bytes) -> None:
-        """Write what one process said."""
+        """Write what one process said, unless there was trouble before."""
+        if self._output is None or self.trouble is not None:
+            return
         pieces = [self._place(lines, piece) for piece in _PIECES.findall(text)]
         left = memoryview(b"".join(pieces))
         try:
             while left:  # unbuffered, it takes a part where a signal comes meanwhile
                 left = left[self._output.write(left) or 0 :]
             self._output.flush()
-        except BrokenPipeError:
-            self.broken = True
+        except OSError as error:
+            self.trouble = error
 
     def _place(self, lines: Lines, piece: bytes) -> bytes:
         """Return the bytes that make a piece of text, a line's end or a carriage return stand where it belongs."""

@@ -89,4 +89,4 @@ def test_a_closed_output_is_noticed() -> None:
 
     terminal = Terminal(Closed(False))
     Lines(b"[0] ", terminal).feed(b"a\n", 0.0)
-    assert terminal.broken
+    assert isinstance(terminal.trouble, BrokenPipeError)

@@ -481,6 +481,23 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
     assert len({line[:3] for line in run.errors if line.startswith("[")}) == 1
 
 
+# Where nothing can be written
+
+
+def test_an_output_that_is_full_ends_a_run_with_a_line(tmp_path: Path) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m timely run -n 2 {shlex.quote(str(TALK))} meet > /dev/full"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.stderr == "timely: cannot write output: No space left on device\n"
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_run_whose_output_is_closed_goes_on(closed: str) -> None:
+    command = f"exec {shlex.quote(sys.executable)} -m timely run -n 2 {shlex.quote(str(TALK))} meet {closed}"
+    ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+
+
 # Refusing to start
 
 
