@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from timely.config import Config, hosts_of
+from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
 from timely.large_pages import begin_again
 from timely.launched import run_target
@@ -146,7 +146,8 @@ def _hosts_here(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _config(options: argparse.Namespace) -> Config:
     """Return the cluster the options ask for; what they leave open comes from the environment."""
-    base = Config.from_environ()
+    where = {variable(name) for name in ("processes", "process", "addresses")}  # which options alone say here
+    base = Config.from_environ({name: text for name, text in os.environ.items() if name not in where})
     if options.curve is not None:
         base = replace(base, curve_dir=options.curve)
     if options.profile:

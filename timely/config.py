@@ -171,7 +171,8 @@ class Config:
     def _check_addresses(self) -> None:
         if len(self.addresses) != self.processes:
             raise ConfigError(
-                f"{self.processes} processes need {self.processes} addresses, {len(self.addresses)} given"
+                f"{self.processes} processes need {self.processes} addresses, {len(self.addresses)} given; "
+                "'timely run -n' finds some, and TIMELY_PROCESSES and TIMELY_ADDRESSES in the environment say them"
             )
         for address in self.addresses:
             check_address(address, self.workers, self.curve_dir is not None)

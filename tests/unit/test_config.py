@@ -153,3 +153,8 @@ def test_more_processes_than_hosts_are_refused(tmp_path: Path) -> None:
     path.write_text("localhost:2101\n")
     with pytest.raises(ConfigError, match="1 hosts, 2 processes"):
         Config.from_args(["-h", str(path), "-n", "2"], environ={})
+
+
+def test_who_gives_no_addresses_is_told_where_to() -> None:
+    with pytest.raises(ConfigError, match="'timely run -n' finds some, and TIMELY_PROCESSES and TIMELY_ADDRESSES in"):
+        Config.from_environ({"TIMELY_PROCESSES": "2"})

@@ -481,6 +481,11 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
     assert len({line[:3] for line in run.errors if line.startswith("[")}) == 1
 
 
+def test_options_and_not_the_environment_say_how_many_processes_there_are(start: Start) -> None:
+    run = start("run", "-n", "2", TALK, "meet", environ={"TIMELY_PROCESSES": "3"})
+    assert run.end() == 0, run.error
+
+
 # Where nothing can be written
 
 
