@@ -12,7 +12,7 @@ from dataclasses import replace
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
 from timely.large_pages import begin_again
-from timely.launched import run_target
+from timely.launched import INTERRUPTED, run_target
 
 _USAGE_ERROR = 2
 
@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TimelyError as error:
         print(f"timely: {error}", file=sys.stderr)
         return _USAGE_ERROR if isinstance(error, ConfigError) else 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return status
 
 
