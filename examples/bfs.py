@@ -14,6 +14,7 @@ import time as clock
 
 import numpy as np
 from numpy.typing import NDArray
+from options import at_least
 
 from differential import Collection, InputSession, Output, new_input
 from differential.graphs import bfs
@@ -82,9 +83,9 @@ def described(latencies: list[float]) -> str:
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=10_000)
-    parser.add_argument("--edges", type=int, default=100_000)
-    parser.add_argument("--changes", type=int, default=100)
+    parser.add_argument("--nodes", type=at_least(1), default=10_000)
+    parser.add_argument("--edges", type=at_least(0), default=100_000)
+    parser.add_argument("--changes", type=at_least(0), default=100)
     options = parser.parse_args()
     execute(lambda worker: program(worker, options.nodes, options.edges, options.changes))
 

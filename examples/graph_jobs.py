@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 from bfs import described, follow
+from options import at_least
 
 from differential import Collection, new_input
 from differential.graphs import (
@@ -78,11 +79,13 @@ def arguments() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=("pagerank", "components", "cycles", "asp"))
-    parser.add_argument("--nodes", type=int, default=2_000)
-    parser.add_argument("--edges", type=int, default=10_000)
-    parser.add_argument("--changes", type=int, default=50)
-    parser.add_argument("--tolerance", type=int, default=10_000, help="of pagerank, in millionths (default 10000)")
-    parser.add_argument("--landmarks", type=int, default=8, help="of asp (default 8)")
+    parser.add_argument("--nodes", type=at_least(1), default=2_000)
+    parser.add_argument("--edges", type=at_least(0), default=10_000)
+    parser.add_argument("--changes", type=at_least(0), default=50)
+    parser.add_argument(
+        "--tolerance", type=at_least(1), default=10_000, help="of pagerank, in millionths (default %(default)s)"
+    )
+    parser.add_argument("--landmarks", type=at_least(1), default=8, help="of asp (default 8)")
     return parser
 
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from bfs import random_edges, splitmix
+from options import at_least
 
 from differential import Arrangement, Collection, InputSession, Output, Trace, new_input
 from timely import Worker, execute
@@ -130,16 +131,14 @@ def program(
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=10_000)
-    parser.add_argument("--edges", type=int, default=100_000)
-    parser.add_argument("--changes", type=int, default=10, help="edges replaced in each round (default 10)")
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--keep", type=int, default=10, help="how many questions stay installed (default 10)")
-    parser.add_argument("--hops", type=int, default=2)
+    parser.add_argument("--nodes", type=at_least(1), default=10_000)
+    parser.add_argument("--edges", type=at_least(0), default=100_000)
+    parser.add_argument("--changes", type=at_least(0), default=10, help="edges replaced in each round (default 10)")
+    parser.add_argument("--rounds", type=at_least(1), default=100)
+    parser.add_argument("--keep", type=at_least(0), default=10, help="how many questions stay installed (default 10)")
+    parser.add_argument("--hops", type=at_least(0), default=2)
     parser.add_argument("--private", action="store_true", help="let each question index the graph for itself")
     options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
 
     def run(worker: Worker) -> None:
         report = program(worker, **vars(options))

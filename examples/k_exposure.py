@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 
+from options import at_least
 from pace import Pace
 from tweets import Tweets, add_arguments
 
@@ -78,10 +79,12 @@ def described(numbers: dict[int, int]) -> str:
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tweets", type=int, default=500_000, help="how many, in whole epochs (default 500,000)")
+    parser.add_argument(
+        "--tweets", type=at_least(1), default=500_000, help="how many, in whole epochs (default 500,000)"
+    )
     add_arguments(parser, users=20_000, tags=10_000)
-    parser.add_argument("--follows", type=int, default=20, help="the most users each user follows (default 20)")
-    parser.add_argument("--epoch", type=int, default=50_000, help="tweets in an epoch (default 50,000)")
+    parser.add_argument("--follows", type=at_least(1), default=20, help="the most users each user follows (default 20)")
+    parser.add_argument("--epoch", type=at_least(1), default=50_000, help="tweets in an epoch (default 50,000)")
     options = parser.parse_args()
     tweets, size = Tweets(options.users, options.tags), min(options.epoch, options.tweets)
     epochs = options.tweets // max(size, 1)

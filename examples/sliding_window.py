@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from options import at_least
 from pace import Pace
 from tweets import Tweets
 
@@ -88,18 +89,21 @@ def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strong", action="store_true", help="strongly connected components instead of weakly")
-    parser.add_argument("--users", type=int, default=10_000, help="default 10,000")
-    parser.add_argument("--rate", type=int, default=100, help="tweets in a second (default 100)")
-    parser.add_argument("--window", type=int, default=60, help="seconds that a mention counts (default 60)")
-    parser.add_argument("--slides", type=int, default=200, help="slides after the window is full (default 200)")
+    parser.add_argument("--users", type=at_least(1), default=10_000, help="default 10,000")
+    parser.add_argument("--rate", type=at_least(1), default=100, help="tweets in a second (default 100)")
+    parser.add_argument("--window", type=at_least(1), default=60, help="seconds that a mention counts (default 60)")
+    parser.add_argument("--slides", type=at_least(1), default=200, help="slides after the window is full (default 200)")
     options = parser.parse_args()
     tweets, algorithm = Tweets(options.users, tags=1), "strong" if options.strong else "weak"
-    results = execute(
-        lambda worker: program(worker, tweets, algorithm, options.rate, options.window, options.slides, progress=True)
-    )
-    found, pace = results[0]
-    if any(found.sizes):
-        differences = np.sum([slides.differences for slides, _ in results], axis=0)
+
+    def run(worker: Worker) -> tuple[int, Slides, Pace]:
+        found = program(worker, tweets, algorithm, options.rate, options.window, options.slides, progress=True)
+        return worker.index, *found
+
+    results = execute(run)
+    first, found, pace = results[0]
+    if first == 0:
+        differences = np.sum([slides.differences for _, slides, _ in results], axis=0)
         print(described(found.sizes[-1]))
         print(pace.summary())
         print(f"differences of a slide, on this process's workers: median {np.median(differences):,.0f}")

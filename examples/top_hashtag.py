@@ -21,10 +21,10 @@ import time as clock
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from bfs import splitmix
+from options import at_least, new_file
 from pace import percentiles
 from tweets import Tweets, add_arguments
 
@@ -204,11 +204,15 @@ def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser, users=10_000, tags=1_000)
-    parser.add_argument("--rate", type=int, default=2_000, help="tweets in a second (default 2,000)")
-    parser.add_argument("--seconds", type=float, default=8.0, help="how long tweets come (default 8)")
-    parser.add_argument("--epoch", type=int, default=50, help="milliseconds in an epoch (default 50)")
-    parser.add_argument("--stale", type=float, default=1.0, help="seconds that stale queries look back (default 1)")
-    parser.add_argument("--series", type=Path, metavar="FILE", help="write (second asked, ms stale, ms fresh) to FILE")
+    parser.add_argument("--rate", type=at_least(1), default=2_000, help="tweets in a second (default 2,000)")
+    parser.add_argument("--seconds", type=at_least(0.0), default=8.0, help="how long tweets come (default 8)")
+    parser.add_argument("--epoch", type=at_least(1), default=50, help="milliseconds in an epoch (default 50)")
+    parser.add_argument(
+        "--stale", type=at_least(0.0), default=1.0, help="seconds that stale queries look back (default 1)"
+    )
+    parser.add_argument(
+        "--series", type=new_file, metavar="FILE", help="write (second asked, ms stale, ms fresh) to FILE"
+    )
     options = parser.parse_args()
     length, tweets = options.epoch / 1000, Tweets(options.users, options.tags)
     size, epochs, stale = max(int(options.rate * length), 1), int(options.seconds / length), int(options.stale / length)

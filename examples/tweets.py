@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from bfs import splitmix
 from numpy.typing import NDArray
+from options import at_least
 
 Ints = NDArray[np.int64]
 
@@ -42,8 +43,10 @@ class Tweets:
 
 def add_arguments(parser: ArgumentParser, users: int, tags: int) -> None:
     """Let a command line say how many users and hashtags there are, if not so many."""
-    parser.add_argument("--users", type=int, default=users, help=f"default {users:,}")
-    parser.add_argument("--tags", type=int, default=tags, help=f"how many hashtags there are (default {tags:,})")
+    parser.add_argument("--users", type=at_least(1), default=users, help=f"default {users:,}")
+    parser.add_argument(
+        "--tags", type=at_least(1), default=tags, help=f"how many hashtags there are (default {tags:,})"
+    )
 
 
 def zipf(numbers: Ints, size: int) -> Ints:

@@ -21,6 +21,7 @@ import numpy as np
 from bfs import random_edges
 from numba import njit, types
 from numpy.typing import NDArray
+from options import at_least
 
 from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute
 from timely.container import of_columns
@@ -126,15 +127,20 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, default=100_000, help="default 100,000")
-    parser.add_argument("--edges", type=int, default=1_000_000, help="default 1,000,000")
-    parser.add_argument("--batch", type=int, default=100_000, help="edges handed over at once (default 100,000)")
+    parser.add_argument("--nodes", type=at_least(1), default=100_000, help="default 100,000")
+    parser.add_argument("--edges", type=at_least(0), default=1_000_000, help="default 1,000,000")
+    parser.add_argument(
+        "--batch", type=at_least(1), default=100_000, help="edges handed over at once (default 100,000)"
+    )
     options = parser.parse_args()
-    results = execute(lambda worker: program(worker, options.nodes, options.edges, options.batch, progress=True))
-    source, _, seconds = results[0]
-    if len(source):
-        print(f"{options.nodes - len(source):,} components")
-        print(f"{options.edges:,} edges in {seconds:.2f} s: {1e-6 * options.edges / seconds:.1f} million a second")
+
+    def run(worker: Worker) -> None:
+        source, _, seconds = program(worker, options.nodes, options.edges, options.batch, progress=True)
+        if worker.index == 0:
+            print(f"{options.nodes - len(source):,} components")
+            print(f"{options.edges:,} edges in {seconds:.2f} s: {1e-6 * options.edges / seconds:.1f} million a second")
+
+    execute(run)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import debian
+from options import at_least, new_file
 
 WATCHED = ["libssl3", "libssl3t64", "python3"]
 
@@ -41,8 +42,8 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     defaults = {"only": list(questions), "initial": debian.INITIAL, "upgrade": debian.CHANGES}
     parser.set_defaults(steps=sys.maxsize, batch=1, check=0, **defaults)
     add = parser.add_argument
-    add("--steps", type=whole_number(0), metavar="N", help="stop after N steps (default: all)")
-    add("--batch", type=whole_number(1), metavar="B", help="hand over B steps at once, each its own epoch (default: 1)")
+    add("--steps", type=at_least(0), metavar="N", help="stop after N steps (default: all)")
+    add("--batch", type=at_least(1), metavar="B", help="hand over B steps at once, each its own epoch (default: 1)")
     add("--only", type=some_of(questions), metavar="A,B", help="keep only these answers (default: all)")
     add("--watch", action="append", metavar="PACKAGE", help=f"more than one if repeated (default: {' '.join(WATCHED)})")
     add(
@@ -52,31 +53,18 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     )
     add(
         "--check",
-        type=whole_number(1),
+        type=at_least(1),
         metavar="K",
         help="recompute the answers with SciPy every K steps, at the start and at the end, and fail if they differ",
     )
-    add("--json", type=Path, metavar="FILE", help="write answers and figures to FILE")
+    add("--json", type=new_file, metavar="FILE", help="write answers and figures to FILE")
     add("--initial", type=Path, metavar="FILE", help="start from another graph (data/README.md describes the form)")
     add("--upgrade", type=Path, metavar="FILE", help="take other steps")
     options = parser.parse_args()
     options.watch = options.watch or WATCHED
     if options.changes and "watch" not in options.only:
         parser.error("--changes tells of the answer 'watch', which --only leaves out")
-    if options.json is not None and not options.json.absolute().parent.is_dir():
-        parser.error(f"--json: there is no directory {options.json.parent}")
     return options
-
-
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return the type of an argument that is a whole number, not below `least`."""
-
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
-        return int(text)
-
-    return number
 
 
 def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
+from options import at_least
+
 from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute
 
 
@@ -74,7 +76,7 @@ def main() -> None:
     """Run the program on the file that is given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--lines", type=int, default=1000, help="how many lines are an epoch (default 1000)")
+    parser.add_argument("--lines", type=at_least(1), default=1000, help="how many lines are an epoch (default 1000)")
     options = parser.parse_args()
     lines = options.file.read_text().splitlines()
     counts, *_ = execute(lambda worker: program(worker, lines, options.lines))

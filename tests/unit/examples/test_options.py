@@ -1,0 +1,105 @@
+"""What an example cannot be run with, it refuses before it runs; what it can be run with, it answers."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.examples_loading import EXAMPLES, example_module
+
+WORDS = str(EXAMPLES / "README.md")
+WHOLE = {
+    ("wordcount", WORDS): {"--lines": 1},
+    ("union_find",): {"--nodes": 1, "--edges": 0, "--batch": 1},
+    ("k_exposure",): {"--tweets": 1, "--users": 1, "--tags": 1, "--follows": 1, "--epoch": 1},
+    ("sliding_window",): {"--users": 1, "--rate": 1, "--window": 1, "--slides": 1},
+    ("bfs",): {"--nodes": 1, "--edges": 0, "--changes": 0},
+    ("graph_jobs", "asp"): {"--nodes": 1, "--edges": 0, "--changes": 0, "--tolerance": 1, "--landmarks": 1},
+    ("logistic_regression",): {"--rows": 8, "--features": 1, "--rounds": 1},
+    ("top_hashtag",): {"--users": 1, "--tags": 1, "--rate": 1, "--epoch": 1},
+    ("interactive",): {"--nodes": 1, "--edges": 0, "--changes": 0, "--rounds": 1, "--keep": 0, "--hops": 0},
+    ("upgrade",): {"--steps": 0, "--batch": 1, "--check": 1},
+}
+"""The least value of each option that is a whole number."""
+REAL = {("logistic_regression",): ["--tolerance"], ("top_hashtag",): ["--seconds", "--stale"]}
+
+SMALLEST = [
+    ["union_find", "--nodes", "1", "--edges", "0", "--batch", "1"],
+    ["union_find", "--nodes", "1", "--edges", "5"],
+    ["k_exposure", "--tweets", "1", "--users", "1", "--tags", "1", "--follows", "1", "--epoch", "1"],
+    ["sliding_window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1"],
+    ["sliding_window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1", "--strong"],
+    ["bfs", "--nodes", "1", "--edges", "0", "--changes", "0"],
+    ["bfs", "--nodes", "3", "--edges", "0", "--changes", "5"],
+    *(
+        ["graph_jobs", job, "--nodes", "1", "--edges", "0", "--changes", "2", "--landmarks", "1"]
+        for job in ("pagerank", "components", "cycles", "asp")
+    ),
+    ["logistic_regression", "--rows", "8", "--features", "1", "--rounds", "1", "--tolerance", "0"],
+    ["interactive", "--nodes", "1", "--edges", "0", "--changes", "0", "--rounds", "1", "--keep", "0", "--hops", "0"],
+    ["interactive", "--nodes", "3", "--edges", "0", "--rounds", "3", "--keep", "1"],
+]
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, *arguments: str) -> str:
+    """Return what an example says as it refuses its command line."""
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        example_module(name).main()
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert not said.out
+    return said.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "least"),
+    [(command, option, least) for command, options in WHOLE.items() for option, least in options.items()],
+)
+def test_a_whole_number_that_is_too_small_is_refused(
+    command: tuple[str, ...],
+    option: str,
+    least: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for value in (str(least - 1), "-7", "1.5", "many"):
+        said = refused(monkeypatch, capsys, *command, option, value)
+        assert said.endswith(f"error: argument {option}: {value!r} is not a whole number of at least {least}")
+
+
+@pytest.mark.parametrize(
+    ("command", "option"), [(command, option) for command, options in REAL.items() for option in options]
+)
+@pytest.mark.parametrize("value", ["-0.5", "nan", "inf", "long"])
+def test_a_number_that_is_negative_or_none_is_refused(
+    command: tuple[str, ...],
+    option: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = refused(monkeypatch, capsys, *command, option, value)
+    assert said.endswith(f"error: argument {option}: {value!r} is not a number of at least 0.0")
+
+
+@pytest.mark.parametrize("command", SMALLEST, ids=" ".join)
+def test_the_smallest_numbers_have_an_answer(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", command)
+    example_module(command[0]).main()
+    said = capsys.readouterr().out
+    assert said
+    assert "nan" not in said
+
+
+@pytest.mark.parametrize(("name", "option"), [("upgrade", "--json"), ("top_hashtag", "--series")])
+def test_a_file_that_cannot_be_written_is_refused(
+    name: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(monkeypatch, capsys, name, option, "nowhere/file")
+    assert said.endswith(f"error: argument {option}: there is no directory nowhere")
+    said = refused(monkeypatch, capsys, name, option, str(EXAMPLES))
+    assert said.endswith(f"error: argument {option}: {EXAMPLES} is a directory")
