@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import cast
 
 from options import at_least
 
-from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute
+from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, fail
+from timely.errors import DataError
 
 
 def count_words(words: Stream) -> Stream:
@@ -72,17 +74,32 @@ def program(worker: Worker, lines: list[str], size: int) -> dict[str, int]:
     return result
 
 
-def main() -> None:
-    """Run the program on the file that is given."""
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a text. Raises `DataError` where it cannot be read, or is none."""
+    try:
+        data = path.read_bytes()
+        return data.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, line {data.count(10, 0, error.start) + 1}: not UTF-8 text") from None
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+
+
+def main() -> int:
+    """Run the program on the file that is given; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--lines", type=at_least(1), default=1000, help="how many lines are an epoch (default 1000)")
     options = parser.parse_args()
-    lines = options.file.read_text().splitlines()
+    try:
+        lines = lines_of(options.file)
+    except DataError as error:
+        return fail(f"wordcount: {error}")
     counts, *_ = execute(lambda worker: program(worker, lines, options.lines))
     for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:10]:
         print(f"{count:8,}  {word}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
