@@ -287,7 +287,7 @@ def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
             if not frontier:
                 capability.drop()
             elif not claims.frontier and not counted.frontier and scope.index == 0:
-                raise CaptureError(f"all sources are exhausted, but the collection is not complete: {tally.missing()}")
+                raise CaptureError(f"all sources have ended, but the collection is not complete: {tally.missing()}")
 
         return logic
 

@@ -62,7 +62,11 @@ class Tally:
         """Return, for people, what the frontier waits for."""
         self._settle()
         times = [f"{self._expected[t] - self._seen.get(t, 0)} update(s) at {t}" for t in sorted(self._expected)[:5]]
-        return ", ".join([*times, *([f"a statement from {self.stated} on"] if self.stated else [])])
+        reasons = [f"{', '.join(times)} did not come"] if times else []
+        if self.stated:
+            lower = " and ".join(map(str, self.stated))
+            reasons.append(f"no source states how many updates there are from {lower} on")
+        return "; ".join(reasons)
 
     def _settle(self) -> None:
         seen, expected = self._seen, self._expected

@@ -10,12 +10,13 @@ worker. The second reads all files and tells how many nodes have each degree at 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
 
 from differential import capture_into, new_input, replay_into
-from timely import EventFileReader, EventFileWriter, Worker, execute
+from timely import EventFileReader, EventFileWriter, Worker, execute, fail
 
 NODES, EDGES, EPOCHS = 50, 200, 20
 
@@ -37,7 +38,7 @@ def write(worker: Worker, directory: Path) -> None:
 
 def read(worker: Worker, directory: Path) -> None:
     """Print how many nodes have each degree."""
-    sources = [EventFileReader(path) for path in sorted(directory.glob("*.events"))]
+    sources = [EventFileReader(path) for path in files(directory)]
     with worker.dataflow() as scope:
         degrees = replay_into(scope, sources)
         answer = degrees.map(lambda node, degree: degree).count().output()
@@ -46,16 +47,42 @@ def read(worker: Worker, directory: Path) -> None:
         print(f"degree {degree}: {nodes} nodes")
 
 
-def main() -> None:
-    """Run the command that is given."""
+def files(directory: Path) -> list[Path]:
+    """Return the files of a capture in a directory."""
+    return sorted(directory.glob("*.events"))
+
+
+def objection(command: str, directory: Path) -> str | None:
+    """Make the directory if it is to be written to; return what keeps the command from being run, if anything does.
+
+    Workers begin once all processes have come this far, so none finds a file here that another one has just made.
+    """
+    if command == "write":
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return f"cannot make the directory {directory}: {error.strerror}"
+    found = [path.name for path in files(directory)]
+    if command == "write" and found:
+        return f"{directory} has files of a capture ({', '.join(found)}); remove them, or write somewhere else"
+    if command == "read" and not found:
+        return f"{directory} has no files of a capture (*.events)"
+    return None
+
+
+def main() -> int:
+    """Run the command that is given; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["write", "read"])
-    parser.add_argument("directory", type=Path)
+    parser.add_argument("directory", type=Path, help="where the files are, one for each worker that writes")
     options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
+    wrong = objection(options.command, options.directory)
+    if wrong is not None:
+        return fail(f"capture: {wrong}")
     command = write if options.command == "write" else read
     execute(lambda worker: command(worker, options.directory))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

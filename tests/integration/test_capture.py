@@ -29,3 +29,38 @@ def test_degrees_written_by_two_processes_are_read_by_three_workers(tmp_path: Pa
     degrees = Counter(Counter(source[example.EPOCHS :].tolist()).values())
     expected = [f"degree {degree}: {nodes} nodes" for degree, nodes in sorted(degrees.items())]
     assert [line[line.index("degree") :] for line in lines] == expected
+
+
+def refused(*arguments: str | Path, processes: int = 1) -> str:
+    """Return what is said of a command that is refused."""
+    started = Run("run", "-n", str(processes), EXAMPLES / "capture.py", *arguments)
+    try:
+        assert started.end(40) == 1
+        assert "Traceback" not in started.error
+        return started.error
+    finally:
+        started.close()
+
+
+def test_where_nothing_was_captured_nothing_is_read_or_made(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "missing"):
+        directory = tmp_path / name
+        assert f"capture: {directory} has no files of a capture (*.events)" in refused("read", directory)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert f"capture: cannot make the directory {file}: File exists" in refused("write", file)
+    assert f"capture: cannot make the directory {file / 'in'}: Not a directory" in refused("write", file / "in")
+
+
+def test_a_capture_is_not_written_over_another_or_beside_it(tmp_path: Path) -> None:
+    files = {tmp_path / "0.events": "those", tmp_path / "1.events": "of two workers"}
+    for path, text in files.items():
+        path.write_text(text)
+    said = refused("write", tmp_path, processes=3)
+    assert f"capture: {tmp_path} has files of a capture (0.events, 1.events)" in said
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == files

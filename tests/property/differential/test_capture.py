@@ -85,6 +85,12 @@ def test_a_missing_update_is_told() -> None:
         read([EventQueue([statement])], 1)
 
 
+def test_what_is_stated_nowhere_is_told() -> None:
+    for messages, time in (([], 0), ([Statement(Antichain([(0,)]), Antichain([(4,)]), ())], 4)):
+        with pytest.raises(TimelyError, match=rf"no source states how many updates there are from \({time},\) on"):
+            read([EventQueue(messages)], 1)
+
+
 def test_contradicting_updates_are_refused() -> None:
     both = [Changes(Updates.at((0,), (np.array([7]),), np.array([diff]))) for diff in (1, 2)]
     with pytest.raises(TimelyError, match=r"the update of \(7,\) at \(0,\) came with different diffs"):
