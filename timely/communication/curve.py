@@ -20,12 +20,16 @@ _KEY_CHARACTERS = 40
 
 def make_keys(directory: str) -> Path:
     """Write a new key pair into `directory`, made if need be; return the file. Never overwrites one."""
+    if not directory:
+        raise ConfigError("no directory is named for the keys; '.' is the current one")
     path = Path(directory) / KEY_FILE
     public, secret = zmq.curve_keypair()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
+        if not path.parent.is_dir():
+            raise ConfigError(f"cannot write {path}: {path.parent} is not a directory") from None
         raise ConfigError(f"{path} exists; remove it first if no cluster uses it") from None
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None

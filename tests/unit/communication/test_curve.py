@@ -76,3 +76,17 @@ def test_what_is_not_two_keys_is_refused(text: bytes, tmp_path: Path) -> None:
 def test_missing_keys_are_named_with_what_makes_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"cannot read .*{KEY_FILE}: No such file.*'timely keys {tmp_path}'"):
         load_keys(str(tmp_path))
+
+
+def test_a_file_in_the_place_of_the_directory_is_not_taken_for_a_key(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigError, match=rf"cannot write {file}/{KEY_FILE}: {file} is not a directory"):
+        make_keys(str(file))
+
+
+def test_no_directory_is_not_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="no directory is named for the keys"):
+        make_keys("")
+    assert not list(tmp_path.iterdir())
