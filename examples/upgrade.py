@@ -25,12 +25,13 @@ import debian
 import graph_oracle
 import numpy as np
 from debian import Upgrade
-from upgrade_options import parse
+from upgrade_options import WATCHED, parse
 from upgrade_report import Answers, Report, Terminal, described
 
 from differential import Collection, Output, Updates, new_input
 from differential.graphs import connected_components, reachability, strongly_connected_components
 from timely import TimelyError, Worker, execute, fail
+from timely.errors import DataError
 
 TOP = 10
 BUCKETS = 256
@@ -253,13 +254,21 @@ def check(run: Run, step: int) -> None:
             raise CheckError(f"after step {step} the answer {name!r} is {found[name]}; computed from scratch: {right}")
 
 
+def watched(upgrade: Upgrade, options: argparse.Namespace) -> dict[str, int]:
+    """Return the numbers of the packages to be watched. Raises `DataError` where one is in neither file."""
+    for name in () if options.watch else WATCHED:
+        if name not in upgrade.names:
+            raise DataError(f"no package is called {name!r}, which is watched by default; name others with --watch")
+    return {name: upgrade.package(name) for name in options.watch or WATCHED}
+
+
 def main() -> int:
     """Run the program; return the exit status."""
     options = parse(list(QUESTIONS))
     begun = clock.perf_counter()
     try:
         upgrade = debian.load(options.initial, options.upgrade)
-        watch = {name: upgrade.package(name) for name in options.watch}
+        watch = watched(upgrade, options) if "watch" in options.only else {}
         if options.check:
             graph_oracle.require_scipy()
     except TimelyError as error:

@@ -61,9 +61,10 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     add("--initial", type=Path, metavar="FILE", help="start from another graph (data/README.md describes the form)")
     add("--upgrade", type=Path, metavar="FILE", help="take other steps")
     options = parser.parse_args()
-    options.watch = options.watch or WATCHED
     if options.changes and "watch" not in options.only:
         parser.error("--changes tells of the answer 'watch', which --only leaves out")
+    if options.watch and "watch" not in options.only:
+        parser.error("--watch is about the answer 'watch', which --only leaves out")
     return options
 
 

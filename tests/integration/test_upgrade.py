@@ -204,6 +204,22 @@ def test_an_unknown_watched_package_is_refused(tmp_path: Path) -> None:
     assert ended.stderr.startswith("upgrade: no package is called 'p99'; did you mean p0")
 
 
+def run_here(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    """Return the status that the program ends with, run in this process."""
+    monkeypatch.setattr(sys, "argv", ["upgrade.py", *map(str, arguments)])
+    return int(program.main())
+
+
+def test_packages_are_looked_up_if_they_are_to_be_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = given(write_random_upgrade(tmp_path, seed=1))
+    assert run_here(monkeypatch, *files, "--only", "top", "--steps", "2") == 0
+    assert run_here(monkeypatch, *files, "--only", "watch,top") == 1
+    said = "upgrade: no package is called 'libssl3', which is watched by default; name others with --watch\n"
+    assert capsys.readouterr().err.endswith(said)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -211,6 +227,7 @@ def test_an_unknown_watched_package_is_refused(tmp_path: Path) -> None:
         (["--batch", "0"], "'0' is not a whole number of at least 1"),
         (["--steps", "-1"], "'-1' is not a whole number of at least 0"),
         (["--only", "top", "--changes"], "--changes tells of the answer 'watch', which --only leaves out"),
+        (["--only", "top", "--watch", "perl"], "--watch is about the answer 'watch', which --only leaves out"),
         (["--json", "nowhere/report.json"], "--json: there is no directory nowhere"),
     ],
 )
