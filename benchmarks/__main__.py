@@ -20,7 +20,7 @@ from benchmarks.compiled import COMPILED, stale
 from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
-from differential.kernels.__main__ import main as compile_kernels
+from differential.kernels.__main__ import compile_kernels
 
 WORKLOADS = (
     "degrees",

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from benchmarks.compiled import COMPILED, stale
-from differential.kernels.__main__ import main as compile_kernels
+from differential.kernels.__main__ import compile_kernels
 
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
