@@ -246,7 +246,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", default=[""], metavar="PATH", help="only files whose path contains PATH")
     parser.add_argument("--minutes", type=float, default=60, help="stop after so long (default 60)")
     parser.add_argument("--budget", type=float, default=60, help="seconds of tests a mutant is worth (default 60)")
-    parser.add_argument("--seed", type=int, default=0, help="of the order in which mutants are tried")
+    parser.add_argument("--seed", type=int, default=0, help="of the order in which mutants are tried (default 0)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep results here, and go on from those there")
     parser.add_argument("--again", action="store_true", help="try again those of FILE that were not killed")
     return parser
