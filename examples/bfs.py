@@ -83,9 +83,13 @@ def described(latencies: list[float]) -> str:
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=at_least(1), default=10_000)
-    parser.add_argument("--edges", type=at_least(0), default=100_000)
-    parser.add_argument("--changes", type=at_least(0), default=100)
+    parser.add_argument("--nodes", type=at_least(1), default=10_000, help="nodes of the graph (default 10,000)")
+    parser.add_argument(
+        "--edges", type=at_least(0), default=100_000, help="edges between them, at random (default 100,000)"
+    )
+    parser.add_argument(
+        "--changes", type=at_least(0), default=100, help="edges replaced, one after the other (default 100)"
+    )
     options = parser.parse_args()
     execute(lambda worker: program(worker, options.nodes, options.edges, options.changes))
 

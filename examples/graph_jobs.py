@@ -79,13 +79,20 @@ def arguments() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=("pagerank", "components", "cycles", "asp"))
-    parser.add_argument("--nodes", type=at_least(1), default=2_000)
-    parser.add_argument("--edges", type=at_least(0), default=10_000)
-    parser.add_argument("--changes", type=at_least(0), default=50)
+    parser.add_argument("--nodes", type=at_least(1), default=2_000, help="nodes of the graph (default 2,000)")
     parser.add_argument(
-        "--tolerance", type=at_least(1), default=10_000, help="of pagerank, in millionths (default %(default)s)"
+        "--edges", type=at_least(0), default=10_000, help="edges between them, at random (default 10,000)"
     )
-    parser.add_argument("--landmarks", type=at_least(1), default=8, help="of asp (default 8)")
+    parser.add_argument(
+        "--changes", type=at_least(0), default=50, help="edges replaced, one after the other (default 50)"
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=at_least(1),
+        default=10_000,
+        help="of pagerank, which ranks are rounded to, in millionths (default 10,000)",
+    )
+    parser.add_argument("--landmarks", type=at_least(1), default=8, help="of asp, how many there are (default 8)")
     return parser
 
 

@@ -131,12 +131,16 @@ def program(
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=at_least(1), default=10_000)
-    parser.add_argument("--edges", type=at_least(0), default=100_000)
+    parser.add_argument("--nodes", type=at_least(1), default=10_000, help="nodes of the graph (default 10,000)")
+    parser.add_argument(
+        "--edges", type=at_least(0), default=100_000, help="edges between them, at random (default 100,000)"
+    )
     parser.add_argument("--changes", type=at_least(0), default=10, help="edges replaced in each round (default 10)")
-    parser.add_argument("--rounds", type=at_least(1), default=100)
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=100, help="questions asked, one in each round (default 100)"
+    )
     parser.add_argument("--keep", type=at_least(0), default=10, help="how many questions stay installed (default 10)")
-    parser.add_argument("--hops", type=at_least(0), default=2)
+    parser.add_argument("--hops", type=at_least(0), default=2, help="how far a question looks (default 2)")
     parser.add_argument("--private", action="store_true", help="let each question index the graph for itself")
     options = parser.parse_args()
 

@@ -91,8 +91,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=at_least(SHARDS), default=80_000, help="points in all (default %(default)s)")
     parser.add_argument("--features", type=at_least(1), default=10, help="weights to learn (default %(default)s)")
-    parser.add_argument("--tolerance", type=at_least(0.0), default=1e-6, help="end at a gradient of this norm")
-    parser.add_argument("--rounds", type=at_least(1), default=1000, help="end after so many rounds in any case")
+    parser.add_argument(
+        "--tolerance", type=at_least(0.0), default=1e-6, help="end at a gradient of this norm (default %(default)s)"
+    )
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=1000, help="end after so many rounds in any case (default %(default)s)"
+    )
     parser.add_argument("--tree", action="store_true", help="add gradients up along a tree of workers")
     options = parser.parse_args()
 

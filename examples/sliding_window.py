@@ -89,7 +89,7 @@ def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strong", action="store_true", help="strongly connected components instead of weakly")
-    parser.add_argument("--users", type=at_least(1), default=10_000, help="default 10,000")
+    parser.add_argument("--users", type=at_least(1), default=10_000, help="how many users there are (default 10,000)")
     parser.add_argument("--rate", type=at_least(1), default=100, help="tweets in a second (default 100)")
     parser.add_argument("--window", type=at_least(1), default=60, help="seconds that a mention counts (default 60)")
     parser.add_argument("--slides", type=at_least(1), default=200, help="slides after the window is full (default 200)")

@@ -43,7 +43,9 @@ class Tweets:
 
 def add_arguments(parser: ArgumentParser, users: int, tags: int) -> None:
     """Let a command line say how many users and hashtags there are, if not so many."""
-    parser.add_argument("--users", type=at_least(1), default=users, help=f"default {users:,}")
+    parser.add_argument(
+        "--users", type=at_least(1), default=users, help=f"how many users there are (default {users:,})"
+    )
     parser.add_argument(
         "--tags", type=at_least(1), default=tags, help=f"how many hashtags there are (default {tags:,})"
     )

@@ -127,8 +127,10 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
 def main() -> None:
     """Run the program as the command line asks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=at_least(1), default=100_000, help="default 100,000")
-    parser.add_argument("--edges", type=at_least(0), default=1_000_000, help="default 1,000,000")
+    parser.add_argument("--nodes", type=at_least(1), default=100_000, help="nodes of the graph (default 100,000)")
+    parser.add_argument(
+        "--edges", type=at_least(0), default=1_000_000, help="edges between them, at random (default 1,000,000)"
+    )
     parser.add_argument(
         "--batch", type=at_least(1), default=100_000, help="edges handed over at once (default 100,000)"
     )

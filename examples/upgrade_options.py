@@ -58,8 +58,13 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
         help="recompute the answers with SciPy every K steps, at the start and at the end, and fail if they differ",
     )
     add("--json", type=new_file, metavar="FILE", help="write answers and figures to FILE")
-    add("--initial", type=Path, metavar="FILE", help="start from another graph (data/README.md describes the form)")
-    add("--upgrade", type=Path, metavar="FILE", help="take other steps")
+    add(
+        "--initial",
+        type=Path,
+        metavar="FILE",
+        help="start from another graph (data/README.md describes the form; default: bookworm's)",
+    )
+    add("--upgrade", type=Path, metavar="FILE", help="take other steps (default: those to trixie)")
     options = parser.parse_args()
     if options.changes and "watch" not in options.only:
         parser.error("--changes tells of the answer 'watch', which --only leaves out")

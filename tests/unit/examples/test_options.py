@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import pytest
@@ -103,3 +104,32 @@ def test_a_file_that_cannot_be_written_is_refused(
     assert said.endswith(f"error: argument {option}: there is no directory nowhere")
     said = refused(monkeypatch, capsys, name, option, str(EXAMPLES))
     assert said.endswith(f"error: argument {option}: {EXAMPLES} is a directory")
+
+
+@pytest.mark.parametrize("command", [*WHOLE, ("commands",)], ids=" ".join)
+def test_each_option_says_what_it_means_and_what_it_is_without(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsers: list[argparse.ArgumentParser] = []
+
+    def stop(parser: argparse.ArgumentParser) -> None:
+        parsers.append(parser)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", stop)
+    with pytest.raises(KeyboardInterrupt):
+        example_module(command[0]).main()
+    for option in parsers[0]._actions[1:]:
+        if option.option_strings:
+            assert option.help, option.dest
+            assert not option.help.startswith("default"), option.dest
+            assert not option.default or "default" in option.help, option.dest
+
+
+def test_the_help_of_commands_says_which_worker_a_number_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["commands.py", "--help"])
+    with pytest.raises(SystemExit):
+        example_module("commands").main()
+    assert "modulo" in capsys.readouterr().out
