@@ -41,7 +41,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
     parser.add_argument("--programs", type=int, help="stop after so many programs")
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it (default: a random one)")
+    parser.add_argument(
+        "--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it (default: a random one)"
+    )
     parser.add_argument("--count", action="store_true", help="print how often what was drawn and happened")
     options = parser.parse_args()
     if options.minutes is None and options.programs is None:

@@ -108,6 +108,65 @@ def as_column(value: Any) -> Array:
     raise DataError(f"cannot make a column of {column.dtype}{_COLUMNS_HOLD}{hint}")
 
 
+def stacked(parts: Sequence[Array], what: str = "a column") -> Array:
+    """Return the parts of a column as one; raise DataError where they are of several kinds (see `of_one_kind`).
+
+    >>> stacked((np.array([1, 2]), np.array([3], np.uint64)))
+    array([1, 2, 3])
+    """
+    return np.concatenate(of_one_kind(parts, what))
+
+
+def of_one_kind(parts: Sequence[Array], what: str = "a column") -> Sequence[Array]:
+    """Return the parts of a column so that NumPy compares them and puts them together without changing a value.
+
+    Beside signed integers or booleans, unsigned ones become int64. Raises DataError, which names `what`, where parts
+    are of other kinds than each other, which NumPy would round or make text of; parts without rows are of any kind.
+
+    >>> of_one_kind((np.array([1]), np.array([0.5])), "the key")
+    Traceback (most recent call last):
+    timely.errors.DataError: the key holds 1 (int64) in one batch and 0.5 (float64) in another: convert one
+    """
+    first = parts[0].dtype
+    for part in parts:
+        if part.dtype is not first:
+            return _of_one_kind(parts, what)
+    return parts
+
+
+def _of_one_kind(parts: Sequence[Array], what: str) -> Sequence[Array]:
+    """Return what `of_one_kind` does, where types may differ."""
+    filled = [part for part in parts if len(part)] or parts[:1]
+    if len({_family(part) for part in filled}) > 1:
+        filled = [_as_signed(part) for part in filled]
+        one = filled[0]
+        other = next((part for part in filled if _family(part) != _family(one)), None)
+        if other is not None:
+            raise DataError(
+                f"{what} holds {_first_of(one)} in one batch and {_first_of(other)} in another: convert one"
+            )
+        parts = [_as_signed(part) for part in parts]
+    return [part if len(part) else filled[0][:0] for part in parts]
+
+
+_FAMILY = {"b": "i", "U": "T", "S": "O"}
+"""Kinds of which NumPy makes another one without changing a value: whole numbers, text, bytes."""
+
+
+def _family(part: Array) -> str:
+    kind = part.dtype.kind
+    return _FAMILY.get(kind, kind)
+
+
+def _as_signed(part: Array) -> Array:
+    """Return unsigned integers as int64, if they fit."""
+    return part.astype(np.int64) if part.dtype.kind == "u" and int(part.max(initial=0)) < 1 << 63 else part
+
+
+def _first_of(part: Array) -> str:
+    return f"{reprlib.repr(part[0].item() if isinstance(part[0], np.generic) else part[0])} ({part.dtype})"
+
+
 _COLUMNS_HOLD = ": a column holds integers, floats, booleans, text or bytes"
 _LEAVE_OUT = ": leave such rows out, or put a value of the column's kind in their place"
 _EXACT = 1 << 53

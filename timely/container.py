@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, runtime_checkab
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.columns import TEXT
+from timely.columns import TEXT, stacked
 from timely.columns import Array as Array
 from timely.columns import as_column as as_column
 from timely.columns import as_columns as as_columns
@@ -229,7 +229,9 @@ def _width(row: Any) -> int | None:
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:
-    """Return one batch with the records of all of them, in order; raise `DataError` if they differ in width.
+    """Return one batch with the records of all of them, in order.
+
+    Raises DataError if they differ in width, or in what a column holds (see `columns.of_one_kind`).
 
     >>> concatenate([Columns((np.array([1, 2]),)), Columns((np.array([3]),))])
     Columns(array([1, 2, 3]))
@@ -239,7 +241,8 @@ def concatenate(batches: Sequence[Columns]) -> Columns:
     widths = {len(batch.columns) for batch in batches}
     if len(widths) > 1:
         raise DataError(f"batches of {' and of '.join(map(str, sorted(widths)))} columns cannot be put together")
-    return Columns(tuple(np.concatenate(parts) for parts in zip(*(batch.columns for batch in batches))))
+    columns = zip(*(batch.columns for batch in batches))
+    return Columns(tuple(stacked(parts, f"column {position}") for position, parts in enumerate(columns)))
 
 
 def records(batch: Batch) -> Iterator[Any]:

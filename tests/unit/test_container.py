@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Updates
+from timely.columns import stacked
 from timely.container import (
     Array,
     Batch,
@@ -17,6 +18,7 @@ from timely.container import (
     as_columns,
     columns_from_buffers,
     columns_to_buffers,
+    concatenate,
     encode,
     weight_of,
 )
@@ -176,3 +178,46 @@ def test_the_weight_of_records_alike_is_that_of_each(rows: int) -> None:
     assert weight_of(Columns((np.array(["a" * 84] * rows, np.dtypes.StringDType()),))) == 100 * rows
     assert weight_of([bytes(100)] * rows) == rows * weight_of([bytes(100)])
     assert weight_of(Columns((np.arange(rows),))) == 8 * rows
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "dtype"),
+    [
+        (np.array([BIG]), np.array([BIG], np.uint64), "int64"),
+        (np.array([BIG], np.uint64), np.array([-1], np.int8), "int64"),
+        (np.array([2**63], np.uint64), np.array([7], np.uint8), "uint64"),
+        (np.array([True]), np.array([7]), "int64"),
+        (np.array([0.5], np.float32), np.array([0.25]), "float64"),
+        (np.array([BIG]), np.array([], np.float64), "int64"),
+        (np.array([], np.float64), as_column(["a"]), "StringDType()"),
+        (np.array(["a"]), as_column(["1"]), "StringDType()"),
+        (np.array([b"a"]), as_column([b"a\0"]), "object"),
+    ],
+)
+def test_parts_of_a_column_that_are_of_one_kind_are_put_together_unchanged(
+    one: Array, other: Array, dtype: str
+) -> None:
+    for parts in ((one, other), (other, one)):
+        column = stacked(parts)
+        assert column.tolist() == parts[0].tolist() + parts[1].tolist()
+        assert str(column.dtype) == dtype
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        (np.array([BIG]), np.array([0.5]), f"{BIG} .int64. in one batch and 0.5 .float64. in another: convert"),
+        (np.array([True]), np.array([0.5]), "True .bool. in one batch and 0.5 .float64. in another"),
+        (np.array([1]), np.array(["1"]), "1 .int64. in one batch and '1' .<U1. in another"),
+        (np.array([b"a"]), as_column(["a"]), "b'a' .|S1. in one batch and 'a'"),
+        (np.array([2**63], np.uint64), np.array([1]), f"{2**63} .uint64. in one batch and 1 .int64. in another"),
+    ],
+)
+def test_parts_of_a_column_that_are_of_several_kinds_are_refused(one: Array, other: Array, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        stacked((one, other))
+    with pytest.raises(DataError, match="column 1 holds"):
+        concatenate([Columns((one, other)), Columns((one, one))])

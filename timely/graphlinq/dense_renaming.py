@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
+from timely.columns import stacked
 from timely.container import Array
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints
@@ -74,7 +75,7 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
     >>> len(example(lambda scope: renamed(scope.to_stream(edges))[0]))
     2
     """
-    ends = edges.flat_map(lambda source, target, *_: np.concatenate([source, target]), name=f"{name}: ends")
+    ends = edges.flat_map(lambda source, target, *_: stacked((source, target), "an edge"), name=f"{name}: ends")
     numbers = dense_renaming(ends, name=f"{name}: numbers")
     half = _looked_up(edges, numbers, f"{name}: sources")
     whole = _looked_up(half.map(_second_first), numbers, f"{name}: targets")

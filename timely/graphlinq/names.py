@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from timely.columns import of_one_kind, stacked
 from timely.container import Array
 from timely.graphlinq.index import Ints
+
+_WHAT = "what has a number"
 
 
 class Names:
@@ -36,15 +39,16 @@ class Names:
         layers.append(in_order_of_names(names, numbers))
         while len(layers) > 1 and len(layers[-2][0]) <= 2 * len(layers[-1][0]):
             last, before = layers.pop(), layers.pop()
-            names, numbers = (np.concatenate(parts) for parts in zip(before, last))
+            names, numbers = stacked((before[0], last[0]), _WHAT), np.concatenate((before[1], last[1]))
             layers.append(in_order_of_names(names, numbers))
 
     def numbers(self, names: Array) -> Ints:
         """Return the number of each name; -1 for one that was not added."""
         found = np.full(len(names), -1)
-        for known, numbers in self._layers:
-            places = np.minimum(np.searchsorted(known, names), len(known) - 1)
-            found = np.where(known[places] == names, numbers[places], found)
+        for layer, numbers in self._layers:
+            known, asked = of_one_kind((layer, names), _WHAT)
+            places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+            found = np.where(known[places] == asked, numbers[places], found)
         return found
 
 

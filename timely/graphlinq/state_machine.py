@@ -87,7 +87,7 @@ def _moved(table: Table, given: Given, transition: Transition) -> Given:
             mask = as_mask(where[0], len(at))
             told = tuple(column[mask] for column in told)
         outputs.append(told)
-    return tuple(np.concatenate(columns) for columns in zip(*outputs))
+    return concatenate(list(map(Columns, outputs))).columns
 
 
 def _result(given: Any) -> tuple[Any, ...]:

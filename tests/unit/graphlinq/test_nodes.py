@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import timely.graphlinq.names as names_module
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
-from timely import Config, Scope, Stream, Time, Worker, execute, execute_directly
+from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly
 from timely.container import Array
 from timely.errors import OperatorError
 from timely.graphlinq import (
@@ -225,6 +225,31 @@ def test_renamed_edges_have_the_names_they_had(workers: int) -> None:
     assert names.keys() == set(range(11))
     found = collected(program(0), workers)
     assert sorted((names[source], names[target], value) for source, target, value in found) == sorted(edges)
+
+
+@on_workers
+def test_whole_numbers_of_two_types_keep_names_of_their_own(workers: int) -> None:
+    first = 2**53
+    edges = np.arange(first, first + 2, dtype=np.uint64), np.arange(first + 2, first + 4)
+
+    def program(which: int) -> Callable[[Scope], Stream]:
+        def numbered(scope: Scope) -> Stream:
+            # The second batch has as signed what the first has as unsigned numbers.
+            batches = [Columns(edges), Columns((edges[1], edges[0].astype(np.int64)))]
+            return renamed(scope.to_stream(iter(batches if scope.index == 0 else [])))[which]
+
+        return numbered
+
+    names = dict(collected(program(1), workers))
+    assert sorted(names.values()) == list(range(first, first + 4))
+    found = [(names[source], names[target]) for source, target in collected(program(0), workers)]
+    one, other = (list(range(start, start + 2)) for start in (first, first + 2))
+    assert sorted(found) == sorted([*zip(one, other), *zip(other, one)])
+
+
+def test_names_of_two_kinds_are_refused() -> None:
+    with pytest.raises(OperatorError, match=r"an edge holds 1 \(int64\) in one batch and 'a'"):
+        collected(lambda scope: renamed(scope.to_stream((np.array([1]), np.array(["a"]))))[0])
 
 
 def test_rounds_of_an_epoch_come_before_the_next_epoch() -> None:

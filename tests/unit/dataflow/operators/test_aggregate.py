@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
-from timely import Scope, Stream, Time, Worker, example, execute_directly
-from timely.container import Array, Columns
+from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly
+from timely.container import Array
 from timely.errors import BuildError, OperatorError
 
 Sent = list[tuple[int, int, int]]
@@ -232,3 +232,15 @@ def test_what_no_tick_can_follow_is_let_go() -> None:
 
     execute_directly(program)
     assert found == [((2,), 1000)] * 3
+
+
+def test_keys_of_two_types_of_whole_numbers_are_added_up_unrounded() -> None:
+    key = 2**53 + 1
+    batches = [Columns((np.array([key], dtype), np.array([1]))) for dtype in (np.int64, np.uint64)]
+    assert example(lambda scope: scope.to_stream(iter(batches)).aggregate(total)) == [(key, 2)]
+
+
+def test_keys_of_two_kinds_are_refused() -> None:
+    batches = [Columns((np.array([key]), np.array([1]))) for key in (1, "1")]
+    with pytest.raises(OperatorError, match=r"column 0 holds 1 \(int64\) in one batch and .1. \(<U1\)"):
+        example(lambda scope: scope.to_stream(iter(batches)).aggregate(total))
