@@ -4,8 +4,8 @@
     timely run -n 2 examples/commands.py "0 install thirds 3" "1 feed 30" "1 drop thirds" "0 feed 30"
 
 Each argument is a worker, by its number modulo how many there are, and what it commands: `install NAME K` counts the
-multiples of K among the numbers fed from then on, `feed N` feeds the numbers below N, a share on each worker, to what is
-installed, and `drop NAME` drops a dataflow. A sequencer gives all commands to all workers in one order, so that all
+multiples of K among the numbers fed from then on, `feed N` feeds the numbers below N, a share on each worker, to what
+is installed, and `drop NAME` drops a dataflow. A sequencer gives all commands to all workers in one order, so that all
 build the same. Here, for the same output each time, a worker gives a command when it has seen all commands before it.
 """
 

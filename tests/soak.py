@@ -42,7 +42,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
     parser.add_argument("--programs", type=int, help="stop after so many programs")
     parser.add_argument(
-        "--seed", type=int, default=random.randrange(1 << 31), help="the first; others follow it (default: a random one)"
+        "--seed",
+        type=int,
+        default=random.randrange(1 << 31),
+        help="the first; others follow it (default: a random one)",
     )
     parser.add_argument("--count", action="store_true", help="print how often what was drawn and happened")
     options = parser.parse_args()
