@@ -3,6 +3,9 @@
 Python's own hash of text differs from process to process, so it is never used. Integers are mixed, because the low
 bits of identifiers are not random; floats are hashed by value (so 0.0 and -0.0 agree); text and bytes by their
 content, eight bytes of all rows at a time.
+
+Whole floats have the hash of the integer they are, of 64 bits. So what differs only in type meets on one worker, and is
+refused there, however many workers there are.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ LONG = 64
 
 _BLOCK = 1 << 15
 """So many rows are mixed at a time: what is made on the way stays in the processor's cache and in warm memory."""
+
+_BEYOND = float(1 << 63)
 
 _S1, _S2, _S3 = np.uint64(30), np.uint64(27), np.uint64(31)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -53,7 +58,7 @@ def hash_column(column: NDArray[Any]) -> Hashes:
     if kind == "u":
         return mix(column.astype(np.uint64, copy=False))
     if kind == "f":
-        return mix((column.astype(np.float64) + 0.0).view(np.uint64))
+        return mix(_of_floats(column.astype(np.float64) + 0.0))
     if kind == "S" and 0 < column.dtype.itemsize <= WORD:
         return mix(_of_lengths(np.strings.str_len(column)) ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
     return _hash_contents(*_contents(column))
@@ -83,6 +88,18 @@ def destinations(hashes: Hashes, peers: int) -> Destinations:
     # Of a power of two the remainder is a mask, which costs a tenth.
     remainders = hashes % np.uint64(peers) if peers & (peers - 1) else hashes & np.uint64(peers - 1)
     return remainders.astype(np.uint16)
+
+
+def _of_floats(numbers: NDArray[np.float64]) -> Hashes:
+    """Return the words of numbers: of whole ones within 64 bits what the integers have, of others their bits."""
+    words = numbers.view(np.uint64)
+    for start in range(0, len(words), _BLOCK):
+        block = numbers[start : start + _BLOCK]
+        with np.errstate(invalid="ignore"):
+            whole = block.astype(np.int64)
+        # What is beyond 64 bits becomes any integer: on some machines the largest, which is 2 ** 63 as a float.
+        np.copyto(words[start : start + _BLOCK], whole.view(np.uint64), where=(whole == block) & (block != _BEYOND))
+    return words
 
 
 def _of_lengths(lengths: Ints) -> Hashes:

@@ -92,7 +92,9 @@ def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
         return int(hash_columns(tuple(np.asarray([value]) for value in values))[0])
 
     assert hashed(np.int32(7)) == hashed(np.uint8(7)) == hashed(7)
-    assert hashed(0.0) == hashed(-0.0)
+    assert hashed(0.0) == hashed(-0.0) == hashed(0) == hashed(False)
+    assert hashed(np.float32(-3)) == hashed(-3.0) == hashed(-3) == hash_record(-3.0)
+    assert hashed(float(-(2**63))) == hashed(-(2**63))
     assert hashed("word") == hash_record("word")
     assert hashed(1, "a") == hash_record((1, "a"))
     assert hashed(1, "a") != hashed(2, "a")
@@ -102,3 +104,10 @@ def test_the_way_a_hash_goes_does_not_depend_on_how_many_travel_with_it() -> Non
     hashes = hash_columns((np.arange(100),))
     for peers in (2, 3, 5, 8):
         assert destinations(hashes, peers).tolist() == [int(each) % peers for each in hashes]
+
+
+def test_floats_that_are_no_whole_numbers_of_64_bits_have_hashes_of_their_own() -> None:
+    floats = np.array([0.5, -0.5, np.nan, np.inf, -np.inf, 2.0**63, 2.0**64, -(2.0**64), 1e-300, *range(9)])
+    assert len(set(hash_columns((floats,)).tolist())) == len(floats)
+    integers = hash_columns((np.array([0, -(2**63), 2**63 - 1]),))
+    assert not set(integers[1:].tolist()) & set(hash_columns((floats,)).tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
@@ -238,6 +239,17 @@ def test_keys_of_two_types_of_whole_numbers_are_added_up_unrounded() -> None:
     key = 2**53 + 1
     batches = [Columns((np.array([key], dtype), np.array([1]))) for dtype in (np.int64, np.uint64)]
     assert example(lambda scope: scope.to_stream(iter(batches)).aggregate(total)) == [(key, 2)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_key_as_integer_and_as_float_is_refused_by_any_number_of_workers(workers: int) -> None:
+    def program(key: int) -> Callable[[Scope], Stream]:
+        one, same = (np.array([key]), np.array([1])), (np.array([float(key)]), np.array([1]))
+        return lambda scope: scope.to_stream(one).concat(scope.to_stream(same)).aggregate(total)
+
+    for key in range(4):
+        with pytest.raises(OperatorError, match=r"column 0 holds .* \((int|float)64\) in one batch and .* in another"):
+            collected(program(key), workers)
 
 
 def test_keys_of_two_kinds_are_refused() -> None:
