@@ -1,9 +1,9 @@
 """How much work a program makes that cannot be seen in what comes out of it.
 
-A delta query for a pattern of edges makes a row for every choice of one difference for each edge of an occurrence. A
-clique of four has six edges; one edge of a node to itself serves as all of them, and if it has nine differences it
-makes half a million rows, which add up to nine or none. Edges that change in rounds of loops and at times of two
-coordinates make millions.
+A delta query for a pattern makes a row for every choice of one difference for each edge of an occurrence, where
+several workers share the edges; one by itself adds some of them up before. A clique of four has six edges; one edge of
+a node to itself serves as all of them, and if it has nine differences it makes half a million rows, which add up to
+nine or none. Edges that change in rounds of loops and at times of two coordinates make millions.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, Container, as_columns
+from timely.container import Batch, Columns, Container, as_column, as_columns, check_batch
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
 
 ROWS_PER_BATCH = 1 << 16
+
+_MOST = 1 << 63
 
 
 def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
@@ -49,10 +51,13 @@ def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
 def batches_of(data: Any) -> Iterator[Batch]:
     """Yield the batches that `data` consists of."""
     if isinstance(data, range):
-        data = np.arange(data.start, data.stop, data.step)
+        is_small = all(-_MOST <= each < _MOST for each in (data.start, data.stop, data.step))
+        # NumPy makes rounded floats of larger ones.
+        data = np.arange(data.start, data.stop, data.step) if is_small else as_column(list(data))
     if isinstance(data, (np.ndarray, tuple)):
         data = Columns(as_columns(data))
     if isinstance(data, Columns):
+        check_batch(data)
         for start in range(0, len(data), ROWS_PER_BATCH):
             yield Columns(tuple(column[start : start + ROWS_PER_BATCH] for column in data.columns))
     elif isinstance(data, list):
@@ -63,4 +68,4 @@ def batches_of(data: Any) -> Iterator[Batch]:
             if not isinstance(batch, (list, Container)):
                 given = type(batch).__name__
                 raise DataError(f"an iterable must yield batches, `Columns` or lists of records: not {given}")
-            yield batch
+            yield check_batch(batch)

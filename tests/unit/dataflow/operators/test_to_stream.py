@@ -47,3 +47,30 @@ def test_every_worker_sends_what_it_is_given() -> None:
 
 def test_nothing_is_a_stream_that_ends() -> None:
     assert collected(lambda scope: scope.to_stream(range(0))) == []
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        range(2**63, 2**63 + 3),
+        range(2**63 + 2, 2**63 - 1, -1),
+        range(2**63 - 3, 2**63),
+        range(-(2**63), -(2**63) + 2),
+        range(0, 9, 2**70),
+        range(2**70, 0),
+    ],
+)
+def test_large_integers_of_a_range_are_not_rounded(numbers: range) -> None:
+    assert collected(lambda scope: scope.to_stream(numbers)) == sorted(numbers)
+
+
+def test_integers_of_a_range_beyond_64_bits_are_refused() -> None:
+    with pytest.raises(OperatorError, match=r"'to_stream' failed .* too large for 64 bits"):
+        collected(lambda scope: scope.to_stream(range(2**64, 2**64 + 2)))
+
+
+@pytest.mark.parametrize("columns", [(np.arange(3), np.arange(2)), (np.ones((2, 2)),), ()])
+def test_columns_of_several_lengths_are_refused(columns: Any) -> None:
+    for data in (Columns(columns), iter([Columns(columns)])):
+        with pytest.raises(OperatorError, match=r"'to_stream' failed .* arrays of one dimension and one length"):
+            collected(lambda scope, data=data: scope.to_stream(data))  # type: ignore[misc]
