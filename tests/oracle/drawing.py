@@ -48,7 +48,7 @@ class Drawing:
         random = self.random
         if depth == 0 or random.random() < 1 / 6:
             return random.choice(_INPUTS)
-        shape = random.randrange(21)
+        shape = random.randrange(22)
         if shape < 2:
             return self.loop(0, depth - 1, 3)
         if shape < 3:
@@ -56,9 +56,9 @@ class Drawing:
             return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
         if shape < 5:
             return ("delay", self.program(depth - 1))
-        if shape < 9 and not self.dressed:
+        if shape < 10 and not self.dressed:
             return self._large(LARGE, lambda: self.program(depth - 1))
-        if shape < 15:
+        if shape < 16:
             return (*self._operator(UNARY), self.program(depth - 1))
         return (*self._operator(BINARY), self.program(depth - 1), self.program(depth - 1))
 
