@@ -69,7 +69,7 @@ def relations(draw: st.DrawFn, keys: st.SearchStrategy[int]) -> Relation:
     )
     diffs = st.just(1) if draw(st.booleans()) else st.sampled_from([-2, -1, 1, 3])
     times = st.tuples(st.integers(0, draw(st.sampled_from([0, 3]))))
-    rows = st.lists(st.tuples(keys, vals, times, diffs), max_size=40)
+    rows = st.lists(st.tuples(keys, vals, times, diffs), max_size=draw(st.sampled_from([3, 40])))
     return [consolidated(layer) for layer in draw(st.lists(rows, min_size=1, max_size=3))]
 
 
