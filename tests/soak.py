@@ -22,7 +22,7 @@ from tests.oracle.scenario import check
 from tests.oracle.shrink import check_and_shrink
 
 SCENARIOS = 20
-MOST_PROGRAMS = 12
+MOST_PROGRAMS = 10
 
 
 def run(number: int, counts: Counts | None = None) -> int:

@@ -67,16 +67,7 @@ class Counts:
     def _draw(self, program: Program, scenario: Scenario) -> None:
         all_parts = parts(program)
         self.drawn.update(name for name, *_ in all_parts)
-        last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
-        for time in scenario.times():
-
-            def keep(part: Program, value: Pairs, epoch: int = time[0]) -> None:
-                last[part][epoch] = value
-
-            meaning(program, scenario.inputs_at(time, keep))
-        for part in set(all_parts):
-            first, *later = last[part].values() or [None]
-            self.changing[part[0]] += any(any(value.values()) and value != first for value in later)
+        self.changing.update(part[0] for part in changing(program, scenario))
 
     def rare(self, least: int) -> dict[str, int]:
         """Return what there is less than so often."""
@@ -95,3 +86,20 @@ def parts(program: Program) -> list[Program]:
     operands = [argument for argument in program if isinstance(argument, tuple)]
     inside = [tuple(program[3:])] if program[0] == "dressed" else []
     return [program, *inside, *(part for operand in operands for part in parts(operand))]
+
+
+def changing(program: Program, scenario: Scenario) -> list[Program]:
+    """Return the different operators of a program that have something to do, outermost first."""
+    last: defaultdict[Program, dict[int, Pairs]] = defaultdict(dict)
+    for time in scenario.times():
+
+        def keep(part: Program, value: Pairs, epoch: int = time[0]) -> None:
+            last[part][epoch] = value
+
+        meaning(program, scenario.inputs_at(time, keep))
+    found = []
+    for part in dict.fromkeys(parts(program)):
+        first, *later = last[part].values() or [None]
+        if any(any(value.values()) and value != first for value in later):
+            found.append(part)
+    return found

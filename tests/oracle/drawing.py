@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tests.oracle.counts import parts
+from tests.oracle.counts import changing, parts
 from tests.oracle.graphs import GRAPHS, OF_EDGES
 from tests.oracle.grid import Update, contents, grid
 from tests.oracle.kinds import KINDS
@@ -35,7 +35,8 @@ _INPUTS = (*[("input", 0), ("input", 1)] * 3, *[("input", INPUTS)] * 2, ("input"
 class Drawing:
     """Draws from a source of random numbers; only operators of columns of any kind, and these of text, if `dressed`.
 
-    Operators are dealt like cards: none again before all others of its kind, but those of programs that are not used.
+    Operators are dealt like cards: none again before all others of its kind, but those of programs that are not used,
+    and those that had nothing to do.
     """
 
     def __init__(self, random: Random, dressed: bool = False) -> None:
@@ -48,7 +49,7 @@ class Drawing:
         random = self.random
         if depth == 0 or random.random() < 1 / 6:
             return random.choice(_INPUTS)
-        shape = random.randrange(22)
+        shape = random.randrange(26)
         if shape < 2:
             return self.loop(0, depth - 1, 3)
         if shape < 3:
@@ -56,9 +57,9 @@ class Drawing:
             return ("iterate", ("min", start), ("min", ("concat", ("swap", ("join", ("variable", 0), edges)), start)))
         if shape < 5:
             return ("delay", self.program(depth - 1))
-        if shape < 10 and not self.dressed:
+        if shape < 11 and not self.dressed:
             return self._large(LARGE, lambda: self.program(depth - 1))
-        if shape < 16:
+        if shape < 20:
             return (*self._operator(UNARY), self.program(depth - 1))
         return (*self._operator(BINARY), self.program(depth - 1), self.program(depth - 1))
 
@@ -82,12 +83,14 @@ class Drawing:
             outer,
             workers=random.randint(1, 4),
             tiny=random.random() < 0.5,
-            guest=random.random() < 0.7,
-            readers=random.choice((0, 0, 0, 0, 0, 1, 2, 3)),
+            guest=random.random() < 0.8,
+            readers=random.choice((0, 0, 0, 0, 1, 2, 3)),
             seed=random.randrange(1 << 16),
             upserts=self._statements(size // 2, latest) if outer == 1 else (),
         )
-        return scenario._replace(programs=[self._feasible(program, scenario, depth) for program in programs])
+        scenario = scenario._replace(programs=[self._feasible(program, scenario, depth) for program in programs])
+        self._deal_again(scenario)
+        return scenario
 
     def _feasible(self, program: Program, scenario: Scenario, depth: int) -> Program:
         """Return the program; if it makes too much work, another one, and its graph algorithms are dealt next."""
@@ -95,6 +98,13 @@ class Drawing:
             self._decks.setdefault(LARGE, []).extend(sorted({name for name, *_ in parts(program) if name in LARGE}))
             program = self.program(depth)
         return program
+
+    def _deal_again(self, scenario: Scenario) -> None:
+        """Put operators that have nothing to do in a scenario beneath the cards that are left."""
+        for program in scenario.programs:
+            idle = {name for name, *_ in parts(program)} - {name for name, *_ in changing(program, scenario)}
+            for names in (UNARY, BINARY, LARGE):
+                self._decks.setdefault(names, [])[:0] = sorted(idle.intersection(names))
 
     def _inside(self, variables: int, depth: int) -> Program:
         return self._body(variables, depth) if variables else self.program(depth)

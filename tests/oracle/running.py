@@ -176,12 +176,12 @@ class Run:
             droppable = guests if self.posts else self.installed
             exporters = [origin for guest in guests for origin in guest.origins.values() if origin in droppable]
             self._drop(self.random.choice(exporters if exporters and self.random.random() < 0.8 else guests))
-            if self.random.random() < 0.5:
+            if self.random.random() < 0.7:
                 self._install(self._draw_number())
             return
         number = self._draw_number()
         guest = self._install(number)
-        if self.random.random() < (0.4 if _has_loops(self.scenario.programs[number]) else 0.1):
+        if self.random.random() < (0.6 if _has_loops(self.scenario.programs[number]) else 0.1):
             for _ in range(STEPS_TO_A_LOOP):
                 if not _is_in_a_loop(guest):
                     self._step()
@@ -202,7 +202,8 @@ class Run:
         nothing is as it was before.
         """
         scenario = self.scenario
-        exporter = self.random.choice([None, *self.installed, *self.installed[-1:] * 4])
+        ended = [each for each in self.installed if each.ended]
+        exporter = self.random.choice([None, *self.installed, *self.installed[-1:] * 4, *ended * 6])
         since = None if exporter is None else self._common_time(exporter)
         origins: dict[int, Installed] = {}
         if exporter is not None and since is not None and "delay" not in str(scenario.programs[program]):
