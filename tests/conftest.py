@@ -3,7 +3,8 @@
 Where parts of the packages were compiled in place (`hatch_build.py`), tests that replace something in them are skipped;
 and there are no tests of what is older than its source.
 
-How long Hypothesis takes to make or to try an example says how busy the machine is, and nothing of the program.
+How long Hypothesis takes to make or to try an example says how busy the machine is, and nothing of the program. Where a
+test does not say how many examples it has, it is a few each time; `--hypothesis-profile thorough` tries more.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from differential.kernels.__main__ import compile_kernels
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-settings.register_profile("timeless", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("timeless")
+for profile, examples in (("quick", 50), ("thorough", 150)):
+    settings.register_profile(
+        profile, settings(), max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:
