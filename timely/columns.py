@@ -167,6 +167,39 @@ def _first_of(part: Array) -> str:
     return f"{reprlib.repr(part[0].item() if isinstance(part[0], np.generic) else part[0])} ({part.dtype})"
 
 
+def in_type(column: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a column in the type of another one; raise DataError where it is of another kind, or a number too large.
+
+    Whole numbers may become floats that are equal to them, and floats of fewer bits are rounded.
+
+    >>> in_type(np.array([1, 300]), np.dtype(np.int8))
+    Traceback (most recent call last):
+    timely.errors.DataError: 300 (int64) does not fit into int8
+    """
+    if column.dtype == dtype:
+        return column
+    kind, target = column.dtype.kind, dtype.kind
+    if kind not in "biu" or target not in "iuf":
+        if _FAMILY.get(kind, kind) != _FAMILY.get(target, target) or target == "b":
+            raise DataError(f"values of {column.dtype} are no values of {dtype}")
+        return column.astype(dtype)
+    if len(column):
+        least, largest = int(column.min()), int(column.max())
+        low, high = _whole_numbers(dtype)
+        if least < low or largest > high:
+            raise DataError(f"{least if least < low else largest} ({column.dtype}) does not fit into {dtype}")
+    return column.astype(dtype)
+
+
+def _whole_numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and the largest of the whole numbers that a type of numbers tells apart."""
+    if dtype.kind == "f":
+        most = 1 << int(np.finfo(dtype).nmant) + 1
+        return -most, most
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
 _COLUMNS_HOLD = ": a column holds integers, floats, booleans, text or bytes"
 _LEAVE_OUT = ": leave such rows out, or put a value of the column's kind in their place"
 _EXACT = 1 << 53

@@ -4,6 +4,8 @@ Values are combined by ufuncs, one for each column: `np.add`, `np.minimum`, `np.
 values beside few slots, each is added to the total of its slot as it comes (`ufunc.at`); of few values beside many
 slots, they are sorted, so that the cost is that of the values alone. What is in order and distinct already, as nearly
 all messages are that were combined where they were sent, costs only the look.
+
+Sums and products of booleans and of integers of few bits have 64 bits, as NumPy's own have.
 """
 
 from __future__ import annotations
@@ -35,6 +37,17 @@ def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc,
     return ufuncs
 
 
+def summable(ufunc: np.ufunc, values: Array) -> Array:
+    """Return values in the type of their combination.
+
+    >>> summable(np.add, np.array([1], np.int8)), summable(np.maximum, np.array([1], np.int8))
+    (array([1]), array([1], dtype=int8))
+    """
+    if ufunc not in (np.add, np.multiply) or values.dtype.kind not in "biu":
+        return values
+    return values.astype(ufunc.reduce(values[:0]).dtype, copy=False)
+
+
 def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: int) -> tuple[Ints, tuple[Array, ...]]:
     """Return the different `slots` (all below `size`), in order, and the combination of the values of each.
 
@@ -43,8 +56,9 @@ def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: in
     ([0, 2], [2, 4])
     """
     ufuncs = ufuncs_of(combine, values)
+    values = tuple(map(summable, ufuncs, values))
     if is_increasing(slots):
-        return slots, tuple(values)
+        return slots, values
     if FEW * len(slots) < size:
         return _sorted(ufuncs, slots, values)
     is_there = np.zeros(size, np.bool_)
@@ -61,6 +75,7 @@ def totalled(combine: Combination, slots: Ints, values: Sequence[Array], size: i
     """
     totals = []
     for ufunc, column in zip(ufuncs_of(combine, values), values):
+        column = summable(ufunc, column)
         total = np.full(size, identity(ufunc, column.dtype), column.dtype)
         ufunc.at(total, slots, column)
         totals.append(total)
@@ -84,7 +99,8 @@ def group_nodes(combine: Combination, nodes: Ints, values: Sequence[Array]) -> t
     """
     if is_increasing(nodes) or nodes.min() < 0 or nodes.max() >= FEW * len(nodes):
         ufuncs = ufuncs_of(combine, values)
-        return (nodes, tuple(values)) if is_increasing(nodes) else _sorted(ufuncs, nodes, values)
+        values = tuple(map(summable, ufuncs, values))
+        return (nodes, values) if is_increasing(nodes) else _sorted(ufuncs, nodes, values)
     return grouped(combine, nodes, values, int(nodes.max()) + 1)
 
 

@@ -28,7 +28,8 @@ def node_join(
     [(1, 0.25)]
     """
     latest: tuple[Array, ...] = ()
-    table = Table(lambda new: tuple(np.zeros(len(new), column.dtype) for column in latest))
+    # Rows of the right types, into which values are written next.
+    table = Table(lambda new: tuple(np.repeat(column[:1], len(new)) for column in latest))
 
     def compute(asked: Given, told: Given) -> Given:
         nonlocal latest

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.columns import in_type
 from timely.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.errors import DataError
-from timely.graphlinq.grouping import Combination, group_nodes, identity, ufuncs_of
+from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
 
 Rows = Ints | slice
@@ -104,9 +105,10 @@ class Run:
         is_changed = np.zeros(rows, np.bool_)
         for whole, old, new in zip(self.state, before, after):
             if new is not old:
+                new = _like(old, new)
                 is_changed |= _differ(old, new)
                 # All messages made of the old state were sent along before this superstep could begin.
-                whole[self._updated] = _like(old, new)
+                whole[self._updated] = new
         changed = np.flatnonzero(is_changed)
         self._changed = changed if isinstance(self._updated, slice) else slots[changed]
 
@@ -151,7 +153,11 @@ class Run:
 
     def _for_everyone(self, slots: Ints, values: tuple[Array, ...]) -> list[Array]:
         """Return a message for every node: for those that received none, one that changes no other."""
-        given, sent = ([column.dtype for column in columns] for columns in (values, self._silence))
+        ufuncs = ufuncs_of(self._program.combine, values)
+        values, silence = tuple(map(summable, ufuncs, values)), self._silence
+        if len(silence) == len(values):
+            silence = tuple(map(summable, ufuncs, silence))
+        given, sent = ([column.dtype for column in columns] for columns in (values, silence))
         if given != sent:
             # What changes no other depends on the type, and a worker to which nothing came knows only this one.
             raise DataError(
@@ -159,7 +165,7 @@ class Run:
                 "nodes that receive nothing are told a message of that type, so the types must be the same"
             )
         messages = []
-        for ufunc, column in zip(ufuncs_of(self._program.combine, values), values):
+        for ufunc, column in zip(ufuncs, values):
             message = np.full(len(self.nodes), identity(ufunc, column.dtype), column.dtype)
             message[slots] = column
             messages.append(message)
@@ -193,6 +199,7 @@ def _listed(dtypes: Sequence[np.dtype[Any]]) -> str:
 
 def _like(old: Array, new: Array) -> Array:
     """Return new values in the type of the old ones; refuse those that do not fit."""
-    if not np.can_cast(new.dtype, old.dtype, "same_kind"):
-        raise DataError(f"update gave a column of {new.dtype}, where init gave {old.dtype}")
-    return new.astype(old.dtype, copy=False)
+    try:
+        return in_type(new, old.dtype)
+    except DataError as error:
+        raise DataError(f"update gave a column of {new.dtype}, where init gave {old.dtype}: {error}") from None

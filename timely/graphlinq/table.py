@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.columns import in_type
 from timely.container import Array, as_columns
 from timely.errors import DataError
 from timely.graphlinq.index import Index, Ints
@@ -41,6 +42,7 @@ class Table:
             rows = as_columns(self._init(new), len(new))
             if self._columns is None:
                 self._columns = tuple(column[:0] for column in rows)
+            rows = self._alike(rows)
             self._columns = tuple(_appended(column, known, row) for column, row in zip(self._columns, rows))
         return slots
 
@@ -51,12 +53,15 @@ class Table:
     def put(self, slots: Ints, columns: tuple[Array, ...]) -> None:
         """Write the rows at these slots, which exist; of several for one slot the last stays."""
         assert self._columns is not None
-        if len(columns) != len(self._columns):
-            raise DataError(f"{len(columns)} column(s) of state were given, where there were {len(self._columns)}")
-        for whole, column in zip(self._columns, columns):
-            if not np.can_cast(column.dtype, whole.dtype, "same_kind"):
-                raise DataError(f"a column of {column.dtype} was given for state of {whole.dtype}")
+        for whole, column in zip(self._columns, self._alike(columns)):
             whole[slots] = column
+
+    def _alike(self, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return columns of state in the types of the first ones; raise DataError where they cannot be."""
+        wholes = self._columns or ()
+        if len(columns) != len(wholes):
+            raise DataError(f"{len(columns)} column(s) of state were given, where there were {len(wholes)}")
+        return tuple(in_type(column, whole.dtype) for whole, column in zip(wholes, columns))
 
 
 def _appended(column: Array, length: int, more: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
 from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly
 from timely.container import Array
-from timely.errors import OperatorError
+from timely.errors import DataError, OperatorError
 from timely.graphlinq import (
     binary_state_machine,
     count_nodes,
@@ -304,3 +305,75 @@ def test_an_error_names_the_time_of_the_records_that_it_is_about() -> None:
 
     with pytest.raises(OperatorError, match=r"failed at time \(2,\)"):
         results(lambda stream: state_machine(stream, lambda node: 0, move), [(epoch, 0, epoch) for epoch in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        (np.array([5], np.int32), np.array([7]), 7),
+        (np.array([0.5], np.float32), np.array([0.1]), float(np.float32(0.1))),
+        (np.array([0.5]), np.array([5]), 5.0),
+        (np.array([2**63], np.uint64), np.array([7]), 7),
+        (np.array(["a"]), np.array(["abc"]), "abc"),
+        (np.array([b"a"]), np.array([b"abc"], object), b"abc"),
+        (np.array([5]), np.array([True]), 1),
+        (
+            np.array([True]),
+            np.array(["x"], np.dtypes.StringDType()),
+            DataError("values of StringDType() are no values of bool"),
+        ),
+        (np.array([True]), np.array([5]), DataError("values of int64 are no values of bool")),
+        (np.array([5]), np.array([0.5]), DataError("values of float64 are no values of int64")),
+        (np.array(["1"]), np.array([1]), DataError("values of int64 are no values of StringDType()")),
+        (np.array([5], np.int8), np.array([300]), DataError("300 (int64) does not fit into int8")),
+        (np.array([5], np.uint8), np.array([-1]), DataError("-1 (int64) does not fit into uint8")),
+        (np.array([0.5]), np.array([2**53 + 1]), DataError("9007199254740993 (int64) does not fit into float64")),
+        (
+            np.array([5]),
+            np.array([2**63], np.uint64),
+            DataError("9223372036854775808 (uint64) does not fit into int64"),
+        ),
+        (np.array([2**63], np.uint64), np.array([-1]), DataError("-1 (int64) does not fit into uint64")),
+    ],
+)
+def test_values_of_nodes_are_kept_unchanged_or_refused(first: Array, second: Array, joined: Any) -> None:
+    for late in (1, 2):
+
+        def program(worker: Worker, node: int = late) -> list[Any]:
+            found: list[Any] = []
+            with worker.dataflow() as scope:
+                (asking, nodes), (telling, values) = scope.new_input(), scope.new_input()
+                node_join(nodes, values).inspect(found.append)
+            telling.send_batch(Columns((np.array([1]), first)))
+            telling.advance_to(1)
+            telling.send_batch(Columns((np.array([node]), second)))
+            asking.advance_to(1)
+            asking.send(np.array([node]))
+            for handle in (asking, telling):
+                handle.close()
+            while worker.step_or_park():
+                pass
+            return found
+
+        if isinstance(joined, DataError):
+            with pytest.raises(OperatorError, match=f"operator 'node_join' failed .*{re.escape(str(joined))}"):
+                execute_directly(program)
+        else:
+            assert execute_directly(program) == [(late, joined)]
+
+
+def test_a_state_of_few_bits_does_not_wrap_round() -> None:
+    def machine(stream: Stream) -> Stream:
+        return state_machine(stream, lambda node: np.zeros(len(node), np.int8), running_total)
+
+    assert results(machine, [(0, 1, 60), (0, 1, 60)]) == [((0,), (1, 60)), ((0,), (1, 120))]
+    with pytest.raises(OperatorError, match=r"180 \(int64\) does not fit into int8"):
+        results(machine, [(0, 1, 60), (0, 1, 60), (0, 1, 60)])
+
+
+def test_later_nodes_begin_with_states_of_the_type_of_the_first() -> None:
+    def machine(stream: Stream) -> Stream:
+        return state_machine(stream, lambda node: 0.5 if node[0] else 0, running_total)
+
+    with pytest.raises(OperatorError, match="values of float64 are no values of int64"):
+        results(machine, [(0, 0, 1), (1, 1, 1)])

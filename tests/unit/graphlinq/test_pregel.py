@@ -231,3 +231,21 @@ def test_a_state_of_another_kind_than_the_first_is_refused() -> None:
 
     with pytest.raises(OperatorError, match="update gave a column of float64, where init gave int64"):
         collected(program)
+
+
+@on_workers
+@pytest.mark.parametrize("everyone", [False, True])
+def test_states_and_messages_of_few_bits_do_not_wrap_round(workers: int, everyone: bool) -> None:
+    def program(scope: Scope, first: int = 40) -> Stream:
+        return Graph(scope.to_stream(share(scope, [(0, 1), (1, 2), (3, 2)]))).pregel(
+            init=lambda node: (np.full(len(node), first, np.int8), node < 9),
+            message=lambda state, flag: (state, flag),
+            combine=(np.add, np.add),
+            update=lambda superstep, state, flag, received, flags: (state + received + flags, flag),
+            supersteps=1,
+            everyone=everyone,
+        )
+
+    assert collected(program, workers) == [(0, 40, True), (1, 81, True), (2, 122, True), (3, 40, True)]
+    with pytest.raises(OperatorError, match=r"init gave int8: \d+ \(int64\) does not fit into int8"):
+        collected(lambda scope: program(scope, 100), workers)

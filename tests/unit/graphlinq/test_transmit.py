@@ -206,6 +206,30 @@ def test_what_cannot_be_combined_is_refused(values: Array, combine: Any, message
         collected(lambda scope: aggregate(scope.to_stream((np.zeros(2, np.int64), values)), combine))
 
 
+@on_workers
+@pytest.mark.parametrize(
+    ("values", "combine", "combined"),
+    [
+        (np.ones(300, np.int8), np.add, 300),
+        (np.array([True, True]), np.add, 2),
+        (np.array([True, True]), np.logical_and, True),
+        (np.full(2, 200, np.uint8), np.maximum, 200),
+        (np.full(2, 200, np.uint8), np.multiply, 40_000),
+        (np.full(2, 0.1, np.float32), np.add, float(np.float32(0.1) + np.float32(0.1))),
+        (np.ones(1, np.bool_), np.add, 1),
+    ],
+)
+def test_combinations_of_small_numbers_do_not_wrap_round(
+    values: Array, combine: Any, combined: Any, workers: int
+) -> None:
+    def program(scope: Scope) -> Stream:
+        nodes = np.ones(len(values), np.int64)
+        return aggregate(scope.to_stream((nodes, values) if scope.index == 0 else iter([])), combine)
+
+    ((node, found),) = collected(program, workers)
+    assert (node, found, type(found)) == (1, combined, type(combined))
+
+
 def test_an_unknown_partition_is_refused() -> None:
     with pytest.raises(BuildError, match="not by 'node'"):
         answered(Graph.nodes, [(0, 1)], partition="node")
