@@ -29,8 +29,8 @@ from timely.errors import DataError
 PIECE = 1 << 19
 """About how many values are looked at before other operators get a turn."""
 
-
 FEW = 1 << 10
+"""So many prefixes, or fewer, are looked up in the order they have."""
 
 
 class Offer(NamedTuple):
