@@ -3,31 +3,58 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import os
 import pkgutil
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import differential.kernels
-from differential.kernels.compile import compile_all
+from differential.kernels.compile import are_all_cached, compile_all
+
+MOST_PROCESSES = 4
+"""More would mostly wait for the kernel that takes longest."""
 
 DESCRIPTION = """\
 Compile every kernel, the loops over rows behind the operators, ahead of its first use, and print a line for each.
 
 Otherwise each is compiled when it is first called, and a program's first run waits for it: run this once after an
-installation, where an image is made, or before time is measured. All of them take a minute or two; where they are
-compiled already they are only loaded, in a few seconds.
+installation, where an image is made, or before time is measured. All of them take two cores a minute or so; where they
+are compiled already they are only loaded, in a few seconds.
 
 Compiled kernels are kept in __pycache__ beside their sources; where that cannot be written, in the user's cache
 directory; with NUMBA_CACHE_DIR in the environment, there. They hold for one machine's kind of processor and one Numba
 and Python, and are renewed when their sources change. With DIFFERENTIAL_KERNELS=interpreted nothing is compiled."""
 
 
-def compile_kernels(report: Callable[[str], None] = print) -> None:
-    """Compile or load all kernels, with a line of report for each."""
+def compile_kernels(report: Callable[[str], None] = print, processes: int | None = None) -> None:
+    """Compile or load all kernels, with a line of report for each; by so many processes, or one for each core."""
     for module in pkgutil.iter_modules(differential.kernels.__path__, "differential.kernels."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    compile_all(report)
+    others = min(processes or os.cpu_count() or 1, MOST_PROCESSES) - 1
+    with _helped(0 if are_all_cached() else others):
+        compile_all(report)
+
+
+@contextlib.contextmanager
+def _helped(others: int) -> Iterator[None]:
+    """Let so many more processes compile kernels meanwhile."""
+    command = [sys.executable, "-m", "differential.kernels", "--processes", "1"]
+    quiet = subprocess.DEVNULL
+    helpers = [
+        subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+        for _ in range(others)
+    ]
+    try:
+        yield
+    finally:
+        for helper in helpers:
+            helper.terminate()
+        for helper in helpers:
+            helper.wait()
 
 
 def main() -> None:
@@ -37,8 +64,9 @@ def main() -> None:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.parse_args()
-    compile_kernels()
+    most = f"how many compile (default: one a core, {MOST_PROCESSES} at most)"
+    parser.add_argument("--processes", type=int, help=most)
+    compile_kernels(processes=parser.parse_args().processes)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
 
 Compiled code is cached on disk by Numba, beside the source or, when that is not writable, in the user's cache
 directory. Numba renews a cached kernel when the kernel's own file changes; so that it is also renewed when something
-it calls in another file changes, the name under which it is cached carries a digest of everything it calls. One
-process compiles at a time, others wait and load. Whatever takes longer than a second says so on stderr;
-`python -m differential.kernels` compiles everything ahead. An interrupt is heeded after the kernel that is being
+it calls in another file changes, the name under which it is cached carries a digest of everything it calls. No two
+processes compile the same kernel: who finds that another one does so compiles others meanwhile, then waits and loads
+it. Whatever takes longer than a second says so on stderr; `python -m differential.kernels` compiles everything ahead,
+by as many processes as there are cores. An interrupt is heeded after the kernel that is being
 compiled, a second one at once.
 
 With `DIFFERENTIAL_KERNELS=interpreted` in the environment nothing is compiled: kernels run as the Python they are
@@ -74,6 +75,8 @@ _LATE = "differential: interrupted; this ends when the kernel is compiled, and a
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
+_is_helping = False
+"""Whether a kernel is compiled that is not needed yet; whoever holds the lock says so."""
 
 
 class Kernel(functools.partial[Any]):
@@ -87,9 +90,19 @@ class Kernel(functools.partial[Any]):
         if self.dispatcher is None:
             with _lock:
                 if self.dispatcher is None:
-                    self.dispatcher = (_in_python if _IS_INTERPRETED else _compile_kernel)(self.source)
-                    self.__setstate__((self.dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
+                    self._use((_in_python if _IS_INTERPRETED else _compile_kernel)(self.source))
         return self.dispatcher
+
+    def prepare_if_nobody_has(self) -> bool:
+        """Compile this kernel unless it is compiled or some process is at it; return whether it was compiled."""
+        dispatcher = None if self.dispatcher else _compile_kernel(self.source, is_wanted=False)
+        if dispatcher is not None:
+            self._use(dispatcher)
+        return dispatcher is not None
+
+    def _use(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+        self.__setstate__((dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager
@@ -241,9 +254,25 @@ def primitive(
     return decorate
 
 
+def _largest_first() -> list[Kernel]:
+    """Return all kernels, those that are made of most code first."""
+    sizes = {one: sum(len(part.__code__.co_code) for part in _reached(one.source)) for one in _KERNELS}
+    return sorted(sizes, key=sizes.__getitem__, reverse=True)
+
+
+def are_all_cached() -> bool:
+    """Return whether every kernel of the modules imported so far is compiled, so that it only has to be loaded."""
+    return _IS_INTERPRETED or all(
+        one.dispatcher or _is_cached(_dispatcher_of(one.source, _copy(one.source)[0])) for one in _KERNELS
+    )
+
+
 def compile_all(report: Callable[[str], None] = print) -> None:
-    """Compile or load every kernel of the modules imported so far, with one line of report for each."""
-    for position, one in enumerate(_KERNELS, 1):
+    """Compile or load every kernel of the modules imported so far, with one line of report for each.
+
+    The largest are the first, so that of several processes none is at one of these when the others are done.
+    """
+    for position, one in enumerate(_largest_first(), 1):
         started = time.perf_counter()
         one.prepare()
         name = f"{one.source.__module__}.{one.source.__qualname__}"
@@ -291,24 +320,29 @@ def _in_python(function: FunctionType) -> Any:
 def _digest(function: FunctionType) -> str:
     """Return a digest of the code and the constants that `function` reaches through its globals."""
     digest = hashlib.blake2b(digest_size=4)
-    reached: set[CodeType] = set()
-
-    def visit(one: FunctionType) -> None:
-        if one.__code__ in reached:
-            return
-        reached.add(one.__code__)
+    for one in _reached(function):
         # Version 2 has no back references, which would make the bytes depend on what else is alive.
         digest.update(marshal.dumps(one.__code__.replace(co_filename="", co_firstlineno=0), 2))
         for name in one.__code__.co_names:
             value = one.__globals__.get(name)
             if isinstance(value, (Kernel, _Inner, _Primitive)):
                 digest.update(str(isinstance(value, _Inner) and value.is_bare).encode())
-                visit(value.source)
             elif isinstance(value, (bool, int, float)):
                 digest.update(f"{name}={value!r};".encode())
-
-    visit(function)
     return digest.hexdigest()
+
+
+def _reached(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield `function` and what it reaches through its globals, each once."""
+    reached: set[CodeType] = set()
+    found = [function]
+    while found:
+        one = found.pop()
+        if one.__code__ not in reached:
+            reached.add(one.__code__)
+            yield one
+            values = (one.__globals__.get(name) for name in one.__code__.co_names)
+            found += [value.source for value in values if isinstance(value, (Kernel, _Inner, _Primitive))]
 
 
 def _signature(function: FunctionType) -> str:
@@ -324,23 +358,40 @@ def _signature(function: FunctionType) -> str:
     return f"({', '.join(types)},)"
 
 
-def _compile_kernel(function: FunctionType) -> Any:
+def _dispatcher_of(function: FunctionType, copy: FunctionType) -> Any:
+    """Return Numba's dispatcher of a kernel, of which nothing is compiled or loaded, from a copy of it."""
     with _uninterrupted():
         numba = _numba()
-    copy = _resolved(function)
-    copy.__qualname__ = f"{function.__qualname__}_{_digest(function)}"
+    copy.__qualname__ = _name(function)
     try:
-        dispatcher = numba.njit(copy, nogil=True, error_model="numpy", cache=True)
+        return numba.njit(copy, nogil=True, error_model="numpy", cache=True)
     except RuntimeError:  # no directory to cache in is writable
-        dispatcher = numba.njit(copy, nogil=True, error_model="numpy")
-        directory = None
-    else:
-        directory = Path(dispatcher.stats.cache_path)
-    why = "once on this machine" if directory else "no cache directory is writable"
+        return numba.njit(copy, nogil=True, error_model="numpy")
+
+
+def _name(function: FunctionType) -> str:
+    """Return the name under which a kernel is cached."""
+    return f"{function.__qualname__}_{_digest(function)}"
+
+
+def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
+    """Return Numba's dispatcher of a kernel, compiled or loaded; None if it is not wanted and others see to it."""
+    dispatcher = _dispatcher_of(function, _resolved(function))
+    path = dispatcher.stats.cache_path
+    why = "once on this machine" if path else "no cache directory is writable"
     text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
 
-    with _one_process_at_a_time(directory, lambda: _is_cached(dispatcher)), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        if path and os.name == "posix" and not _is_cached(dispatcher):
+            turn = stack.enter_context(_Turn(Path(path), _name(function)))
+            while is_wanted and not turn.is_ours() and not _is_cached(dispatcher):
+                if not _compile_another():
+                    turn.wait()
+            if not is_wanted and not turn.is_ours():
+                return None
         if _is_cached(dispatcher):
+            if not is_wanted:
+                return None
             stack.enter_context(_uninterrupted())
         else:
             stack.enter_context(_interrupted_late())
@@ -358,18 +409,52 @@ def _is_cached(dispatcher: Any) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def _one_process_at_a_time(directory: Path | None, is_cached: Callable[[], bool]) -> Iterator[None]:
-    """Hold the lock of the cache, unless it has the kernel already."""
-    if directory is None or is_cached() or os.name != "posix":
-        yield
-        return
-    import fcntl
+def _compile_another() -> bool:
+    """Compile a kernel that no process has compiled or is at, if there is one; but not on behalf of such a one."""
+    global _is_helping
+    if _is_helping:
+        return False
+    _is_helping = True
+    try:
+        return any(one.prepare_if_nobody_has() for one in _largest_first())
+    finally:
+        _is_helping = False
 
-    with open(directory / "compiling.lock", "a") as file:
-        with _notice(f"differential: waiting for another process that is compiling kernels (it holds {file.name})"):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+
+class _Turn:
+    """The right to compile a kernel, which one process has at a time: a lock on a byte of a file beside the cache.
+
+    The system takes all locks on a file from a process that closes it, however often it has it open. So none is held
+    while another kernel has its turn.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._path = directory / "compiling.lock"
+        self.place = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
+
+    def __enter__(self) -> _Turn:
+        self._file = open(self._path, "a")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def is_ours(self) -> bool:
+        """Take the turn if no other process has it; return whether it is ours."""
+        with contextlib.suppress(BlockingIOError, PermissionError):
+            self._lock(wait=False)
+            return True
+        return False
+
+    def wait(self) -> None:
+        """Wait until the turn is ours."""
+        with _notice(f"differential: waiting for another process that is compiling kernels (it holds {self._path})"):
+            self._lock(wait=True)
+
+    def _lock(self, wait: bool) -> None:
+        import fcntl
+
+        fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, self.place)
 
 
 @contextlib.contextmanager

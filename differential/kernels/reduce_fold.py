@@ -92,9 +92,7 @@ def _rows_left(layers: Table, first: int, last: int) -> int:
 
 
 @bare
-def _first_values(
-    kind: int, parameter: int, layers: Table, first: int, last: int, said: Rows, count: int
-) -> int:
+def _first_values(kind: int, parameter: int, layers: Table, first: int, last: int, said: Rows, count: int) -> int:
     descending = is_descending(kind)
     places = parameter if kind in (SMALLEST, LARGEST) else 1
     while places > 0 and _rows_left(layers, first, last) > 0:

@@ -200,7 +200,7 @@ def test_slow_work_says_what_it_is_and_quick_work_nothing(
     assert said == "working\n"
 
 
-def test_one_process_compiles_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_PATIENCE", 0.05)
     said: list[str] = []
     holder = subprocess.Popen(
@@ -210,7 +210,7 @@ def test_one_process_compiles_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
             textwrap.dedent(f"""
             import fcntl, sys
             file = open({str(tmp_path / "compiling.lock")!r}, "a")
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, {compiling._Turn(tmp_path, "total").place})
             print("held", flush=True)
             sys.stdin.read()
         """),
@@ -229,7 +229,12 @@ def test_one_process_compiles_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
             holder.stdin.close()  # type: ignore[union-attr]
 
         monkeypatch.setattr(compiling, "print", say, raising=False)
-        with compiling._one_process_at_a_time(tmp_path, lambda: False):
+        with compiling._Turn(tmp_path, "another") as turn:
+            assert turn.is_ours()
+        with compiling._Turn(tmp_path, "total") as turn:
+            assert not turn.is_ours()
+            assert not said
+            turn.wait()
             assert len(said) == 1
             assert holder.wait(30) == 0
     assert "waiting for another process" in said[0]
@@ -244,19 +249,26 @@ class Slow:
     class stats:
         cache_path = sys.argv[1]
 
+    def __init__(self, function):
+        self.name = function.__name__
+
+    def __call__(self, number):
+        return number
+
     def compile(self, signature):
-        print("compiling", flush=True)
+        print("compiling", self.name, flush=True)
         sys.stdin.readline()
 
     def disable_compile(self):
         pass
 
 class Numba:
-    def njit(*_, **options):
-        return Slow()
+    def njit(self, function, **options):
+        return Slow(function)
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 compiling._numba = Numba
+compiling._KERNELS = []
 compiling._PATIENCE = 0.01
 compiling._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
 
@@ -264,7 +276,11 @@ compiling._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
 def slow(number: "int") -> "int":
     return number
 
-slow.source.__annotations__ = {"number": "int"}
+@compiling.kernel
+def other(number: "int") -> "int":
+    return -number
+
+slow.source.__annotations__ = other.source.__annotations__ = {"number": "int"}
 try:
     slow.prepare()
 except KeyboardInterrupt:
@@ -291,11 +307,25 @@ def test_who_waits_for_another_process_that_compiles_heeds_signals(
     import fcntl
 
     with open(tmp_path / "compiling.lock", "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.lockf(file, fcntl.LOCK_EX)
         with waiting(tmp_path) as process:
             until(process.stderr, f"waiting for another process that is compiling kernels (it holds {file.name})")
             process.send_signal(number)
             assert process.communicate(timeout=50)[0] == said
+
+
+def test_who_finds_that_another_process_compiles_a_kernel_compiles_others_meanwhile(tmp_path: Path) -> None:
+    with waiting(tmp_path) as first:
+        until(first.stdout, "compiling slow")
+        with waiting(tmp_path) as second:
+            assert second.stdin is not None
+            until(second.stdout, "compiling other")
+            second.stdin.write("\n")
+            second.stdin.flush()
+            until(second.stderr, "waiting for another process that is compiling kernels")
+            assert first.communicate("\n", timeout=50)[0] == ""
+            until(second.stdout, "compiling slow")  # it is not cached
+            assert second.communicate("\n", timeout=50)[0] == ""
 
 
 def test_an_interrupt_is_heeded_once_the_kernel_is_compiled(tmp_path: Path) -> None:
@@ -349,16 +379,18 @@ def test_a_cache_whose_index_cannot_be_read_has_nothing() -> None:
     assert not compiling._is_cached(SimpleNamespace(_cache=SimpleNamespace(_cache_file=Index)))
 
 
-def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path) -> None:
-    with compiling._one_process_at_a_time(tmp_path, lambda: True):
-        assert not (tmp_path / "compiling.lock").exists()
+def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_Turn", None)
+    before = compiling._compile_kernel(total.source)  # type: ignore[attr-defined]
+    assert before(np.arange(4), 2) == 12
+    assert compiling._compile_kernel(total.source, is_wanted=False) is None  # type: ignore[attr-defined]
 
 
 def test_all_kernels_are_compiled_with_a_line_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_KERNELS", [total, total_twice])
     lines: list[str] = []
     compiling.compile_all(lines.append)
-    assert [line.split()[:2] for line in lines] == [["1/2", f"{__name__}.total:"], ["2/2", f"{__name__}.total_twice:"]]
+    assert [line.split()[:2] for line in lines] == [["1/2", f"{__name__}.total_twice:"], ["2/2", f"{__name__}.total:"]]
 
 
 def test_columns_are_viewed_by_address() -> None:

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from differential.kernels import __main__ as command
+from differential.kernels import compile as compiling
+from differential.kernels.fields import field
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--hlep", 2), ("join", 2)])
@@ -28,3 +30,46 @@ def test_without_arguments_all_kernels_are_compiled(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "argv", ["kernels"])
     command.main()
     assert compiled == [print]
+
+
+@pytest.mark.parametrize(
+    ("cached", "processes", "helpers"), [(True, 3, 0), (False, 3, 2), (False, 1, 0), (False, 99, 3)]
+)
+def test_other_processes_help_while_there_is_something_to_compile(
+    cached: bool, processes: int, helpers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    class Helper:
+        def __init__(self, command: list[str], **_: object) -> None:
+            said.append(" ".join(command[1:]))
+
+        def terminate(self) -> None:
+            said.append("terminate")
+
+        def wait(self) -> None:
+            said.append("wait")
+
+    def interrupted(_: object) -> None:
+        said.append("compile")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "are_all_cached", lambda: cached)
+    monkeypatch.setattr(command, "compile_all", interrupted)
+    monkeypatch.setattr(command.subprocess, "Popen", Helper)
+    with pytest.raises(KeyboardInterrupt):
+        command.compile_kernels(processes=processes)
+    began = ["-m differential.kernels --processes 1"] * helpers
+    assert said == [*began, "compile", *["terminate"] * helpers, *["wait"] * helpers]
+
+
+def test_a_kernel_is_cached_if_a_process_has_compiled_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "_KERNELS", [])
+    compiling.kernel(field.source)  # type: ignore[attr-defined]
+    assert compiling.are_all_cached()
+
+    @compiling.kernel
+    def never(number: int) -> int:
+        return number
+
+    assert not compiling.are_all_cached()
