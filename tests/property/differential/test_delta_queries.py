@@ -128,6 +128,7 @@ def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @of_cliques
 @settings(max_examples=40, deadline=None)
 def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
