@@ -57,7 +57,9 @@ def encode(event: Event) -> list[bytes | memoryview]:
 
 
 def body_length(frame: Body) -> int:
-    """Return how many bytes of body follow the first eight bytes of a frame."""
+    """Return how many bytes of body follow the first eight bytes of a frame; raise `CaptureError` if they are none."""
+    if frame == PREFIX:
+        raise CaptureError("another capture begins here: each is a file, and a source, of its own")
     length = int(FRAME.unpack(frame)[0]) * _ALIGN
     if not _ALIGN <= length <= MAX_BODY:
         raise CaptureError(f"a frame claims {length:,} bytes")

@@ -13,6 +13,7 @@ from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.errors import CapabilityError, CaptureError
+from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "re
 
     `sources` are all that was captured, one for each capturing worker, and the same list on every worker, which takes
     its share of them. The frontier is the least of all sources'. Times must be those of `scope`. A source that ends
-    before its stream was complete raises `CaptureError`.
+    before its stream was complete raises `CaptureError`, and so does one that goes on after that, such as files put
+    together to one.
 
     >>> queues = [EventQueue(), EventQueue()]
     >>> def capture(worker):
@@ -81,6 +83,7 @@ class Replay:
         self._again = again
         self._held = CapabilitySet(output)
         self._held.insert(capability)
+        self._width = len(capability.time)
         self._open = [(source, MutableAntichain([(capability.time, 1)])) for source in sources]
         capability.drop()
 
@@ -110,9 +113,9 @@ class Replay:
                     )
                 return False
             if isinstance(event, Progress):
-                times.update_all(event.changes)
+                self._move(source, event, times)
                 if not times.frontier:
-                    source.close()
+                    _end(source)
                     return False
             elif isinstance(event, Messages):
                 self._send(source, event, times)
@@ -120,8 +123,34 @@ class Replay:
                 raise CaptureError(f"{source} holds {event.kind!r}, which is no event of a stream")
         return True
 
+    def _move(self, source: EventSource, event: Progress, times: MutableAntichain) -> None:
+        for time, _ in event.changes:
+            self._check(source, time)
+        times.update_all(event.changes)
+        for time, _ in event.changes:
+            if times.count(time) < 0:
+                raise CaptureError(f"{source} takes {time} away more often than it was there")
+
     def _send(self, source: EventSource, event: Messages, times: MutableAntichain) -> None:
+        self._check(source, event.time)
         if not times.frontier.less_equal(event.time):
             raise CaptureError(f"{source} has a message at {event.time}, before its frontier {times.frontier}")
         with self._held.covering(event.time).delayed(event.time) as capability:
             self._output.give(capability, event.batch)
+
+    def _check(self, source: EventSource, time: Time) -> None:
+        if len(time) != self._width:
+            raise CaptureError(
+                f"{source} has times of {len(time)} coordinate(s), such as {time}; those here have {self._width}: "
+                "replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
+            )
+
+
+def _end(source: EventSource) -> None:
+    """Close a source whose stream is complete; refuse one that goes on."""
+    event = source.next_nowait()
+    if event is not None:
+        raise CaptureError(
+            f"{source} holds more than one capture: {event!r:.80} follows the end of its stream; give each a source"
+        )
+    source.close()

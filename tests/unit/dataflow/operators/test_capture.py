@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from timely import (
     extract,
     replay_into,
 )
-from timely.captured import Messages, Progress
+from timely.captured import Event, Messages, Progress
 from timely.container import records
 from timely.errors import OperatorError
 
@@ -136,6 +137,38 @@ def test_a_frontier_that_goes_back_is_refused() -> None:
     forward = [Progress((((0,), -1), ((2,), 1)))] + [Progress(()) for _ in range(100)]
     with pytest.raises(OperatorError, match="the captured frontier went back"):
         replayed([EventQueue([*forward, Progress((((2,), -1), ((1,), 1)))])], 1)
+
+
+def test_what_follows_the_end_of_a_stream_is_refused(tmp_path: Path) -> None:
+    end = Progress((((0,), -1),))
+    with pytest.raises(OperatorError, match=r"Messages\(\(0,\), \[2\]\) follows the end of its stream"):
+        replayed([EventQueue([Messages((0,), [1]), end, Messages((0,), [2]), end])], 1)
+    for name in ("a", "b"):
+        with closing(EventFileWriter(tmp_path / name)) as writer:
+            writer.push(Messages((0,), [1]))
+            writer.push(end)
+    whole = (tmp_path / "a").read_bytes()
+    (tmp_path / "both").write_bytes(whole + (tmp_path / "b").read_bytes())
+    with pytest.raises(OperatorError, match=rf"both, byte {len(whole)}: another capture begins here"):
+        replayed([EventFileReader(tmp_path / "both")], 1)
+
+
+@pytest.mark.parametrize(
+    "event", [Messages((0, 3), [1]), Progress((((0, 0), -1),)), Progress((((0,), -1), ((1, 0), 1)))]
+)
+def test_times_of_another_number_of_coordinates_are_refused(event: Event) -> None:
+    with pytest.raises(
+        OperatorError,
+        match=r"'replay' failed .* has times of 2 coordinate\(s\), such as \([01], [03]\); those here have 1",
+    ):
+        replayed([EventQueue([event])], 1)
+
+
+def test_progress_that_takes_more_than_there_was_is_refused() -> None:
+    with pytest.raises(OperatorError, match=r"EventQueue.* takes \(3,\) away more often than it was there"):
+        replayed([EventQueue([Progress((((3,), -1),))])], 1)
+    with pytest.raises(OperatorError, match=r"takes \(0,\) away more often"):
+        replayed([EventQueue([Progress((((0,), -2),))])], 1)
 
 
 def test_extract_sorts_by_time_and_record() -> None:
