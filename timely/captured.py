@@ -252,6 +252,8 @@ class Extracted(NamedTuple):
 def extract(source: EventSource) -> list[Extracted]:
     """Return (time, sorted records) for the messages that a source has now, in lexicographic order of times.
 
+    Records of a time that have no order, such as dictionaries, come as they came.
+
     >>> extract(EventQueue([Messages((1,), [5]), Messages((0,), [2, 1]), Messages((1,), [4])]))
     [((0,), [1, 2]), ((1,), [4, 5])]
     """
@@ -259,7 +261,15 @@ def extract(source: EventSource) -> list[Extracted]:
     while (event := source.next_nowait()) is not None:
         if isinstance(event, Messages):
             found.setdefault(event.time, []).extend(records(event.batch))
-    return [Extracted(time, sorted(found[time])) for time in sorted(found)]
+    return [Extracted(time, _in_order(found[time])) for time in sorted(found)]
+
+
+def _in_order(found: list[Any]) -> list[Any]:
+    """Return records sorted, or as they are where some cannot be compared."""
+    try:
+        return sorted(found)
+    except (TypeError, ValueError):
+        return found
 
 
 def checked_time(value: Any) -> Time:

@@ -177,6 +177,15 @@ def test_extract_sorts_by_time_and_record() -> None:
     assert [time for time, _ in extract(queue)] == [(epoch,) for epoch in range(EPOCHS)]
 
 
+def test_extract_leaves_records_without_an_order_as_they_came() -> None:
+    unlike = [{"b": 2}, None, 1]
+    queue = EventQueue([Messages((1,), unlike), Messages((0,), [2, 1]), Messages((1,), [None])])
+    assert extract(queue) == [((0,), [1, 2]), ((1,), [*unlike, None])]
+    arrays = [np.arange(2), np.arange(2) - 1]
+    (found,) = extract(EventQueue([Messages((0,), arrays)]))
+    assert all(map(np.array_equal, found.records, arrays))
+
+
 def test_a_worker_without_sources_replays_nothing() -> None:
     queue = EventQueue([Messages((0,), [1]), Progress((((0,), -1),))])
     assert replayed([queue], 3) == [((0,), 1)]
