@@ -136,7 +136,7 @@ class Gather:
 def _routed(values: Any, batch: Columns) -> tuple[Array, ...]:
     """Return the columns that a route chose or made; those of the batch as they are, whatever their type."""
     chosen = values if isinstance(values, tuple) else (values,)
-    if all(any(column is own for own in batch.columns) for column in chosen):
+    if chosen and all(any(column is own for own in batch.columns) for column in chosen):
         return chosen
     return as_columns(values, len(batch))
 

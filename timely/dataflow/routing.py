@@ -78,8 +78,10 @@ def hash_columns(columns: tuple[NDArray[Any], ...]) -> Hashes:
 
 
 def hash_record(record: Any) -> int:
-    """Return the hash of one Python value: what `hash_columns` gives for the same value in columns."""
+    """Return the hash of one Python value: what `hash_columns` gives for the same value in columns; of () it is 0."""
     values = record if isinstance(record, tuple) else (record,)
+    if not values:
+        return 0
     return int(hash_columns(tuple(as_column([value]) for value in values))[0])
 
 

@@ -9,6 +9,7 @@ from timely import Broadcast, Columns, Exchange, Gather, Pipeline
 from timely.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
+from timely.errors import DataError
 
 NUMBERS = Columns((np.arange(500),))
 
@@ -98,6 +99,17 @@ def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
     assert hashed("word") == hash_record("word")
     assert hashed(1, "a") == hash_record((1, "a"))
     assert hashed(1, "a") != hashed(2, "a")
+
+
+def test_records_without_fields_meet_on_one_worker() -> None:
+    ((worker, found),) = parts(Exchange(), [(), ()], 3).items()
+    assert found == [(), ()]
+    assert parts(Exchange(lambda _: ()), [1, 2], 3) == {worker: [1, 2]}
+
+
+def test_a_route_of_columns_names_one_at_least() -> None:
+    with pytest.raises(DataError, match="at least one column"):
+        parts(Exchange(lambda _: ()), NUMBERS, 3)
 
 
 def test_the_way_a_hash_goes_does_not_depend_on_how_many_travel_with_it() -> None:
