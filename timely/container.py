@@ -99,7 +99,7 @@ def register(cls: ContainerType) -> ContainerType:
 
 @register
 class Columns:
-    """A batch of records as equally long one-dimensional arrays.
+    """A batch of records as equally long one-dimensional arrays; raises `DataError` where they are not equally long.
 
     >>> batch = Columns((np.arange(3), np.array([0.5, 1.5, 2.5])))
     >>> len(batch), list(batch.rows())
@@ -114,7 +114,26 @@ class Columns:
     __slots__ = ("columns",)
 
     def __init__(self, columns: tuple[Array, ...]) -> None:
+        if len(columns) > 1:
+            length = len(columns[0])
+            for column in columns:
+                if len(column) != length:
+                    raise DataError(
+                        "the columns of a batch are arrays of one dimension and one length, not of lengths "
+                        f"{', '.join(str(len(each)) for each in columns)}"
+                    )
         self.columns = columns
+
+    @staticmethod
+    def of_equals(columns: tuple[Array, ...]) -> Columns:
+        """Return the batch of columns that must be equally long; nothing is checked.
+
+        >>> Columns.of_equals((np.arange(2), np.arange(2) * 10))
+        Columns(array([0, 1]), array([ 0, 10]))
+        """
+        batch = Columns.__new__(Columns)
+        batch.columns = columns
+        return batch
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -129,11 +148,11 @@ class Columns:
 
     def take(self, rows: Array) -> Columns:
         """Return the records at the positions `rows`, in their order."""
-        return Columns(tuple(column[rows] for column in self.columns))
+        return Columns.of_equals(tuple(column[rows] for column in self.columns))
 
     def compress(self, mask: Array) -> Columns:
         """Return the records where the boolean column `mask` holds."""
-        return Columns(tuple(column[mask] for column in self.columns))
+        return Columns.of_equals(tuple(column[mask] for column in self.columns))
 
     def rows(self) -> Iterator[Any]:
         """Yield the records as Python values: scalars for one column, tuples for several. Costs an object per field."""
@@ -142,8 +161,6 @@ class Columns:
         return zip(*(column.tolist() for column in self.columns))
 
     def to_buffers(self) -> tuple[Any, Buffers]:
-        if len(self.columns) > 1 and len(set(map(len, self.columns))) > 1:
-            check_batch(self)
         return columns_to_buffers(self.columns)
 
     @classmethod
@@ -151,7 +168,7 @@ class Columns:
         columns = columns_from_buffers(meta, buffers)
         if not columns or len(set(map(len, columns))) > 1:
             raise ValueError("columns of different lengths")
-        return cls(columns)
+        return cls.of_equals(columns)
 
 
 def of_columns(batch: Batch) -> tuple[Array, ...]:
@@ -242,7 +259,7 @@ def concatenate(batches: Sequence[Columns]) -> Columns:
     if len(widths) > 1:
         raise DataError(f"batches of {' and of '.join(map(str, sorted(widths)))} columns cannot be put together")
     columns = zip(*(batch.columns for batch in batches))
-    return Columns(tuple(stacked(parts, f"column {position}") for position, parts in enumerate(columns)))
+    return Columns.of_equals(tuple(stacked(parts, f"column {position}") for position, parts in enumerate(columns)))
 
 
 def records(batch: Batch) -> Iterator[Any]:

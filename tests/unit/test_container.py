@@ -125,9 +125,9 @@ def test_a_column_that_no_peer_would_take_is_not_encoded_and_its_type_is_named(d
     assert f"a column of {column.dtype} cannot go to another process" in str(raised.value)
 
 
-def test_columns_of_several_lengths_are_not_encoded() -> None:
-    with pytest.raises(DataError, match="of one dimension and one length"):
-        encode(Columns((np.arange(2), np.arange(3))))
+def test_columns_of_several_lengths_are_no_batch() -> None:
+    with pytest.raises(DataError, match=r"of one dimension and one length, not of lengths 2, 3"):
+        Columns((np.arange(2), np.arange(3)))
 
 
 class Unregistered:

@@ -60,7 +60,7 @@ def map_each_time(stream: Stream, pact: Pact, function: Callable[[Columns], Batc
     """
 
     def include(batches: list[Columns], batch: Batch) -> list[Columns]:
-        batches.append(Columns(of_columns(batch)))
+        batches.append(Columns.of_equals(of_columns(batch)))
         return batches
 
     empty: Callable[[], list[Columns]] = list

@@ -27,6 +27,6 @@ def filter(stream: Stream, predicate: Callable[..., Any], *, name: str = "filter
             return [record for record in batch if predicate(record)]
         columns = of_columns(batch)
         mask = as_mask(predicate(*columns), len(batch))
-        return Columns(tuple(column[mask] for column in columns))
+        return Columns.of_equals(tuple(column[mask] for column in columns))
 
     return inline(stream, transform, name=name)

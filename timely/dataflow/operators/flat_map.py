@@ -25,6 +25,6 @@ def flat_map(stream: Stream, function: Callable[..., Any], *, name: str = "flat_
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):
             return [result for record in batch for result in function(record)]
-        return Columns(as_columns(function(*of_columns(batch))))
+        return Columns.of_equals(as_columns(function(*of_columns(batch))))
 
     return inline(stream, transform, name=name)

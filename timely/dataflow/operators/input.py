@@ -122,7 +122,7 @@ class Input:
             raise DataError("send() needs at least one value")
         if any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             self.flush()
-            self.send_batch(Columns(as_columns(values)))
+            self.send_batch(Columns.of_equals(as_columns(values)))
             return
         self._open()
         if self._rows and len(self._rows[0]) != len(values):
@@ -144,7 +144,7 @@ class Input:
         if self._rows:
             rows, self._rows = self._rows, []
             self._weighed = self._gathered = 0
-            self.send_batch(Columns(as_columns(tuple(list(column) for column in zip(*rows)))))
+            self.send_batch(Columns.of_equals(as_columns(tuple(list(column) for column in zip(*rows)))))
 
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time: nothing will be sent any more at times not at or after it."""

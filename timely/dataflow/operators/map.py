@@ -26,6 +26,6 @@ def map(stream: Stream, function: Callable[..., Any], *, name: str = "map") -> S
         if isinstance(batch, list):
             return [function(record) for record in batch]
         columns = of_columns(batch)
-        return Columns(as_columns(function(*columns), len(batch)))
+        return Columns.of_equals(as_columns(function(*columns), len(batch)))
 
     return inline(stream, transform, name=name)

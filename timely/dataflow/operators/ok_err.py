@@ -42,8 +42,8 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
             raise DataError(f"{name}: the function must return (whether it went well, results, errors), in columns")
         went_well, results, errors = given
         mask = as_mask(went_well, len(batch))
-        yield 0, Columns(as_columns(results, len(batch))).compress(mask)
-        yield 1, Columns(as_columns(errors, len(batch))).compress(~mask)
+        yield 0, Columns.of_equals(as_columns(results, len(batch))).compress(mask)
+        yield 1, Columns.of_equals(as_columns(errors, len(batch))).compress(~mask)
 
     results, errors = split(stream, divide, 2, name=name)
     return results, errors

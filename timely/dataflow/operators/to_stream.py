@@ -55,11 +55,11 @@ def batches_of(data: Any) -> Iterator[Batch]:
         # NumPy makes rounded floats of larger ones.
         data = np.arange(data.start, data.stop, data.step) if is_small else as_column(list(data))
     if isinstance(data, (np.ndarray, tuple)):
-        data = Columns(as_columns(data))
+        data = Columns.of_equals(as_columns(data))
     if isinstance(data, Columns):
         check_batch(data)
         for start in range(0, len(data), ROWS_PER_BATCH):
-            yield Columns(tuple(column[start : start + ROWS_PER_BATCH] for column in data.columns))
+            yield Columns.of_equals(tuple(column[start : start + ROWS_PER_BATCH] for column in data.columns))
     elif isinstance(data, list):
         for start in range(0, len(data), ROWS_PER_BATCH):
             yield data[start : start + ROWS_PER_BATCH]

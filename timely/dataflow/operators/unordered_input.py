@@ -75,7 +75,7 @@ class UnorderedInput:
             raise DataError("send() needs at least one value")
         if not any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             values = tuple([value] for value in values)
-        self.send_batch(capability, Columns(as_columns(values)))
+        self.send_batch(capability, Columns.of_equals(as_columns(values)))
 
     def send_batch(self, capability: Capability, batch: Batch) -> None:
         """Send a batch, `Columns` or a list of arbitrary records, at the capability's time.

@@ -146,7 +146,7 @@ def test_columns_may_be_lists() -> None:
         (np.arange(2), "not of type ndarray"),
         ((np.arange(2),), "not of type tuple"),
         (None, "not of type NoneType"),
-        (Columns((np.arange(2), np.arange(3))), "of one dimension and one length"),
+        (Columns((np.ones((2, 2)), np.ones((2, 2)))), "of one dimension and one length"),
         (Columns((np.ones((2, 2)),)), "of one dimension and one length"),
         (Columns(([1, 2],)), "of one dimension and one length"),  # type: ignore[arg-type]
         (Columns(()), "of one dimension and one length"),
@@ -165,6 +165,15 @@ def test_what_is_no_batch_is_refused_where_an_operator_gave_it(batch: Any) -> No
 
     with pytest.raises(OperatorError, match=r"a batch is Columns\(\(array, ...\)\) or a list"):
         example(lambda scope: scope.to_stream([1]).unary(Pipeline(), wrong).map(lambda x: x))
+
+
+def test_columns_of_several_lengths_are_refused_where_an_operator_makes_them() -> None:
+    def wrong(input: Any, output: Any) -> None:
+        for capability, _ in input:
+            output.give(capability, Columns((np.arange(3), np.arange(2))))
+
+    with pytest.raises(OperatorError, match=r"'unary' failed .*test_input.py:\d+.* not of lengths 3, 2"):
+        example(lambda scope: scope.to_stream([1]).unary(Pipeline(), wrong))
 
 
 @pytest.mark.parametrize("ask_each_time", [True, False])
