@@ -139,11 +139,14 @@ class OperatorBuilder:
         """Finish the operator, when all its ports are added.
 
         `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
-        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already.
+        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already, or has
+        no ports.
         """
         self._refuse_if_built()
-        self._is_built = True
         dataflow, operator = self.scope.dataflow, self.operator
+        if not operator.ports:
+            raise BuildError(f"{operator} has no input and no output: nothing would ever have it run")
+        self._is_built = True
         identity = PathSummary.identity(self.scope.width)
         for output in operator.outputs:
             for input in operator.inputs:

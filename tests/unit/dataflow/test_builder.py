@@ -50,6 +50,17 @@ def test_messages_go_where_they_are_given() -> None:
     assert (sorted(evens), sorted(odds)) == ([0, 2, 2], [1, 3, 3])
 
 
+def test_an_operator_without_ports_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            OperatorBuilder(scope, "alone").build(lambda _: lambda: None)
+
+    with pytest.raises(
+        BuildError, match=r"operator 'alone' \(built at .*test_builder.py:\d+\) has no input and no output"
+    ):
+        execute_directly(program)
+
+
 class Delays:
     """Two inputs, two outputs: from input 0 to output 0 it takes 5 epochs; input 1 reaches output 1 alone."""
 
