@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from timely.dataflow.capability import Capability
 from timely.errors import CapabilityError
-from timely.order import Time
+from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
@@ -68,26 +68,26 @@ class FrontierNotificator:
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
 
-    def notify_at(self, capability: Capability, guarantee: Time | None = None) -> None:
+    def notify_at(self, capability: Capability, guarantee: Moment | None = None) -> None:
         """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability.
 
         Raises CapabilityError where the capability was dropped.
         """
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
-        asked = self._asked(capability.time if guarantee is None else guarantee)
+        asked = self._asked(capability.time if guarantee is None else as_time(guarantee))
         if capability.time in asked:
             capability.drop()
         else:
             asked[capability.time] = capability
 
-    def notify_after(self, guarantee: Time) -> None:
+    def notify_after(self, guarantee: Moment) -> None:
         """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
-        self._asked(guarantee).setdefault(None, None)
+        self._asked(as_time(guarantee)).setdefault(None, None)
 
-    def is_asked(self, guarantee: Time, capability: Time | None) -> bool:
+    def is_asked(self, guarantee: Moment, capability: Moment | None) -> bool:
         """Return whether the notification with these two times is pending."""
-        return capability in self._pending.get(guarantee, ())
+        return (None if capability is None else as_time(capability)) in self._pending.get(as_time(guarantee), ())
 
     def available(self, frontiers: Sequence[Antichain]) -> Iterator[Notification]:
         """Yield the notifications due, in order. Each capability is dropped when the next one is asked for.
@@ -173,29 +173,42 @@ class Notificator:
         """The frontiers of the inputs."""
         return [input.frontier for input in self._inputs]
 
-    def notify_at(self, capability: Capability | InputCapability, *, guarantee: Time | None = None) -> None:
+    def notify_at(self, capability: Capability | InputCapability, *, guarantee: Moment | None = None) -> None:
         """Ask to be told when `guarantee` (by default the capability's time) is complete on all inputs.
 
-        The capability may be that of a message, or one held, which is taken over.
+        The capability may be that of a message, or one held, which is taken over. Raises CapabilityError where
+        `guarantee` is not a time of the operator's scope.
         """
         time = self._output.time_of(capability)
-        at = time if guarantee is None else guarantee
+        at = time if guarantee is None else self._time(guarantee)
         if isinstance(capability, Capability):
             self._requests.notify_at(capability, at)
-        elif not self._requests.is_asked(at, time):
+        elif time not in self._requests._pending.get(at, ()):
             self._requests.notify_at(capability.retain(self._output.index), at)
         self._wake(at)
 
-    def notify_after(self, guarantee: Time) -> None:
-        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
-        self._requests.notify_after(guarantee)
-        self._wake(guarantee)
+    def notify_after(self, guarantee: Moment) -> None:
+        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it.
+
+        Raises CapabilityError where it is not a time of the operator's scope.
+        """
+        at = self._time(guarantee)
+        self._requests.notify_after(at)
+        self._wake(at)
 
     def __iter__(self) -> Iterator[Notification]:
         """Yield (guarantee time, capability or None) for what is due, in order."""
         for notification in self._requests.available(self.frontiers):
             self._inputs[0].handle(notification[0])
             yield notification
+
+    def _time(self, guarantee: Moment) -> Time:
+        """Return a time that a user gave, which must be one of the operator's scope."""
+        time = as_time(guarantee)
+        least = self._output.operator.scope.minimum
+        if len(time) != len(least):
+            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {least}")
+        return time
 
     def _wake(self, guarantee: Time) -> None:
         """Have the operator run again for what is due already: no frontier will move on its account."""

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
 from tests.unit.dataflow.running import collect, on_workers
 from timely import (
     Exchange,
+    FrontierNotificator,
     InputPort,
     Notificator,
     OutputPort,
@@ -16,6 +23,8 @@ from timely import (
     Worker,
     execute_directly,
 )
+from timely.dataflow.ports import InputCapability
+from timely.errors import OperatorError
 
 
 def counter(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
@@ -67,6 +76,51 @@ def test_the_two_times_of_a_notification_are_apart() -> None:
     # Until 3 is complete the capability for 0 is held; the request for 5 holds nobody back.
     assert execute_directly(program) == [True, True, True, False, False, False, False]
     assert told == [((3,), (0,), 4), ((5,), None, 6)]
+
+
+def asking(ask: Callable[[Notificator, InputCapability], None]) -> list[Time]:
+    """Have an operator `ask` as the first message comes; return the times that it was told of."""
+    told: list[Time] = []
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for capability, _ in input:
+            ask(notificator, capability)
+        told.extend(time for time, _ in notificator)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).unary_notify(Pipeline(), logic)
+
+    execute_directly(program)
+    return told
+
+
+def test_a_guarantee_may_be_written_as_other_times_are() -> None:
+    def ask(notificator: Notificator, right: InputCapability) -> None:
+        notificator.notify_after(np.int64(2))
+        notificator.notify_after([1])
+        notificator.notify_at(right, guarantee=3)
+
+    assert asking(ask) == [(1,), (2,), (3,)]
+    requests = FrontierNotificator()
+    requests.notify_after(1)
+    assert requests.is_asked([1], None)
+    assert [time for time, _ in requests.available([])] == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("moment", "message"),
+    [
+        (1.5, "TypeError: 'float' object cannot be interpreted as an integer"),
+        ((0, 1), r"CapabilityError: \(0, 1\) is not a time of this scope, whose times look like \(0,\)"),
+        ((), r"CapabilityError: \(\) is not a time of this scope"),
+    ],
+)
+def test_a_guarantee_that_is_no_time_of_the_scope_is_refused(moment: Any, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        asking(lambda notificator, right: notificator.notify_after(moment))
+    with pytest.raises(OperatorError, match=message):
+        asking(lambda notificator, right: notificator.notify_at(right, guarantee=moment))
 
 
 def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> None:

@@ -18,7 +18,7 @@ from timely.dataflow.notificator import Notificator
 from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import InputPort, OutputPort
-from timely.order import Time
+from timely.order import Moment
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -188,7 +188,7 @@ def binary_frontier(
 
 
 def unary_notify(
-    stream: Stream, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Time] = (), name: str = "unary_notify"
+    stream: Stream, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Moment] = (), name: str = "unary_notify"
 ) -> Stream:
     """Return the stream of what `logic(input, output, notificator)` sends; it may ask to be told of complete times.
 
@@ -226,7 +226,7 @@ def binary_notify(
     right_pact: Pact,
     logic: BinaryNotifyLogic,
     *,
-    init: Iterable[Time] = (),
+    init: Iterable[Moment] = (),
     name: str = "binary_notify",
 ) -> Stream:
     """Return the stream of what `logic(left, right, output, notificator)` sends; told of times complete on both inputs.
