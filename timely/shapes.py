@@ -96,9 +96,9 @@ class Shapes:
 def difference(dataflow: int, worker: int, shape: tuple[str, ...], other: int, others: tuple[str, ...]) -> str:
     """Return how the shapes of a dataflow on two workers differ; the same text on both.
 
-    >>> ours, theirs = ("dataflow 'words'", "operator 'map' ()", "wiring 1f"), ("dataflow 'words'", "wiring 2e")
+    >>> ours, theirs = ("dataflow 'words'", "operator 'map'", "wiring 1f"), ("dataflow 'words'", "wiring 2e")
     >>> print(difference(0, 1, theirs, 0, ours).partition(";")[0])
-    worker 0 and worker 1 built different dataflows (number 0): operator 'map' () on worker 0, nothing more on worker 1
+    worker 0 and worker 1 built different dataflows (number 0): operator 'map' on worker 0, nothing more on worker 1
     """
     (first, lines), (second, other_lines) = sorted([(worker, shape), (other, others)])
     where = f"worker {first} and worker {second} built different dataflows (number {dataflow})"

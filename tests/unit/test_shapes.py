@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from timely import Config, Worker, execute
 from timely.communication.message import Shape
 from timely.communication.thread import thread_allocators
 from timely.errors import FrameError, ShapeError
@@ -58,6 +59,18 @@ def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], sa
     assert text == f"worker 0 and worker 1 built different dataflows (number 3){said}{ADVICE}"
     if others:
         assert difference(3, 1, others, 0, ours) == text
+
+
+def test_an_operator_that_one_worker_lacks_is_described_also_where_it_has_no_input() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1])
+            if worker.index == 0:
+                scope.to_stream([2], name="more")
+
+    missing = r"operator 'more' \(no input\) in dataflow built at .*py:\d+ on worker 0, nothing more on worker 1"
+    with pytest.raises(ShapeError, match=missing):
+        execute(program, Config(workers=2))
 
 
 def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> None:

@@ -191,7 +191,7 @@ class Dataflow:
         """
         lines = [f"dataflow {self.name!r}"]
         for operator in self.operators:
-            pacts = ", ".join(port.pact.name for port in operator.inputs)
+            pacts = ", ".join(port.pact.name for port in operator.inputs) or "no input"
             described = f"operator {operator.name!r} ({pacts}) in {operator.scope.path}"
             lines.append(f"{described}\t{operator.origin}")
         return (*lines, f"wiring {self.wiring.digest()}")
