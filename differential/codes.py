@@ -88,13 +88,14 @@ def fields(count: int) -> list[Field]:
 
 
 class Encoder:
-    """Turns the columns of one part of one arrangement into codes and back."""
+    """Turns the columns of one part of one arrangement into codes and back. The last `hidden` ones are not told of."""
 
-    __slots__ = ("interner", "kinds", "ordered", "part")
+    __slots__ = ("hidden", "interner", "kinds", "ordered", "part")
 
     def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
         self.interner = interner
         self.part = part
+        self.hidden = 0
         self.kinds = kinds
         self.ordered = kinds is None or self._orders(kinds)
 
@@ -179,7 +180,8 @@ class Encoder:
         known = self.kinds
         if known is not None:
             if len(kinds) != len(known):
-                raise DataError(f"the {self.part} had {len(known)} column(s) and now has {len(kinds)}")
+                before, now = len(known) - self.hidden, len(kinds) - self.hidden
+                raise DataError(f"the {self.part} had {before} column(s) and now has {now}")
             for position, (old, new) in enumerate(zip(known, kinds)):
                 if old is not new and {old, new} != {Kind.INT, Kind.BOOL}:
                     raise DataError(

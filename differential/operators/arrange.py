@@ -118,13 +118,13 @@ class Arranger:
 
     def _gather(self) -> None:
         """Hand all that has come to the batcher, and hold on to none of it: sealing lets go of what it has packed."""
-        held, keys = self._sealer.held, self._keys
+        held, keys, hidden = self._sealer.held, self._keys, self._value.hidden
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
             held.hold(time)
             columns = updates.columns
-            if len(columns) < keys < EVERY:
-                raise DataError(f"a record has {len(columns)} column(s), but its key has {keys}")
+            if len(columns) - hidden < keys < EVERY:
+                raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
             self._batcher.push(
                 self._key.encode(columns[:keys]),
                 self._value.encode(columns[keys:]),

@@ -89,7 +89,9 @@ def reduce_groups(
     def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
         return InPython(lambda groups: _call(function, groups, key, value, said), hidden=hidden)
 
-    return reduce_arrangement(collection.arrange_by_key(), make, None, name=name).as_collection()
+    source = collection.arrange_by_key()
+    source.value.hidden = hidden
+    return reduce_arrangement(source, make, None, name=name).as_collection()
 
 
 class InPython:

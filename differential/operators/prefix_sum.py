@@ -26,7 +26,8 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
     The records are (key, position, value), integers; positions are 0 or more and less than 2 ** `bits`. Each record is
     kept in `bits` + 1 nodes, and a change costs as many steps and what it changes of the result.
 
-    Raises BuildError unless `bits` is 1 to 60. A DataError ends the run where a position is out of bounds.
+    Raises BuildError unless `bits` is 1 to 60. A DataError ends the run where a position is out of bounds, or a
+    record has other columns.
 
     >>> def balance(scope):
     ...     booked = Collection.of(scope, np.array([7, 7, 7]), np.array([0, 5, 9]), np.array([100, -30, 12]))
@@ -41,6 +42,8 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
 
     def above(*columns: Any) -> tuple[Any, ...]:
         """Say the value at all nodes above its position."""
+        if len(columns) != keys + 2:
+            raise DataError(f"{name}: a record has {keys + 2} columns (key, position, value), not {len(columns)}")
         *key, position, value = columns
         if position.dtype.kind not in "iub" or (position < 0).any() or (position >> bits).any():
             raise DataError(f"{name}: a position must be an integer from 0 to {(1 << bits) - 1}")

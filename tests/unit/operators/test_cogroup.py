@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from differential import CoGroups
+from differential import CoGroups, Collection, example
 from tests.oracle.grid import on_workers, run
+from timely import Scope
+from timely.errors import OperatorError
 
 
 def balances(groups: CoGroups) -> tuple[object, ...]:
@@ -41,3 +44,21 @@ def test_both_sides_have_the_same_keys_and_never_is_a_key_without_any() -> None:
     assert changes == [
         ((1, 1), (0,), 1), ((2, 1), (0,), 1), ((1, 1), (1,), -1), ((1, 2), (2,), 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("widths", "keys", "said"),
+    [
+        ((2, 3), 1, r"the value had [12] column\(s\) and now has [12]$"),
+        ((1, 2), 1, r"the value had [01] column\(s\) and now has [01]$"),
+        ((1, 1), 2, r"a record has 1 column\(s\), but its key has 2$"),
+        ((2, 2), 4, r"a record has 2 column\(s\), but its key has 4$"),
+    ],
+)
+def test_columns_are_counted_as_the_user_has_them(widths: tuple[int, int], keys: int, said: str) -> None:
+    def program(scope: Scope) -> Collection:
+        left, right = (Collection.of(scope, *[np.array([1, 2])] * width, keys=keys) for width in widths)
+        return left.cogroup(right, lambda groups: (np.arange(len(groups)), groups.keys[0]))
+
+    with pytest.raises(OperatorError, match=said):
+        example(program)

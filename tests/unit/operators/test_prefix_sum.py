@@ -7,6 +7,7 @@ import pytest
 
 from differential import Collection, example
 from tests.oracle.grid import on_workers, run
+from timely.errors import OperatorError
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
@@ -43,3 +44,10 @@ def test_a_position_is_there_as_long_as_a_record_of_it_is(workers: int) -> None:
         ((7, 2, 0), (3,), -1),
         ((7, 2, -5), (4,), -1),
     ]
+
+
+@pytest.mark.parametrize(("width", "keys"), [(1, 1), (2, 1), (4, 1), (3, 2)])
+def test_records_of_other_widths_are_refused(width: int, keys: int) -> None:
+    said = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
+    with pytest.raises(OperatorError, match=said):
+        example(lambda scope: Collection.of(scope, *[np.array([1, 2])] * width, keys=keys).prefix_sum())
