@@ -32,7 +32,8 @@ several machines: write such a file with lines of all of them, make keys once an
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
 
 All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
-exit status is that of the command. Ctrl-C gives all of them 10 seconds to clean up; a second one ends them at once.
+exit status is that of the command. Ctrl-C gives all of them 10 seconds to clean up; a second one, or Ctrl-\\, ends them
+at once.
 SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
 cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS, TIMELY_GENERATION.

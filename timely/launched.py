@@ -87,17 +87,18 @@ def write_lines() -> None:
 
 
 def handle_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM end the program in order, and SIGUSR1 print a report.
+    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM and SIGQUIT end the program in order, SIGUSR1 print a report.
 
     What is ignored when the process starts, as under `nohup`, stays so.
     """
     interrupts = Interrupts()
-    for signum, handler in ((signal.SIGINT, interrupts.heed), (signal.SIGTERM, terminate)):
+    handlers = ((signal.SIGINT, interrupts.heed), (signal.SIGTERM, terminate), (signal.SIGQUIT, terminate))
+    for signum, handler in handlers:
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, handler)
     sys.unraisablehook = interrupts.heed_again
     report_on_signal()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1})
 
 
 class Interrupts:
@@ -132,8 +133,17 @@ class Interrupts:
 
 
 def terminate(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signum, signal.SIG_IGN)  # ending already
+    """Raise `SystemExit`, and let what asks for the same from now on do nothing.
+
+    Not by ignoring it: Python complains of a signal that came before and finds no handler.
+    """
+    for ending in (signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(ending, _do_nothing)
     raise SystemExit(128 + signum)
+
+
+def _do_nothing(signum: int, frame: FrameType | None) -> None:
+    """The process is ending already."""
 
 
 def watch_lifeline(descriptor: int, directory: Path) -> None:

@@ -6,7 +6,10 @@ the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` 
 threads time to end.
 
 A run that is asked to end has `CLEANUP_SECONDS` for what programs do then: after SIGINT nothing else is sent meanwhile,
-unless it comes again.
+unless it comes again. SIGQUIT leaves `TERMINATE_SECONDS`, like a SIGINT that comes again.
+
+Signals are noted from before the directory of the sockets is made until after it is removed: whichever ends a run, it
+does so in order.
 
 Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
 the launcher itself is killed.
@@ -23,7 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TextIO
@@ -42,8 +46,8 @@ ECHO_SECONDS = THREADS_SECONDS + 2.0
 TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
 DRAIN_SECONDS = 0.5
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1)
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """How many threads of their own libraries start; NumPy's linear algebra does so when it is imported."""
 
@@ -64,12 +68,16 @@ class Child:
 
 
 class Launcher:
-    """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets."""
+    """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets.
 
-    def __init__(self, config: Config, arguments: Sequence[str], directory: Path) -> None:
+    The numbers of the signals that it heeds come from `ear`.
+    """
+
+    def __init__(self, config: Config, arguments: Sequence[str], directory: Path, ear: socket.socket) -> None:
         self._config = config
         self._arguments = arguments
         self._directory = directory
+        self._ear = ear
         self._children: list[Child] = []
         self._lines: list[Lines] = []
         self._selector = selectors.DefaultSelector()
@@ -80,28 +88,19 @@ class Launcher:
 
     def run(self) -> int:
         """Start the children and look after them until all have ended; return the exit status."""
-        ear, hand = socket.socketpair()
-        hand.setblocking(False)
-        ear.setblocking(False)
-        noted = (*filter(_is_heeded, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
-        former = {signum: signal.signal(signum, _note) for signum in noted}
-        waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
-        self._selector.register(ear, selectors.EVENT_READ)
+        self._selector.register(self._ear, selectors.EVENT_READ)
         try:
-            self._start()
-            while any(child.status is None for child in self._children):
-                self._turn(ear)
-            self._drain(ear)
+            self._read(0.0)
+            if self._status is None:
+                self._start()
+                while any(child.status is None for child in self._children):
+                    self._turn()
+                self._drain()
         finally:
             for child in self._children:
                 child.send(signal.SIGKILL)
                 child.process.wait()
-            signal.set_wakeup_fd(waker)
-            for signum, handler in former.items():
-                signal.signal(signum, handler)
             self._selector.close()
-            ear.close()
-            hand.close()
         return self._status or 0
 
     def _start(self) -> None:
@@ -140,14 +139,14 @@ class Launcher:
             self._lines.append(lines)
             self._selector.register(source, selectors.EVENT_READ, (lines, source))
 
-    def _turn(self, ear: socket.socket) -> None:
+    def _turn(self) -> None:
         """Wait for something to happen, and act on it."""
-        self._read(ear, 0.1)
+        self._read(0.1)
         now = clock.monotonic()
         ended = [child for child in self._children if child.status is None and child.process.poll() is not None]
         for child in ended:
             child.status = child.process.returncode
-        while ended and self._read(ear, 0.0) and clock.monotonic() < now + DRAIN_SECONDS:
+        while ended and self._read(0.0) and clock.monotonic() < now + DRAIN_SECONDS:
             pass  # what a child said comes before what is said about it
         for child in ended:
             self._ended(child, now)
@@ -157,12 +156,12 @@ class Launcher:
             self._deadlines.remove(deadline)
             self._signal_all(deadline[1])
 
-    def _read(self, ear: socket.socket, timeout: float) -> bool:
+    def _read(self, timeout: float) -> bool:
         """Take in output and signals; return whether there were any."""
         ready = self._selector.select(timeout)
         for key, _ in ready:
-            if key.fileobj is ear:
-                for signum in ear.recv(256):
+            if key.fileobj is self._ear:
+                for signum in self._ear.recv(256):
                     if signum in _FORWARDED:
                         self._signalled(signum)
                     elif signum == signal.SIGUSR1:
@@ -184,7 +183,7 @@ class Launcher:
                 self._unwritable(terminal.trouble, now)
         return bool(ready)
 
-    def _drain(self, ear: socket.socket) -> None:
+    def _drain(self) -> None:
         """Read what the children left in their pipes; whatever else holds these open is not waited for.
 
         At least twice: all that is left is read at once, and then the end.
@@ -192,7 +191,7 @@ class Launcher:
         end = clock.monotonic() + DRAIN_SECONDS
         reads = 0
         while len(self._selector.get_map()) > 1 and (reads < 2 or clock.monotonic() < end):
-            self._read(ear, 0.05)
+            self._read(0.05)
             reads += 1
         if self._status is None and self._echo is not None:
             self._fail(self._echo[0], end)
@@ -228,15 +227,15 @@ class Launcher:
         end = now + CLEANUP_SECONDS
         if self._status is None:
             self._status = 128 + signum
-        if signum != signal.SIGINT:
-            self._signal_all(signal.SIGTERM)
-            self._deadlines = self._deadlines or [(end, signal.SIGKILL)]
-        elif not self._deadlines:
+        if signum == signal.SIGINT and not self._deadlines:
             self._signal_all(signal.SIGINT)
             self._deadlines = [(end, signal.SIGTERM), (end + TERMINATE_SECONDS, signal.SIGKILL)]
-        else:
+        elif signum in (signal.SIGINT, signal.SIGQUIT):
             self._signal_all(signal.SIGTERM)
             self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGKILL)]
+        else:
+            self._signal_all(signal.SIGTERM)
+            self._deadlines = self._deadlines or [(end, signal.SIGKILL)]
 
     def _unwritable(self, trouble: OSError, now: float) -> None:
         """End the children, for what they print is lost."""
@@ -289,6 +288,25 @@ def _note(signum: int, frame: object) -> None:
     """Do nothing: the number of the signal is read from the wakeup socket."""
 
 
+@contextmanager
+def _signals_noted() -> Iterator[socket.socket]:
+    """Yield a socket from which the numbers of the signals that come meanwhile are read; they do nothing else."""
+    ear, hand = socket.socketpair()
+    hand.setblocking(False)
+    ear.setblocking(False)
+    noted = (*filter(_is_heeded, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+    waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
+    former = {signum: signal.signal(signum, _note) for signum in noted}
+    try:
+        yield ear
+    finally:
+        for signum, handler in former.items():
+            signal.signal(signum, handler)
+        signal.set_wakeup_fd(waker)
+        ear.close()
+        hand.close()
+
+
 def launch(config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = ()) -> int:
     """Run `processes` children on this machine, in all else as `config` says; return the exit status.
 
@@ -297,8 +315,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
     made for this run, in a file in that directory: no list of processes shows them.
     """
     _take_closed_descriptors()
-    directory = _private_directory(config.workers)
-    try:
+    with _signals_noted() as ear, _private_directory(config.workers) as directory:
         curve_dir = config.curve_dir
         if curve_dir is None and not all(is_loopback(split_tcp(address)[0]) for address in addresses):
             from timely.communication.curve import make_keys
@@ -312,9 +329,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
             generation=uuid4().hex[:16],
             curve_dir=curve_dir,
         )
-        return Launcher(local, arguments, directory).run()
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        return Launcher(local, arguments, directory, ear).run()
 
 
 def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
@@ -348,8 +363,9 @@ def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int |
     return {**environ, **dict.fromkeys(_POOLS, str(share))}
 
 
-def _private_directory(workers: int) -> Path:
-    """Return a new directory with a name short enough for socket paths in it."""
+@contextmanager
+def _private_directory(workers: int) -> Iterator[Path]:
+    """Yield a new directory with a name short enough for socket paths in it, which is removed at the end."""
     try:
         directory = Path(tempfile.mkdtemp(prefix="timely-"))
         try:
@@ -359,4 +375,7 @@ def _private_directory(workers: int) -> Path:
             directory = Path(tempfile.mkdtemp(prefix="timely-", dir="/tmp"))
     except OSError as error:
         raise TransportError(f"cannot make a directory for sockets: {error.strerror}: {error.filename}") from None
-    return directory
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

@@ -4,7 +4,8 @@ The system's handler writes the signal's number to a pipe, and a thread that rea
 also while the main thread is inside a kernel or another call that does not return to the interpreter, as long as that
 lets other threads run.
 
-The same thread notes when the process is asked to end (SIGINT, SIGTERM), often before the main thread heeds it.
+The same thread notes when the process is asked to end (SIGINT, SIGTERM, SIGQUIT), often before the main thread heeds
+it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def report_on_signal() -> None:
 
 
 def was_asked_to_end(since: float) -> bool:
-    """Return whether SIGINT or SIGTERM is known to have come since a moment of the monotonic clock."""
+    """Return whether SIGINT, SIGTERM or SIGQUIT is known to have come since a moment of the monotonic clock."""
     return _asked_to_end_at >= since
 
 
@@ -58,9 +59,10 @@ def _listen(ear: int) -> None:
     from timely.status import report
 
     global _asked_to_end_at
+    ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
     while True:
         numbers = os.read(ear, 512)
-        if signal.SIGINT in numbers or signal.SIGTERM in numbers:
+        if not ending.isdisjoint(numbers):
             _asked_to_end_at = clock.monotonic()
         if signal.SIGUSR1 in numbers:
             try:

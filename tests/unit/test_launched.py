@@ -16,7 +16,7 @@ SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def former_handlers() -> Iterator[None]:
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
     handlers, hook = {number: signal.getsignal(number) for number in numbers}, sys.unraisablehook
     yield
     sys.unraisablehook = hook
@@ -64,6 +64,19 @@ def test_interrupts_that_follow_at_once_are_one() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupts.heed(signal.SIGINT, None)
     interrupts.heed(signal.SIGINT, None)
+
+
+def test_a_signal_to_end_that_comes_with_another_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGQUIT, terminate)
+    sys.unraisablehook = sys.__unraisablehook__
+    signals = {signal.SIGTERM, signal.SIGQUIT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    for signum in signals:
+        signal.raise_signal(signum)
+    with pytest.raises(SystemExit):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    assert capsys.readouterr().err == ""
 
 
 def test_other_exceptions_in_destructors_are_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ for _ in range(2):
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT"])
 def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
     code = f"""
 import signal, time

@@ -305,7 +305,9 @@ def test_several_machines_need_keys_and_are_told_how_to_make_them(start: Start, 
 # Ending
 
 
-@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
+)
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, status: int, workers: str) -> None:
     run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
@@ -315,12 +317,48 @@ def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, st
     assert run.error == ""
 
 
-def test_ctrl_c_at_a_terminal_reaches_all_and_ends_all_quietly(start: Start) -> None:
-    run = start("run", "-n", "2", TALK, "wait", "-1")
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131)])
+def test_a_key_at_a_terminal_reaches_all_and_ends_all_quietly(
+    start: Start, tmp_path: Path, signum: int, status: int
+) -> None:
+    run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
     run.until_told(2)
-    os.killpg(run.process.pid, signal.SIGINT)
-    assert run.end() == 130
+    os.killpg(run.process.pid, signum)
+    assert run.end() == status
     assert run.error == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_that_does_not_heed_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    run = start("run", "-n", "2", TALK, "stubborn", environ={"TMPDIR": str(tmp_path)})
+    run.until_told(2)
+    os.killpg(run.process.pid, signal.SIGQUIT)
+    assert run.end() == 131
+    assert list(tmp_path.iterdir()) == []
+
+
+AT_ONCE = """
+import os, sys, tempfile
+from timely import cli
+make, signum = tempfile.mkdtemp, int(sys.argv.pop(1))
+def make_and_interrupt(*arguments, **options):
+    directory = make(*arguments, **options)
+    os.kill(os.getpid(), signum)
+    return directory
+tempfile.mkdtemp = make_and_interrupt
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_as_soon_as_there_is_a_directory_leaves_none(
+    start: Start, tmp_path: Path, signum: signal.Signals
+) -> None:
+    code = ["-c", AT_ONCE, str(int(signum))]
+    run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)}, command=code)
+    assert run.end() == 128 + signum
+    assert run.error == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 CLEANS = """
@@ -358,7 +396,7 @@ def test_a_second_interrupt_ends_a_program_that_cleans_up(start: Start, tmp_path
     assert run.error == ""
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
     start: Start, signum: signal.Signals, tmp_path: Path
 ) -> None:
