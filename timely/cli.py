@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
@@ -42,9 +43,10 @@ cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS, T
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (those of the process by default); return its exit status."""
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
     options.is_process = arguments is None
     try:
+        _refuse_unknown(options.command, unknown)
         status: int = options.action(options)
     except TimelyError as error:
         print(f"timely: {error}", file=sys.stderr)
@@ -56,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="timely", description="Run timely and differential dataflow programs.")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print which version is installed, and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     run = commands.add_parser(
         "run",
         help="run a script on one or more processes",
@@ -64,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--hostfile FILE --process INDEX [--curve DIR]]\n"
+        "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -102,6 +105,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+class _Version(argparse.Action):
+    """Prints the version; it is looked for only when asked for, which takes longer than all other options."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib import metadata
+
+        try:
+            version = metadata.version("timely-dataflow")
+        except metadata.PackageNotFoundError:
+            version = "(not installed)"
+        print(f"timely {version}")
+        parser.exit()
+
+
+def _refuse_unknown(command: str, unknown: list[str]) -> None:
+    """Raise `ConfigError` where there are arguments that the command does not know."""
+    if not unknown:
+        return
+    name = unknown[0]
+    what = f"has no option {name}" if name.startswith("-") else f"takes no argument {name!r}"
+    shown = "'timely run --help' shows those it has, and a script's own follow its name"
+    if command != "run":
+        shown = f"'timely {command} --help' shows what it takes"
+    raise ConfigError(f"'timely {command}' {what}; {shown}")
+
+
 def _keys(options: argparse.Namespace) -> int:
     from timely.communication.curve import make_keys
 
@@ -111,7 +140,9 @@ def _keys(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     is_module = options.module is not None
-    target = options.module if is_module else options.script
+    target = [*(options.module or ()), *options.script]  # the parser ends a module's arguments at '--'
+    if not is_module and target[:1] == ["--"]:
+        del target[0]
     _check_target(target, is_module)
     config = _config(options)
     if options.process is None:
