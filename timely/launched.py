@@ -22,7 +22,7 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
-from timely.failure import REPORT_VARIABLE, install_hook
+from timely.failure import REPORT_VARIABLE, fail, install_hook
 from timely.interruption import send_again
 from timely.origin import is_ours
 from timely.signals import report_on_signal
@@ -55,6 +55,8 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
         return INTERRUPTED
     except BaseException as error:
         error.__traceback__ = _from_user_code(error.__traceback__)
+        if isinstance(error, ImportError) and error.__traceback__ is None:
+            return fail(f"timely: {error}")  # there is no such program, say a package without `__main__`
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0

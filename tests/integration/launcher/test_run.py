@@ -145,6 +145,24 @@ def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
     assert sorted(run.lines) == ["[0] ['--option'] __main__\n", "[1] ['--option'] __main__\n"]
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, processes: str) -> None:
+    run = start("run", "-n", processes, "-m", "json")
+    assert run.end() == 1
+    line = "timely: No module named json.__main__; 'json' is a package and cannot be directly executed\n"
+    assert [error for error in run.errors if "json" in error] in ([line], [f"[0] {line}"], [f"[1] {line}"])
+    assert "Traceback" not in run.error
+
+
+def test_a_module_that_imports_what_is_missing_shows_where(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import missing_module\n")
+    run = start("run", "-m", "program", directory=tmp_path)
+    assert run.end() == 1
+    assert run.error.startswith("Traceback (most recent call last):\n")
+    assert "program.py" in run.error
+    assert run.error.endswith("ModuleNotFoundError: No module named 'missing_module'\n")
+
+
 def test_a_line_printed_in_pieces_is_shown_whole_though_another_process_prints_meanwhile(
     start: Start, tmp_path: Path
 ) -> None:
