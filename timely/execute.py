@@ -6,7 +6,7 @@ the farewells of its peers, so that no process leaves while another needs it.
 
 A process with one worker runs it in the calling thread. With several, each has a thread and the caller waits; Ctrl-C
 reaches all of them. When any worker anywhere raises, all others end with `PeerFailed`; the process where it happened
-raises the error itself.
+raises the error itself, with a note of the worker where it has several.
 
 >>> execute_directly(lambda worker: (worker.index, worker.peers))
 (0, 1)
@@ -28,7 +28,7 @@ from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
-from timely.errors import ConfigError, PeerFailed, ShapeError
+from timely.errors import ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.failure import describe, install_hook
 from timely.heap import keep_pieces
 from timely.interruption import interruption, no_interrupt_lost
@@ -42,6 +42,9 @@ Build = TypeVar("Build", bound=Callable[..., Any])
 
 GRACE_SECONDS = 3.0
 """How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
+
+_NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
+"""Errors that say which worker or process they are about."""
 
 _runs = count()
 
@@ -207,6 +210,7 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         try:
             ended.put((position, run(allocators[position], build, config), None))
         except BaseException as error:
+            _note_worker(error, allocators[position])
             ended.put((position, None, error))
 
     threads = [
@@ -228,6 +232,12 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
     if errors:
         raise next((error for error in errors if not isinstance(error, PeerFailed)), errors[0])
     return [result for _, result, _ in sorted(outcomes, key=lambda outcome: outcome[0])]  # type: ignore[misc]
+
+
+def _note_worker(error: BaseException, allocator: Allocator) -> None:
+    """Add to an error of the program on which worker it was, unless it says so."""
+    if isinstance(error, Exception) and not isinstance(error, _NAMING):
+        error.add_note(f"the program failed on worker {allocator.index} of {allocator.peers}")
 
 
 def _collect(

@@ -118,6 +118,9 @@ class UncaughtHook:
             status = fail(message(error))
             if status != FAILED:
                 self._exit(status)
+                return
+            for note in getattr(error, "__notes__", ()):  # no part of the message, for other processes have others
+                print(f"  {note}", file=sys.stderr)
         else:
             self._former(kind, error, trace)
 

@@ -16,7 +16,7 @@ from tests.unit.communication.networks import collect, ipc_configs, together
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
-from timely.errors import ConfigError, DataError, PeerFailed, ShapeError
+from timely.errors import ConfigError, DataError, OperatorError, PeerFailed, ShapeError
 from timely.execute import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker import Worker
 
@@ -86,6 +86,30 @@ def test_an_error_of_one_thread_ends_all_and_is_raised_itself() -> None:
     with pytest.raises(ValueError, match="nothing of the kind"):
         execute(build, Config(workers=3))
     assert sorted(ended) == [0, 2]
+
+
+def test_an_error_of_one_of_several_threads_has_a_note_of_the_worker() -> None:
+    def build(worker: Worker) -> None:
+        if worker.index == 1:
+            fail(worker)
+        wait(worker)
+
+    with pytest.raises(ValueError, match="nothing of the kind") as raised:
+        execute(build, Config(workers=3))
+    assert raised.value.__notes__ == ["the program failed on worker 1 of 3"]
+    with pytest.raises(ValueError, match="nothing of the kind") as raised:
+        execute_directly(fail)
+    assert not hasattr(raised.value, "__notes__")
+
+
+def test_an_error_that_names_its_worker_has_no_note_of_it() -> None:
+    def build(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream(range(3)).map(lambda number: number / "none")
+
+    with pytest.raises(OperatorError, match=r"on worker \d of 2") as raised:
+        execute(build, Config(workers=2))
+    assert not hasattr(raised.value, "__notes__")
 
 
 def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch: pytest.MonkeyPatch) -> None:

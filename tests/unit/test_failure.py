@@ -73,6 +73,22 @@ def test_other_errors_go_to_the_former_hook() -> None:
     assert seen == [error]
 
 
+def test_notes_follow_the_message_and_do_not_make_it_another(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    hook = UncaughtHook(sys.__excepthook__)
+    errors = [DataError("column 3 is no column") for _ in range(2)]
+    for worker, error in enumerate(errors):
+        error.add_note(f"the program failed on worker {worker} of 2")
+    monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "report"))
+    hook(DataError, errors[0], None)
+    assert capsys.readouterr().err == "timely: column 3 is no column\n  the program failed on worker 0 of 2\n"
+    with pytest.raises(SystemExit) as ended:
+        hook(DataError, errors[1], None)
+    assert ended.value.code == PEER_FAILED
+    assert capsys.readouterr().err == ""
+
+
 def test_the_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     install_hook()
