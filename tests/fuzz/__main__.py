@@ -6,21 +6,60 @@ It needs `pip install atheris`. The directory keeps what reached new branches; o
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+
+EXAMPLES = """\
+examples:
+  python -m tests.fuzz inputs -max_total_time=3600     for an hour; a second run goes on with what is in 'inputs'
+  python -m tests.fuzz inputs -runs=100000             so many inputs
+  python -m tests.fuzz inputs -help=1                  all options of libFuzzer
+  python -m tests.fuzz --keep inputs                   what 'tests/fuzz/test_frames.py' is to run from now on
+"""
 
 KEPT_BYTES = 300
 """The corpus keeps short inputs only."""
 
 
-def main() -> None:
-    """Do what the arguments say."""
-    if sys.argv[1] == "--keep":
-        keep(Path(sys.argv[2]))
-        return
-    import atheris
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the arguments say (those of the process by default)."""
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    if not options.keep:
+        fuzz(options.directory, others, parser)
+    elif others or not options.directory.is_dir():
+        parser.error("--keep takes one directory, which is there")
+    else:
+        keep(options.directory)
 
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz",
+        usage="python -m tests.fuzz DIRECTORY [OPTIONS OF LIBFUZZER]\n       python -m tests.fuzz --keep DIRECTORY",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,  # '-h' begins options of libFuzzer
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "directory", metavar="DIRECTORY", type=Path, help="where the inputs are; made if it is not there"
+    )
+    parser.add_argument("--keep", action="store_true", help="do not run; make the corpus of the short inputs there")
+    parser.add_argument("--help", action="help", help="show this and exit")
+    return parser
+
+
+def fuzz(directory: Path, others: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """Run libFuzzer with the inputs in a directory, and options of its own."""
+    try:
+        import atheris
+    except ModuleNotFoundError:
+        parser.exit(1, "the fuzzer is not installed: 'pip install atheris'\n")
     with atheris.instrument_imports(include=["timely.communication", "timely.container", "timely.captured"]):
         import timely.captured
         import timely.communication.event_codec
@@ -31,11 +70,10 @@ def main() -> None:
     from tests.fuzz.frames import one_input
     from tests.fuzz.seeds import corpus, seeds
 
-    directory = Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     for data in (*seeds(), *corpus()):
         (directory / hashlib.sha1(data).hexdigest()).write_bytes(data)
-    atheris.Setup([sys.argv[0], str(directory), *sys.argv[2:]], lambda data: one_input(data) and None)
+    atheris.Setup([sys.argv[0], str(directory), *others], lambda data: one_input(data) and None)
     atheris.Fuzz()
 
 
