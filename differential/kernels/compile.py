@@ -75,8 +75,6 @@ _LATE = "differential: interrupted; this ends when the kernel is compiled, and a
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
-_is_helping = False
-"""Whether a kernel is compiled that is not needed yet; whoever holds the lock says so."""
 
 
 class Kernel(functools.partial[Any]):
@@ -93,9 +91,19 @@ class Kernel(functools.partial[Any]):
                     self._use((_in_python if _IS_INTERPRETED else _compile_kernel)(self.source))
         return self.dispatcher
 
+    def is_compiled(self) -> bool:
+        """Return whether this kernel is in use, or cached, so that it only has to be loaded."""
+        return bool(self.dispatcher) or _is_cached(_dispatcher_of(self.source, _copy(self.source)[0]))
+
     def prepare_if_nobody_has(self) -> bool:
-        """Compile this kernel unless it is compiled or some process is at it; return whether it was compiled."""
-        dispatcher = None if self.dispatcher else _compile_kernel(self.source, is_wanted=False)
+        """Compile this kernel unless it is compiled or some process is at it, or at one that it calls.
+
+        Returns whether it was compiled.
+        """
+        called = {part for part in _reached(self.source) if part is not self.source}
+        if self.dispatcher or not all(one.is_compiled() for one in _KERNELS if one.source in called):
+            return False
+        dispatcher = _compile_kernel(self.source, is_wanted=False)
         if dispatcher is not None:
             self._use(dispatcher)
         return dispatcher is not None
@@ -261,10 +269,8 @@ def _largest_first() -> list[Kernel]:
 
 
 def are_all_cached() -> bool:
-    """Return whether every kernel of the modules imported so far is compiled, so that it only has to be loaded."""
-    return _IS_INTERPRETED or all(
-        one.dispatcher or _is_cached(_dispatcher_of(one.source, _copy(one.source)[0])) for one in _KERNELS
-    )
+    """Return whether no kernel of the modules imported so far has to be compiled."""
+    return _IS_INTERPRETED or all(one.is_compiled() for one in _KERNELS)
 
 
 def compile_all(report: Callable[[str], None] = print) -> None:
@@ -385,7 +391,7 @@ def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
         if path and os.name == "posix" and not _is_cached(dispatcher):
             turn = stack.enter_context(_Turn(Path(path), _name(function)))
             while is_wanted and not turn.is_ours() and not _is_cached(dispatcher):
-                if not _compile_another():
+                if not any(one.prepare_if_nobody_has() for one in _largest_first()):
                     turn.wait()
             if not is_wanted and not turn.is_ours():
                 return None
@@ -407,18 +413,6 @@ def _is_cached(dispatcher: Any) -> bool:
     with contextlib.suppress(Exception):  # no cache, or one of a Numba that keeps its index otherwise: then it compiles
         return bool(dispatcher._cache._cache_file._load_index())
     return False
-
-
-def _compile_another() -> bool:
-    """Compile a kernel that no process has compiled or is at, if there is one; but not on behalf of such a one."""
-    global _is_helping
-    if _is_helping:
-        return False
-    _is_helping = True
-    try:
-        return any(one.prepare_if_nobody_has() for one in _largest_first())
-    finally:
-        _is_helping = False
 
 
 class _Turn:
