@@ -21,8 +21,8 @@ DESCRIPTION = """\
 Compile every kernel, the loops over rows behind the operators, ahead of its first use, and print a line for each.
 
 Otherwise each is compiled when it is first called, and a program's first run waits for it: run this once after an
-installation, where an image is made, or before time is measured. All of them take two cores a minute or so; where they
-are compiled already they are only loaded, in a few seconds.
+installation, where an image is made, or before time is measured. All of them take a minute or two; where they are
+compiled already they are only loaded, in a few seconds.
 
 Compiled kernels are kept in __pycache__ beside their sources; where that cannot be written, in the user's cache
 directory; with NUMBA_CACHE_DIR in the environment, there. They hold for one machine's kind of processor and one Numba
@@ -66,7 +66,10 @@ def main() -> None:
     )
     most = f"how many compile (default: one a core, {MOST_PROCESSES} at most)"
     parser.add_argument("--processes", type=int, help=most)
-    compile_kernels(processes=parser.parse_args().processes)
+    processes = parser.parse_args().processes
+    if processes is not None and processes < 1:
+        parser.error(f"argument --processes: at least one compiles, not {processes}")
+    compile_kernels(processes=processes)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from differential.kernels import compile as compiling
 from differential.kernels.fields import field
 
 
-@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--hlep", 2), ("join", 2)])
+@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--hlep", 2), ("join", 2), ("--processes=0", 2)])
 def test_what_is_no_order_to_compile_compiles_nothing(
     argument: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
