@@ -1,6 +1,7 @@
 """Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change."""
 
 import differential.beside  # noqa: F401  what is imported next may be compiled for the other package
+import timely.api  # noqa: F401  all of it first, as programs do: its modules import each other
 from differential.arrangement import Arrangement
 from differential.capture import Changes, Statement, capture_into, stated
 from differential.collection import Collection, innermost

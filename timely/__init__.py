@@ -1,88 +1,25 @@
-"""Timely dataflow: worker processes run operators over messages tagged with logical timestamps."""
+"""Timely dataflow: worker processes run operators over messages tagged with logical timestamps.
 
-from timely.barrier import Barrier
-from timely.captured import EventQueue, EventSink, EventSource, extract
-from timely.communication.event_file import EventFileReader, EventFileWriter
-from timely.communication.event_socket import EventSocketReader, EventSocketWriter
-from timely.config import Config
-from timely.container import Columns, rowwise
-from timely.dataflow.activator import Activator
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
-from timely.dataflow.notificator import FrontierNotificator, Notificator
-from timely.dataflow.operators.concat import concatenate
-from timely.dataflow.operators.feedback import LoopHandle
-from timely.dataflow.operators.generic import source
-from timely.dataflow.operators.input import Input
-from timely.dataflow.operators.log_stream import log_stream
-from timely.dataflow.operators.probe import Probe
-from timely.dataflow.operators.replay import replay_into
-from timely.dataflow.operators.unordered_input import UnorderedInput
-from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
-from timely.dataflow.routing import hash_columns
-from timely.dataflow.scope import Scope
-from timely.dataflow.stream import Stream
-from timely.errors import TimelyError
-from timely.example import example
-from timely.execute import execute, execute_directly, execute_from_args
-from timely.failure import fail
-from timely.order import Time, join, less_equal, less_than, meet
-from timely.progress.antichain import Antichain, MutableAntichain
-from timely.progress.summary import PathSummary
-from timely.sequencer import Sequencer
-from timely.worker import Worker
+Its names are those of `timely.api`, which is imported when the first of them is used: the command `timely` uses none,
+and so starts without NumPy.
+"""
 
-__all__ = [
-    "Activator",
-    "Antichain",
-    "Barrier",
-    "Broadcast",
-    "Capability",
-    "CapabilitySet",
-    "Columns",
-    "Config",
-    "EventFileReader",
-    "EventFileWriter",
-    "EventQueue",
-    "EventSink",
-    "EventSocketReader",
-    "EventSocketWriter",
-    "EventSource",
-    "Exchange",
-    "FrontierNotificator",
-    "Gather",
-    "Input",
-    "InputPort",
-    "LoopHandle",
-    "MutableAntichain",
-    "Notificator",
-    "OperatorBuilder",
-    "OutputPort",
-    "PathSummary",
-    "Pipeline",
-    "Probe",
-    "Scope",
-    "Sequencer",
-    "Stream",
-    "Time",
-    "TimelyError",
-    "UnorderedInput",
-    "Worker",
-    "concatenate",
-    "example",
-    "execute",
-    "execute_directly",
-    "execute_from_args",
-    "extract",
-    "fail",
-    "hash_columns",
-    "join",
-    "less_equal",
-    "less_than",
-    "log_stream",
-    "meet",
-    "replay_into",
-    "rowwise",
-    "source",
-]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from timely.api import *  # noqa: F403
+    from timely.api import __all__ as __all__
+else:
+
+    def __getattr__(name):
+        from importlib import import_module, util
+
+        if util.find_spec(f"timely.{name}") is None:  # or else it is a module, which the import asks for itself
+            api = import_module("timely.api")
+            globals().update({each: getattr(api, each) for each in api.__all__}, __all__=api.__all__)
+        if name not in globals():
+            raise AttributeError(f"module 'timely' has no attribute {name!r}")
+        return globals()[name]
+
+    def __dir__():
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -29,6 +29,9 @@ PEER_FAILED = 3
 REPORT_VARIABLE = "TIMELY_REPORT"
 """Names the file where such a process leaves its message, instead of printing it."""
 
+THREADS_SECONDS = 3.0
+"""How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
+
 _SHOWN_FRAMES = 4
 _SAID_CHARACTERS = 10_000
 

@@ -35,8 +35,7 @@ from uuid import uuid4
 
 from timely.config import Config, check_address, is_loopback, split_tcp
 from timely.errors import ConfigError, TransportError
-from timely.execute import GRACE_SECONDS as THREADS_SECONDS
-from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE
+from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE, THREADS_SECONDS
 from timely.large_pages import with_large_pages
 from timely.launched import LIFELINE_VARIABLE
 from timely.terminal import Lines, Terminal

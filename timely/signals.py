@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import time as clock
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
@@ -30,6 +31,8 @@ def report_on_signal() -> None:
         return
     if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
         return
+    from timely.status import report  # here: modules that import each other cannot be imported by two threads at once
+
     ear, hand = os.pipe()
     os.set_blocking(hand, False)
     former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
@@ -41,7 +44,7 @@ def report_on_signal() -> None:
             os.write(hand, bytes((signum,)))
 
     signal.signal(signal.SIGUSR1, handle)
-    Thread(target=_listen, args=(ear,), name="timely reporter", daemon=True).start()
+    Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True).start()
 
 
 def was_asked_to_end(since: float) -> bool:
@@ -55,9 +58,7 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def _listen(ear: int) -> None:
-    from timely.status import report
-
+def _listen(ear: int, report: Callable[[], str]) -> None:
     global _asked_to_end_at
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
     while True:

@@ -288,7 +288,7 @@ class Worker:
     def close(self) -> None:
         """Let go of all dataflows. Whoever runs a worker (`execute` does) calls this when it is done with it.
 
-        >>> from timely.execute import local_allocators
+        >>> from timely.executing import local_allocators
         >>> worker = Worker(*local_allocators(Config()), Config())
         >>> with worker.dataflow("endless") as scope:
         ...     numbers, stream = scope.new_input()

@@ -34,7 +34,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.barrier",
             "timely.sequencer",
             "timely.accounting",
-            "timely.execute",
+            "timely.executing",
             "timely.explaining",
             "timely.logging",
             "timely.shapes",
@@ -49,7 +49,6 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.launcher",
             "timely.terminal",
             "timely.cli",
-            "timely.example",
             "timely.__main__",
         ),
         ("leaves", "progress", "communication", "dataflow"),
@@ -82,8 +81,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("leaves", "progress", "dataflow", "timely", "kernels", "trace"),
     ),
     "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
-    "timely": (("timely",), ("leaves", "progress", "communication", "dataflow", "running")),
-    "differential": (("differential",), ("collections",)),
+    "timely": (("timely", "timely.api"), ("leaves", "progress", "communication", "dataflow", "running")),
+    "differential": (("differential",), ("collections", "timely")),
 }
 OWNERS = {"zmq": "timely.communication", "msgpack": "timely.communication", "numba": "differential.kernels"}
 

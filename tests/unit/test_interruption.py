@@ -17,7 +17,7 @@ from timely.communication.message import Failure, Message
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import OperatorError
-from timely.execute import run
+from timely.executing import run
 from timely.interruption import interruption
 
 SECONDS = 20.0

@@ -21,7 +21,7 @@ from timely.communication.message import Answer, Data, Message, Progress, Questi
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import OperatorError
-from timely.execute import local_allocators, run
+from timely.executing import local_allocators, run
 from timely.order import Time
 from timely.status import report
 

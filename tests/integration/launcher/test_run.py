@@ -533,7 +533,7 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
     assert first.endswith("] timely: column 3 is no column\n")
     assert "talk.py" in rest[0]
     assert "Traceback" not in run.error
-    assert "execute.py" not in run.error
+    assert "executing.py" not in run.error
     assert len({line[:3] for line in run.errors if line.startswith("[")}) == 1
 
 

@@ -10,7 +10,7 @@ import time
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.errors import DataError
-from timely.execute import execute
+from timely.executing import execute
 
 what = sys.argv[1]
 who = int(sys.argv[2]) if len(sys.argv) > 2 else 1

@@ -17,7 +17,7 @@ from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
 from timely.errors import ConfigError, DataError, OperatorError, PeerFailed, ShapeError
-from timely.execute import execute, execute_directly, execute_from_args, local_allocators, run
+from timely.executing import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker import Worker
 
 
@@ -47,7 +47,7 @@ def test_one_worker_runs_in_the_calling_thread() -> None:
 
 def test_a_process_that_runs_workers_keeps_pieces_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[None] = []
-    monkeypatch.setattr(sys.modules["timely.execute"], "keep_pieces", lambda: asked.append(None))
+    monkeypatch.setattr(sys.modules["timely.executing"], "keep_pieces", lambda: asked.append(None))
     execute(lambda worker: None, Config(workers=2))
     assert len(asked) == 1
 
@@ -122,7 +122,7 @@ def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch:
             started.append(self)
             super().start()
 
-    monkeypatch.setattr(sys.modules["timely.execute"], "Thread", Interrupted)
+    monkeypatch.setattr(sys.modules["timely.executing"], "Thread", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         execute(wait, Config(workers=2))
     started[0].join(30)
@@ -130,7 +130,7 @@ def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch:
 
 
 def test_a_thread_stuck_in_user_code_does_not_hide_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["timely.execute"], "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(sys.modules["timely.executing"], "THREADS_SECONDS", 0.2)
     release = threading.Event()
 
     def build(worker: Worker) -> None:
@@ -183,7 +183,7 @@ def test_an_error_in_one_process_is_told_to_all_others_with_its_line(tmp_path: P
     for error in (first, third):
         assert isinstance(error, PeerFailed)
         assert "worker 1 failed: ValueError: nothing of the kind (" in str(error)
-        assert "test_execute.py:" in str(error)
+        assert "test_executing.py:" in str(error)
 
 
 def test_a_refusal_in_one_process_is_told_in_its_own_words(tmp_path: Path) -> None:

@@ -28,20 +28,20 @@ from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
-from timely.errors import ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
-from timely.failure import describe, install_hook
+from timely.container import records
+from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
+from timely.failure import THREADS_SECONDS, describe, install_hook
 from timely.heap import keep_pieces
 from timely.interruption import interruption, no_interrupt_lost
 from timely.signals import report_on_signal, say, was_asked_to_end
 
 if TYPE_CHECKING:
+    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Stream
     from timely.worker import Worker
 
 Result = TypeVar("Result")
 Build = TypeVar("Build", bound=Callable[..., Any])
-
-GRACE_SECONDS = 3.0
-"""How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
 
 _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
 """Errors that say which worker or process they are about."""
@@ -100,6 +100,27 @@ def execute_directly(build: Callable[[Worker], Result]) -> Result:
     'complete'
     """
     return execute(build, Config())[0]
+
+
+def example(program: Callable[[Scope], Stream]) -> list[Any]:
+    """Return the records on the stream that `program(scope)` makes, run to completion by one worker in this thread.
+
+    For doctests and first steps.
+
+    >>> example(lambda scope: scope.to_stream(range(3)).map(lambda x: 10 * x))
+    [0, 10, 20]
+    """
+    found: list[Any] = []
+
+    def build(worker: Worker) -> None:
+        with worker.dataflow("example") as scope:
+            made = program(scope)
+            if not hasattr(made, "inspect_batch"):
+                raise BuildError(f"the program of an example must return a stream, and returned {made!r:.80}")
+            made.inspect_batch(lambda time, batch: found.extend(records(batch)))
+
+    execute_directly(build)
+    return found
 
 
 def local_allocators(config: Config) -> Sequence[Allocator]:
@@ -226,7 +247,7 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         for allocator in allocators:
             allocator.interrupt()
         started = sum(thread.ident is not None for thread in threads)
-        _collect(ended, outcomes, started, clock.monotonic() + GRACE_SECONDS)
+        _collect(ended, outcomes, started, clock.monotonic() + THREADS_SECONDS)
         raise
     errors = [error for _, _, error in outcomes if error is not None]
     if errors:
@@ -251,4 +272,4 @@ def _collect(
             return
         outcomes.append(outcome)
         if outcome[2] is not None and deadline is None:
-            deadline = clock.monotonic() + GRACE_SECONDS
+            deadline = clock.monotonic() + THREADS_SECONDS
