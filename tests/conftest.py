@@ -17,13 +17,14 @@ from hypothesis import HealthCheck, settings
 
 from benchmarks.compiled import COMPILED, stale
 from differential.kernels.__main__ import compile_kernels
+from tests.thorough import QUICK, THOROUGH
 
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-for profile, examples in (("quick", 50), ("thorough", 150)):
+for profile, number in (("quick", QUICK), ("thorough", THOROUGH)):
     settings.register_profile(
-        profile, settings(), max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        profile, settings(), max_examples=number, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
 settings.load_profile("quick")
 

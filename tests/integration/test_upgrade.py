@@ -159,6 +159,7 @@ def test_two_processes_tell_what_one_does(tmp_path: Path, start: Callable[..., R
     assert "latency of a step: median" in run.output
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_first_steps_of_the_real_upgrade_are_right(tmp_path: Path) -> None:
     ended = script("--steps", "20", "--check", "10", "--json", tmp_path / "report.json")
@@ -248,8 +249,9 @@ def test_without_scipy_a_check_is_refused(
 
 
 @pytest.mark.timeout(300)
-def test_ctrl_c_ends_it_without_a_traceback(start: Callable[..., Run]) -> None:
-    run = start("run", "-n", "2", EXAMPLES / "upgrade.py", "--only", "top")
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
+    files = write_random_upgrade(tmp_path, seed=0, steps=20_000)
+    run = start("run", "-n", "2", EXAMPLES / "upgrade.py", *given(files), "--only", "top")
     end = clock.monotonic() + 250
     while "initial answers" not in run.output:
         assert clock.monotonic() < end, run.error

@@ -14,6 +14,7 @@ from differential.trace import batcher, parts
 from tests.addresses import watched
 from tests.oracle.drawing import Drawing
 from tests.oracle.scenario import check
+from tests.thorough import examples
 
 NO_TABLE = np.empty((0, 0), np.int64)
 
@@ -29,7 +30,7 @@ def test_a_column_that_is_gone_is_told() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(examples(3)))
 @pytest.mark.parametrize("is_much", [False, True])
 def test_columns_of_random_programs_live(monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool) -> None:
     if is_much:  # what is done with many rows is done with few

@@ -16,6 +16,7 @@ from differential.delta import AltNeu, Prefixes
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from differential.operators import extend_at_hand, half_join
 from tests.oracle.grid import Multiset, Update, check
+from tests.thorough import examples
 
 PATTERNS = (
     [(0, 1)],
@@ -76,14 +77,14 @@ def three_way_meaning(first: Multiset, second: Multiset, third: Multiset) -> Mul
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("outer", [1, 2])
 @given(data=st.data(), workers=st.integers(1, 4), seed=st.integers(0, 1 << 16))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_delta_query_is_the_join_at_every_time(outer: int, data: st.DataObject, workers: int, seed: int) -> None:
     inputs = [data.draw(updates(outer, 2, 6)) for _ in range(3)]
     check(three_way, three_way_meaning, *inputs, workers=workers, outer=outer, seed=seed)
 
 
 @given(edits=updates(1, 3, 12), pattern=st.sampled_from(PATTERNS), workers=st.integers(1, 4), seed=st.integers(0, 999))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_motif_is_found_wherever_it_occurs(edits: list[Update], pattern: Any, workers: int, seed: int) -> None:
     check(
         lambda edges: motif(edges, pattern),
@@ -130,7 +131,7 @@ def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int,
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @of_cliques
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
     check_cliques(edges, workers, seed)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from differential import Collection, Groups, example
 from tests.oracle.grid import Multiset, Update, check
+from tests.thorough import examples
 
 KINDS: dict[str, st.SearchStrategy[Any]] = {
     "small": st.integers(-2, 2),
@@ -113,7 +114,7 @@ OPERATORS: dict[
 
 @pytest.mark.parametrize("name", OPERATORS)
 @given(case=cases())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_an_operator_is_right_for_any_kinds_of_columns(name: str, case: Case) -> None:
     operator, meaning = OPERATORS[name]
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from differential import CoGroups, Collection, Variable
 from tests.oracle.grid import Multiset, check, contents, grid, run
 from tests.strategies_updates import History, histories
+from tests.thorough import examples
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=examples(40), deadline=None)
 
 TRIPLES = st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(-2, 2))
 TEXTS = st.tuples(st.sampled_from(("", "a", "ä")), st.integers(0, 2))

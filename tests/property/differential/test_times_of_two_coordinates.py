@@ -14,9 +14,10 @@ from differential.graphs import bfs, connected_components
 from tests.oracle.grid import Multiset, check
 from tests.oracle.programs import build, meaning
 from tests.strategies_updates import History, histories
+from tests.thorough import examples
 
 OPERATORS = ("distinct", "threshold", "count", "sum", "min", "max", "top", "squares")
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=examples(40), deadline=None)
 FEWER = settings(max_examples=20, deadline=None)
 
 

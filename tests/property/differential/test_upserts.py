@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from differential import Output, UpsertSession, new_upsert_input
 from tests.oracle.grid import STEPS, contents
+from tests.thorough import examples
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 
@@ -84,7 +85,7 @@ def run(case: Case) -> list[Any]:
 
 
 @given(case=cases())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_was_said_last_holds_after_every_epoch(case: Case) -> None:
     changes = run(case)
     held: dict[int, Value] = {}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from differential.kernels.extend import DONE, extend
 from tests.oracle.layers import Layers, Update, consolidated
+from tests.thorough import examples
 
 LARGEST = 2**63 - 1
 
@@ -74,7 +75,7 @@ def relations(draw: st.DrawFn, keys: st.SearchStrategy[int]) -> Relation:
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_a_prefix_has_the_values_that_all_relations_have(data: st.DataObject) -> None:
     keys = st.sampled_from([-(2**63), 0, 1, 2, LARGEST])
     number = data.draw(st.integers(2, 4))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from differential.kernels.join import DONE, join
 from tests.oracle.join import Pair, join_by_loops
 from tests.oracle.layers import Layers, Update, consolidated
+from tests.thorough import examples
 
 LEAST_PIECE, MOST_RANGES = 4096, 1 << 18
 
@@ -54,7 +55,7 @@ def batches(draw: st.DrawFn, depth: int) -> list[list[Update]]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_all_calls_together_return_the_pairs_of_the_definition(depth: int) -> None:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200), deadline=None)
     @given(batches(depth), batches(depth), st.sampled_from([1, 2, 7, 40, 10**6]))
     def check(new: list[list[Update]], past: list[list[Update]], limit: int) -> None:
         assert pairs_of(Layers(new, depth), Layers(past, depth), limit) == join_by_loops(new, past)

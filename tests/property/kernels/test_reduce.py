@@ -17,6 +17,7 @@ from differential.kernels import reduce as reduce_module
 from differential.kernels.reduce import reduce
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay
+from tests.thorough import examples
 from timely.order import join
 from timely.progress.antichain import Antichain
 
@@ -156,7 +157,7 @@ def run_until_fault(
 def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, depth: int) -> None:
     signed = kind in ("COUNT", "SUM", "SUM_FLOAT")
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(histories(depth, signed), uppers(depth), st.randoms(use_true_random=False), st.booleans(), st.integers(0, 4))
     def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool, parameter: int) -> None:
         if kind == "SUM_FLOAT":
@@ -166,7 +167,7 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, de
     check()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories(2, False), st.randoms(use_true_random=False))
 def test_one_call_says_what_a_replay_from_the_definition_says(updates: list[Update], random: Random) -> None:
     for kind in ("COUNT", "MIN", "LARGEST"):
@@ -176,7 +177,7 @@ def test_one_call_says_what_a_replay_from_the_definition_says(updates: list[Upda
 
 @pytest.mark.parametrize("kind", ["LARGEST", "DISTINCT"])
 @given(histories(2, True, keys=1), uppers(2), st.randoms(use_true_random=False), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
     kind: str, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool
 ) -> None:
@@ -232,7 +233,7 @@ def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain],
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(depth: int) -> None:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(histories(depth, False), uppers(depth), st.randoms(use_true_random=False), st.booleans())
     def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
         run_in_rounds(depth, updates, frontiers, random, compact)
@@ -251,7 +252,7 @@ EVEN = st.builds(lambda first, step, count: [first + step * each for each in ran
 UNEVEN = st.lists(st.one_of(st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1)), max_size=30)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(EVEN | UNEVEN, min_size=1, max_size=4), st.data())
 def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], data: st.DataObject) -> None:
     """Keys spread evenly, unevenly or to the ends of the integers; few groups are touched, the others passed by."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.progress import Frontiers, Graph, advances, at_or_before, simple_cycles
 from tests.strategies_progress import graphs, pointstamps, times, updates
+from tests.thorough import examples
 from timely.errors import CycleError
 from timely.progress.cycles import check_cycles, positions
 from timely.progress.graph import Edge, contract
@@ -18,7 +19,7 @@ from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
 
 thorough = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -57,7 +58,7 @@ def test_keys_grow_along_every_edge(data: st.DataObject) -> None:
         assert key(edge.source, time) < key(edge.target, result)
 
 
-@settings(thorough, max_examples=60)
+@settings(thorough, max_examples=examples(60))
 @given(st.data())
 def test_frontiers_equal_those_of_following_every_path(data: st.DataObject) -> None:
     check_frontiers(data)

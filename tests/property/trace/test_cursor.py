@@ -14,6 +14,7 @@ from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from tests.oracle.trace import as_of
 from tests.strategies_batches import rows_of, updates
+from tests.thorough import examples
 from timely.progress.antichain import Antichain
 
 ASKED = np.array([2, 0, 9, -1, 2, 1])
@@ -24,7 +25,7 @@ ASKED = np.array([2, 0, 9, -1, 2, 1])
 def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> None:
     origin = Antichain([(0,) * depth])
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(st.lists(updates(depth), max_size=4))
     def check(chunks: list[Any]) -> None:
         batches = [Batch.build(*columns, origin, Antichain(), origin) for columns in chunks]

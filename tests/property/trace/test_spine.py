@@ -18,6 +18,7 @@ from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from tests.oracle.trace import Row, as_of
 from tests.strategies_batches import frontiers, rows_of, times, updates
+from tests.thorough import examples
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
 
@@ -104,7 +105,7 @@ class Run:
 
 
 @pytest.mark.timeout(300)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thorough import examples
 from timely import Config, Sequencer, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.container import records
@@ -44,7 +45,7 @@ class Site:
         self.installed[number] = scope.dataflow
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 4), st.integers(0, 2**32))
 def test_all_workers_see_one_order_and_build_the_same_dataflows(peers: int, seed: int) -> None:
     rng = Random(seed)

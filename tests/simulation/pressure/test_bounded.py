@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.simulation.pressure.model import QUEUE_BYTES, Program, Run, Step
+from tests.thorough import examples
 from timely import Worker
 from timely.dataflow.dataflow import Dataflow
 
@@ -52,7 +53,7 @@ def test_queues_are_bounded_and_everything_arrives(program: Program) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(programs)
 def test_queues_are_bounded_and_everything_arrives_in_many_programs(program: Program) -> None:
     hold(program)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from differential import Collection, example, new_input
 from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
+from tests.thorough import examples
 from timely import TimelyError, Worker, execute_directly
 from timely.order import Time, less_equal
 
@@ -34,7 +35,7 @@ def window(updates: list[Update], time: Time, size: int, slide: int, by_event: b
     return Counter({record: count for record, count in total.items() if count})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories(), SIZES, st.booleans())
 def test_a_window_holds_at_every_time_what_happened_lately(
     history: History, bounds: tuple[int, int], by_event: bool
