@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from differential import Changes, Statement, Updates, capture_into, new_input, replay_into, stated
 from differential.seen import Seen
+from tests.thorough import examples
 from timely import Antichain, Config, EventFileReader, EventFileWriter, EventQueue, Worker, execute
 from timely.captured import Event
 from timely.errors import TimelyError
@@ -63,7 +64,7 @@ def read(queues: list[EventQueue], workers: int) -> list[Change]:
     return execute(program, Config(workers=workers))[0]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(changes, st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32))
 def test_repeated_and_reordered_messages_give_the_collection(
     updates: list[Any], writers: int, readers: int, sources: int, seed: int

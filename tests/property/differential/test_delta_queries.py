@@ -98,7 +98,7 @@ def test_a_motif_is_found_wherever_it_occurs(edits: list[Update], pattern: Any, 
 @pytest.mark.parametrize("algorithm", [triangles, triangles_by_joins])
 @pytest.mark.parametrize("outer", [1, 2])
 @given(data=st.data(), workers=st.integers(1, 4), seed=st.integers(0, 999))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_triangles_are_those_of_brute_force(
     algorithm: Any, outer: int, data: st.DataObject, workers: int, seed: int
 ) -> None:
@@ -137,7 +137,7 @@ def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], 
 
 
 @given(edits=updates(1, 3, 20))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(half_join, "PIECE", 1)
@@ -148,7 +148,7 @@ def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 @given(seed=st.integers(0, 999))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 def test_many_epochs_are_compacted_without_changing_who_sees_whom(workers: int, seed: int) -> None:
     edits: list[Update] = [((epoch % 3, (epoch + 1) % 3), (epoch,), 1) for epoch in range(24)]
     check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits, workers=workers, seed=seed)

@@ -23,6 +23,7 @@ from differential.graphs import (
 from tests.oracle.graphs import closure, communities, core, independent, ranks
 from tests.oracle.grid import Multiset, check
 from tests.property.differential.test_paths import edits
+from tests.thorough import examples
 from timely.errors import BuildError
 
 
@@ -70,7 +71,7 @@ NAMES = ["core", "core numbers", "colours", "communities", "independent", "ranks
 
 @pytest.mark.parametrize(("program", "meaning"), CASES, ids=NAMES)
 @given(edges=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_answer_is_that_of_brute_force_at_every_time(
     program: Any, meaning: Any, edges: Any, workers: int, seed: int
 ) -> None:

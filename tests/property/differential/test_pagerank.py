@@ -12,6 +12,7 @@ from benchmarks.graphs import Ints, RandomGraph
 from differential import Collection, example, new_input
 from differential.graphs import pagerank
 from tests.oracle.ranks import UNIT, ranks_in_floats
+from tests.thorough import examples
 from timely import Worker, execute_directly
 from timely.errors import BuildError
 
@@ -39,7 +40,7 @@ def changes(graph: RandomGraph, tolerance: int) -> tuple[Ints, int]:
 
 
 @given(nodes=st.integers(1, 30), degree=st.sampled_from((0.5, 1, 3, 10)), tolerance=st.sampled_from((1, 999, 40_000)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_all_errors_together_are_within_the_stated_bound(nodes: int, degree: float, tolerance: int) -> None:
     graph = RandomGraph(nodes, int(nodes * degree) + 1)
     source, target = graph.after(1)

@@ -12,6 +12,7 @@ from differential import Collection
 from differential.graphs import shortest_distances, transitive_closure
 from tests.oracle.graphs import NODES, closure
 from tests.oracle.grid import Multiset, Update, check, run
+from tests.thorough import examples
 from timely.errors import TimelyError
 
 
@@ -42,7 +43,7 @@ def distances(edges: Multiset) -> dict[tuple[Any, Any], int]:
 
 @pytest.mark.parametrize(("lengths", "zero"), [((0, 1, 2, 7), 0), ((0.0, 0.5, 2.25), 0.0)])
 @given(data=st.data(), workers=st.integers(1, 3), seed=st.integers(0, 999))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_shortest_distances_are_those_of_brute_force(
     lengths: Any, zero: Any, data: st.DataObject, workers: int, seed: int
 ) -> None:
@@ -53,7 +54,7 @@ def test_shortest_distances_are_those_of_brute_force(
 
 
 @given(edges=edits(), workers=st.integers(1, 3), seed=st.integers(0, 999))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_the_closure_is_that_of_brute_force(edges: list[Update], workers: int, seed: int) -> None:
     check(transitive_closure, closure, edges, workers=workers, seed=seed)
 

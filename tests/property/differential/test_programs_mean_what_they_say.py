@@ -11,7 +11,7 @@ from tests.strategies_programs import scenarios
 from tests.thorough import examples
 
 FEW = settings(
-    max_examples=8,  # `python -m tests.soak` runs as many as wanted
+    max_examples=examples(8),  # `python -m tests.soak` runs as many as wanted
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -45,6 +45,6 @@ def test_random_programs_are_right_at_every_time(scenario: Scenario) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @given(scenario=scenarios(depth=6, size=14))
-@settings(FEW, max_examples=examples(200))
+@settings(FEW, max_examples=200)
 def test_larger_programs_are_right_at_every_time(scenario: Scenario) -> None:
     check_and_shrink(scenario)

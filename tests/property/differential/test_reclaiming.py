@@ -11,13 +11,14 @@ from tests.oracle.scenario import Scenario
 from tests.oracle.shrink import check_and_shrink
 from tests.property.differential.test_programs_mean_what_they_say import FEW
 from tests.strategies_programs import scenarios
+from tests.thorough import examples
 
 
 @pytest.mark.parametrize("most_packed", [2, codes.PACKED_HIGH])
 @pytest.mark.parametrize("step", [3, 1 << 12])
 @pytest.mark.timeout(300)
 @given(scenario=scenarios(most=3, dressed=True))
-@settings(FEW, max_examples=5)
+@settings(FEW, max_examples=examples(5))
 def test_taking_numbers_back_at_once_changes_no_answer(scenario: Scenario, step: int, most_packed: int) -> None:
     scenario = scenario._replace(tiny=False)
     with pytest.MonkeyPatch.context() as patch:

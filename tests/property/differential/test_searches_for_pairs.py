@@ -15,6 +15,7 @@ from differential.graphs import approximate_distances, bidirectional_search
 from tests.oracle.graphs import FAR, lengths
 from tests.oracle.grid import Multiset, Update, check
 from tests.property.differential.test_paths import edits
+from tests.thorough import examples
 from timely import Worker, execute_directly
 from timely.accounting import Account
 
@@ -44,7 +45,7 @@ CASES = [(bidirectional_search, distances), (by_way_of_landmarks, distances_by_w
 
 @pytest.mark.parametrize(("program", "meaning"), CASES, ids=["bidirectional", "landmarks"])
 @given(edges=edits(), goals=far_ones, workers=st.integers(1, 3), seed=st.integers(0, 999))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_distances_of_the_goals_are_those_of_brute_force(
     program: Any, meaning: Any, edges: list[Update], goals: list[Update], workers: int, seed: int
 ) -> None:

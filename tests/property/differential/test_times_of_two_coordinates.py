@@ -18,7 +18,7 @@ from tests.thorough import examples
 
 OPERATORS = ("distinct", "threshold", "count", "sum", "min", "max", "top", "squares")
 FEW = settings(max_examples=examples(40), deadline=None)
-FEWER = settings(max_examples=20, deadline=None)
+FEWER = settings(max_examples=examples(20), deadline=None)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.dataflow.model import simulate
+from tests.thorough import examples
 from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
-PROGRAMS = 8
+PROGRAMS = examples(12)
 """`python -m tests.simulation` runs as many as wanted."""
 
 

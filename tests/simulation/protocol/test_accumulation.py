@@ -7,12 +7,13 @@ import pytest
 from tests.simulation.protocol.model import run
 from tests.simulation.protocol.test_broken_protocols import failures
 from tests.simulation.protocol.test_random_programs import NESTED, random_graph
+from tests.thorough import examples
 from timely.config import ACCUMULATIONS
 from timely.order import Changes
 from timely.progress.accumulation import Route
 from timely.progress.protocol import Protocol
 
-RUNS = 60
+RUNS = examples(60)
 
 
 def routes(processes: int, workers: int, accumulation: str) -> list[Route]:

@@ -9,10 +9,11 @@ import pytest
 from tests.oracle.progress import Graph
 from tests.simulation.protocol.model import run
 from tests.strategies_progress import nested_graph
+from tests.thorough import examples
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
-RUNS = 75
+RUNS = examples(75)
 """`python -m tests.simulation` makes as many as wanted."""
 
 
