@@ -45,17 +45,18 @@ import hashlib
 import importlib
 import marshal
 import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+
+from differential.kernels.interrupts import interrupted_late, uninterrupted
+from differential.kernels.turn import Turn, notice
 
 Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""
@@ -69,9 +70,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _SIGNATURE = {"Ints": "int64[::1]", "Table": "int64[:, ::1]", "int": "int64", "float": "float64"}
-_PATIENCE = 1.0
-_SAME_INTERRUPT_SECONDS = 1.0
-_LATE = "differential: interrupted; this ends when the kernel is compiled, and at once when it is interrupted again"
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
@@ -111,61 +109,6 @@ class Kernel(functools.partial[Any]):
     def _use(self, dispatcher: Any) -> None:
         self.dispatcher = dispatcher
         self.__setstate__((dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
-
-
-@contextlib.contextmanager
-def _handled_by(
-    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers],
-) -> Iterator[None]:
-    """Have signals handled so for a while, where functions of Python handle them: what is ignored stays so."""
-    former: dict[signal.Signals, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        former = {number: handler for number in handlers if callable(handler := signal.getsignal(number))}
-    for number in former:
-        signal.signal(number, handlers[number])
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put SIGINT and SIGTERM off: raised inside a callback of the compiler, an interrupt would be printed and lost."""
-    caught: list[int] = []
-    try:
-        with _handled_by(dict.fromkeys((signal.SIGINT, signal.SIGTERM), lambda number, _: caught.append(number))):
-            yield
-    finally:
-        for late in caught:
-            signal.raise_signal(late)
-
-
-@contextlib.contextmanager
-def _interrupted_late() -> Iterator[None]:
-    """Put the first SIGINT off, for the same reason, and say so; a second one, or SIGTERM, ends the process.
-
-    `timely run` passes on what a terminal sends to all processes, so one that follows at once is taken for the same.
-    """
-    caught: list[float] = []
-
-    def put_off(number: int, frame: FrameType | None) -> None:
-        now = time.monotonic()
-        if not caught:
-            caught.append(now)
-            with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
-                print(_LATE, file=sys.stderr, flush=True)
-        elif now > caught[0] + _SAME_INTERRUPT_SECONDS:
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-
-    try:
-        with _handled_by({signal.SIGINT: put_off, signal.SIGTERM: signal.SIG_DFL}):
-            yield
-    finally:
-        if caught:
-            signal.raise_signal(signal.SIGINT)
 
 
 _BARE = {"_nrt": False, "forceinline": True}
@@ -366,7 +309,7 @@ def _signature(function: FunctionType) -> str:
 
 def _dispatcher_of(function: FunctionType, copy: FunctionType) -> Any:
     """Return Numba's dispatcher of a kernel, of which nothing is compiled or loaded, from a copy of it."""
-    with _uninterrupted():
+    with uninterrupted():
         numba = _numba()
     copy.__qualname__ = _name(function)
     try:
@@ -389,7 +332,7 @@ def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
 
     with contextlib.ExitStack() as stack:
         if path and os.name == "posix" and not _is_cached(dispatcher):
-            turn = stack.enter_context(_Turn(Path(path), _name(function)))
+            turn = stack.enter_context(Turn(Path(path), _name(function)))
             while is_wanted and not turn.is_ours() and not _is_cached(dispatcher):
                 if not any(one.prepare_if_nobody_has() for one in _largest_first()):
                     turn.wait()
@@ -398,10 +341,10 @@ def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
         if _is_cached(dispatcher):
             if not is_wanted:
                 return None
-            stack.enter_context(_uninterrupted())
+            stack.enter_context(uninterrupted())
         else:
-            stack.enter_context(_interrupted_late())
-            stack.enter_context(_notice(text))
+            stack.enter_context(interrupted_late())
+            stack.enter_context(notice(text))
         dispatcher.compile(_signature(function))
     dispatcher.disable_compile()
     return dispatcher
@@ -413,51 +356,3 @@ def _is_cached(dispatcher: Any) -> bool:
     with contextlib.suppress(Exception):  # no cache, or one of a Numba that keeps its index otherwise: then it compiles
         return bool(dispatcher._cache._cache_file._load_index())
     return False
-
-
-class _Turn:
-    """The right to compile a kernel, which one process has at a time: a lock on a byte of a file beside the cache.
-
-    The system takes all locks on a file from a process that closes it, however often it has it open. So none is held
-    while another kernel has its turn.
-    """
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self._path = directory / "compiling.lock"
-        self.place = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
-
-    def __enter__(self) -> _Turn:
-        self._file = open(self._path, "a")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def is_ours(self) -> bool:
-        """Take the turn if no other process has it; return whether it is ours."""
-        with contextlib.suppress(BlockingIOError, PermissionError):
-            self._lock(wait=False)
-            return True
-        return False
-
-    def wait(self) -> None:
-        """Wait until the turn is ours."""
-        with _notice(f"differential: waiting for another process that is compiling kernels (it holds {self._path})"):
-            self._lock(wait=True)
-
-    def _lock(self, wait: bool) -> None:
-        import fcntl
-
-        fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, self.place)
-
-
-@contextlib.contextmanager
-def _notice(text: str) -> Iterator[None]:
-    """Say `text` on stderr if what follows takes longer than a second."""
-    timer = threading.Timer(_PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()

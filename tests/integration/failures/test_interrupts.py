@@ -64,7 +64,7 @@ LOADS = """
 import os
 import time
 
-from differential.kernels.compile import _uninterrupted
+from differential.kernels.interrupts import uninterrupted
 from timely import execute
 
 
@@ -73,7 +73,7 @@ def program(worker):
         input, _ = scope.new_input()
     print("pid", os.getpid(), flush=True)
     if worker.index == 1:
-        with _uninterrupted():
+        with uninterrupted():
             time.sleep(2.5)
     while worker.step_or_park():
         pass

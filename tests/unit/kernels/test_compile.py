@@ -184,66 +184,11 @@ def test_a_kernel_that_cannot_be_cached_is_compiled_all_the_same(tmp_path: Path)
     assert done.stdout == "[0 2 4]\n", done.stderr
 
 
-def test_slow_work_says_what_it_is_and_quick_work_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(compiling, "_PATIENCE", 60.0)
-    with compiling._notice("quick"):
-        pass
-    said = ""
-    monkeypatch.setattr(compiling, "_PATIENCE", 0.02)
-    with compiling._notice("working"):
-        end = compiling.time.monotonic() + 30
-        while not said.endswith("\n") and compiling.time.monotonic() < end:
-            compiling.time.sleep(0.01)
-            said += capsys.readouterr().err
-    assert said == "working\n"
-
-
-def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "_PATIENCE", 0.05)
-    said: list[str] = []
-    holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(f"""
-            import fcntl, sys
-            file = open({str(tmp_path / "compiling.lock")!r}, "a")
-            fcntl.lockf(file, fcntl.LOCK_EX, 1, {compiling._Turn(tmp_path, "total").place})
-            print("held", flush=True)
-            sys.stdin.read()
-        """),
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-
-        def say(text: str, **_: object) -> None:
-            said.append(text)
-            holder.stdin.close()  # type: ignore[union-attr]
-
-        monkeypatch.setattr(compiling, "print", say, raising=False)
-        with compiling._Turn(tmp_path, "another") as turn:
-            assert turn.is_ours()
-        with compiling._Turn(tmp_path, "total") as turn:
-            assert not turn.is_ours()
-            assert not said
-            turn.wait()
-            assert len(said) == 1
-            assert holder.wait(30) == 0
-    assert "waiting for another process" in said[0]
-
-
 WAITS = """
 import signal, sys
 from pathlib import Path
 from differential.kernels import compile as compiling
+from differential.kernels import interrupts, turn
 
 class Slow:
     class stats:
@@ -269,8 +214,8 @@ class Numba:
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 compiling._numba = Numba
 compiling._KERNELS = []
-compiling._PATIENCE = 0.01
-compiling._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
+turn._PATIENCE = 0.01
+interrupts._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
 
 @compiling.kernel
 def slow(number: "int") -> "int":
@@ -385,7 +330,7 @@ def test_a_cache_whose_index_cannot_be_read_has_nothing() -> None:
 
 
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "_Turn", None)
+    monkeypatch.setattr(compiling, "Turn", None)
     before = compiling._compile_kernel(total.source)  # type: ignore[attr-defined]
     assert before(np.arange(4), 2) == 12
     assert compiling._compile_kernel(total.source, is_wanted=False) is None  # type: ignore[attr-defined]

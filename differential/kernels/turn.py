@@ -1,0 +1,60 @@
+"""Who compiles which kernel, where several processes need the same ones; and saying so where it takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+_PATIENCE = 1.0
+
+
+class Turn:
+    """The right to compile a kernel, which one process has at a time: a lock on a byte of a file beside the cache.
+
+    The system takes all locks on a file from a process that closes it, however often it has it open. So none is held
+    while another kernel has its turn.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._path = directory / "compiling.lock"
+        self.place = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
+
+    def __enter__(self) -> Turn:
+        self._file = open(self._path, "a")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def is_ours(self) -> bool:
+        """Take the turn if no other process has it; return whether it is ours."""
+        with contextlib.suppress(BlockingIOError, PermissionError):
+            self._lock(wait=False)
+            return True
+        return False
+
+    def wait(self) -> None:
+        """Wait until the turn is ours."""
+        with notice(f"differential: waiting for another process that is compiling kernels (it holds {self._path})"):
+            self._lock(wait=True)
+
+    def _lock(self, wait: bool) -> None:
+        import fcntl
+
+        fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, self.place)
+
+
+@contextlib.contextmanager
+def notice(text: str) -> Iterator[None]:
+    """Say `text` on stderr if what follows takes longer than a second."""
+    timer = threading.Timer(_PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

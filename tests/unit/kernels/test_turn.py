@@ -1,0 +1,70 @@
+"""Who compiles a kernel, and what is said of it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import time as clock
+from pathlib import Path
+
+import pytest
+
+from differential.kernels import turn as turns
+from differential.kernels.turn import Turn, notice
+
+
+def test_slow_work_says_what_it_is_and_quick_work_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE", 60.0)
+    with notice("quick"):
+        pass
+    said = ""
+    monkeypatch.setattr(turns, "_PATIENCE", 0.02)
+    with notice("working"):
+        end = clock.monotonic() + 30
+        while not said.endswith("\n") and clock.monotonic() < end:
+            clock.sleep(0.01)
+            said += capsys.readouterr().err
+    assert said == "working\n"
+
+
+def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE", 0.05)
+    said: list[str] = []
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(f"""
+            import fcntl, sys
+            file = open({str(tmp_path / "compiling.lock")!r}, "a")
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, {Turn(tmp_path, "total").place})
+            print("held", flush=True)
+            sys.stdin.read()
+        """),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+
+        def say(text: str, **_: object) -> None:
+            said.append(text)
+            holder.stdin.close()  # type: ignore[union-attr]
+
+        monkeypatch.setattr(turns, "print", say, raising=False)
+        with Turn(tmp_path, "another") as turn:
+            assert turn.is_ours()
+        with Turn(tmp_path, "total") as turn:
+            assert not turn.is_ours()
+            assert not said
+            turn.wait()
+            assert len(said) == 1
+            assert holder.wait(30) == 0
+    assert "waiting for another process" in said[0]
