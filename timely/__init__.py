@@ -14,9 +14,10 @@ else:
     def __getattr__(name):
         from importlib import import_module, util
 
-        if util.find_spec(f"timely.{name}") is None:  # or else it is a module, which the import asks for itself
-            api = import_module("timely.api")
-            globals().update({each: getattr(api, each) for each in api.__all__}, __all__=api.__all__)
+        if util.find_spec(f"timely.{name}") is not None:
+            return import_module(f"timely.{name}")
+        api = import_module("timely.api")
+        globals().update({each: getattr(api, each) for each in api.__all__}, __all__=api.__all__)
         if name not in globals():
             raise AttributeError(f"module 'timely' has no attribute {name!r}")
         return globals()[name]

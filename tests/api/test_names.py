@@ -24,6 +24,11 @@ def test_a_module_can_be_imported_first_and_all_names_are_there_after_it(first: 
     assert found.split() == timely.__all__
 
 
+def test_modules_are_names_of_their_package() -> None:
+    program = "import timely; print(timely.errors.TimelyError.__name__, timely.graphlinq.Graph.__name__)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60) == "TimelyError Graph\n"
+
+
 def test_no_name_is_that_of_a_module_too() -> None:
     assert not {f"timely.{name}" for name in timely.__all__} & set(modules())
 
