@@ -1,7 +1,7 @@
 """Timely dataflow: worker processes run operators over messages tagged with logical timestamps.
 
 Its names are those of `timely.api`, which is imported when the first of them is used: the command `timely` uses none,
-and so starts without NumPy.
+and so starts without NumPy. Its modules are imported likewise: `timely.errors` is there after `import timely`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ else:
     def __getattr__(name):
         from importlib import import_module, util
 
-        if util.find_spec(f"timely.{name}") is not None:
+        if not name.startswith("__") and util.find_spec(f"timely.{name}") is not None:
             return import_module(f"timely.{name}")
         api = import_module("timely.api")
         globals().update({each: getattr(api, each) for each in api.__all__}, __all__=api.__all__)
