@@ -14,8 +14,9 @@ ScheduleStopped(time=2000, worker=0, dataflow=0, operator=3, nanoseconds=1500)
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from timely.errors import BuildError
 from timely.order import Changes, Time
 
 
@@ -260,3 +261,15 @@ INLINE = (InlineRan,)
 MESSAGES = (MessageSent, MessageReceived)
 PROGRESS = (ProgressSent, ProgressReceived)
 CAPABILITIES = (CapabilityMade, CapabilityMoved, CapabilityDropped)
+
+
+def check_kind(kind: Any) -> None:
+    """Raise BuildError unless `kind` is a kind of record.
+
+    >>> check_kind(MESSAGES)
+    Traceback (most recent call last):
+        ...
+    timely.errors.BuildError: (<class ... is no kind of record: give one, such as timely.events.OperatorBuilt
+    """
+    if not (isinstance(kind, type) and getattr(kind, "_fields", ())[:2] == ("time", "worker")):
+        raise BuildError(f"{kind!r:.80} is no kind of record: give one, such as timely.events.OperatorBuilt")

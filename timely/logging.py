@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from timely.dataflow.recorder import descriptions, switch
-from timely.events import BUILT, ApplicationText, CapabilityMade, DataflowCompleted, Event
+from timely.events import BUILT, ApplicationText, CapabilityMade, DataflowCompleted, Event, check_kind
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
@@ -82,7 +82,8 @@ class Log:
     def listen(self, listener: Listener, *kinds: Any) -> Callable[[], None]:
         """Hand records of these kinds to `listener` from now on; return a function that ends this.
 
-        What has been built and still runs, and the capabilities held, are told first, if asked for.
+        What has been built and still runs, and the capabilities held, are told first, if asked for. Raises BuildError
+        where one of `kinds` is none.
 
         >>> from timely.events import OperatorBuilt
         >>> def program(worker):
@@ -92,6 +93,8 @@ class Log:
         >>> execute_directly(program)
         OperatorBuilt(time=..., worker=0, dataflow=0, operator=0, name='numbers', path='dataflow', origin='...')
         """
+        for kind in kinds:
+            check_kind(kind)
         key, chosen = object(), frozenset(kinds)
         self.flush()
         wanted = chosen.intersection((*BUILT, CapabilityMade))

@@ -381,6 +381,23 @@ def test_intervals_that_are_none_are_refused(make: Callable[[Scope], object], co
         execute_directly(program)
 
 
+@pytest.mark.parametrize("kind", [kinds.MESSAGES, "Parked", kinds.Event, kinds.Parked(0, 0)])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda worker, scope, kind: log_stream(scope, kind),
+        lambda worker, scope, kind: worker.log.listen(print, kinds.Parked, kind),
+    ],
+)
+def test_what_is_no_kind_of_record_is_refused(ask: Callable[..., object], kind: object) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            ask(worker, scope, kind)
+
+    with pytest.raises(BuildError, match="is no kind of record"):
+        execute_directly(program)
+
+
 @pytest.mark.parametrize("kind", [kinds.Parked, kinds.Unparked])
 def test_a_worker_that_sleeps_between_other_things_is_told_while_it_runs(kind: Any) -> None:
     def program(worker: Worker) -> bool:

@@ -15,7 +15,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.errors import BuildError
-from timely.events import Event, Parked, ScheduleStopped, Unparked
+from timely.events import Event, Parked, ScheduleStopped, Unparked, check_kind
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -39,7 +39,8 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
     complete, or with the program; so build what is to be watched before the worker is stepped.
 
-    Raises BuildError in a scope whose times have more than one coordinate, or where the interval is not positive.
+    Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
+    where `kind` is no kind of record.
 
     >>> from timely.events import OperatorBuilt
     >>> def program(worker):
@@ -55,6 +56,7 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
         raise BuildError(f"{name}: a log has epochs and nothing else: use it in an outermost scope with one coordinate")
     if not interval > 0:
         raise BuildError(f"{name}: the interval must be positive, not {interval}")
+    check_kind(kind)
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
