@@ -495,3 +495,14 @@ def test_what_a_peer_has_taken_of_a_dropped_dataflow_is_no_offence() -> None:
         return worker.allocator.statistics().refused
 
     assert execute(program, Config(workers=2)) == [0, 0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_operator_that_steps_its_own_dataflow_is_refused(workers: int) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers = scope.to_stream([1, 2]).exchange()
+            numbers.inspect(lambda _: worker.step()).exchange().inspect(lambda _: None)
+
+    with pytest.raises(OperatorError, match="steps the worker while it runs"):
+        execute(program, Config(workers=workers))

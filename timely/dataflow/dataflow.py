@@ -307,7 +307,15 @@ class Dataflow:
             self.recorder.heard(changes, sender)
 
     def step(self) -> bool:
-        """Run what is ready. Return whether anything ran."""
+        """Run what is ready. Return whether anything ran.
+
+        Raises BuildError where one of its own operators asks for it, whose changes are not all made yet.
+        """
+        if self.running is not None:
+            raise BuildError(
+                f"{self.running} steps the worker while it runs, and {self} cannot go on before it returns: "
+                "step in the program, or have worker.call() do what needs steps"
+            )
         self._flush()
         ready = self._ready
         if not ready or self._held_back:
