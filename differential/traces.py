@@ -281,8 +281,8 @@ class Trace:
 
     def _later(self, frontier: Antichain | Moment, present: Antichain, what: str) -> Antichain:
         self._check()
-        if not isinstance(frontier, Antichain):
-            frontier = Antichain([self._time(frontier)])
+        times = frontier if isinstance(frontier, Antichain) else [frontier]
+        frontier = Antichain(map(self._time, times))
         if not present.dominates(frontier):
             raise TraceError(
                 f"the trace of {self._export} let go of its {what} before {present}, and cannot have those from "

@@ -116,6 +116,22 @@ def test_what_is_no_time_of_the_trace_is_refused() -> None:
     execute_directly(program)
 
 
+def test_a_frontier_of_other_times_is_refused_and_moves_nothing() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        frontier = Antichain([(1, 1)])
+        moves = (trace.set_logical_compaction, trace.set_physical_compaction, trace.allow_compaction_to)
+        for move in moves:
+            with pytest.raises(TraceError, match=r"\(1, 1\) is not a time of .* 1 coordinate"):
+                move(frontier)
+        with worker.dataflow() as scope, pytest.raises(TraceError, match=r"\(1, 1\) is not a time of"):
+            trace.import_into(scope, since=frontier)
+        assert trace.logical == trace.physical == Antichain([(0,)])
+        session.close()
+
+    execute_directly(program)
+
+
 def test_a_trace_is_taken_while_its_dataflow_is_built() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("towns") as scope:
