@@ -56,6 +56,7 @@ class Output:
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
         self._columns = 0
+        self._width = scope.width
         self._dataflow = scope.dataflow
         self._operator = builder.operator
         builder.operator.waits = False
@@ -95,7 +96,10 @@ class Output:
 
     def less_than(self, time: Moment) -> bool:
         """Return whether the collection may still change before `time`."""
-        return self._frontier.less_than(as_time(time))
+        frontier, at = self._frontier, as_time(time)
+        if len(at) != self._width:
+            raise BuildError(f"{at} is not a time of {self._operator}, whose times have {self._width} coordinate(s)")
+        return frontier.less_than(at)
 
     @property
     def _frontier(self) -> Antichain:

@@ -63,6 +63,17 @@ def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
     execute_directly(program)
 
 
+def test_what_is_no_time_of_the_output_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            output = Collection.of(scope, np.array([1])).output()
+        for time in ((), (5, 2)):
+            with pytest.raises(BuildError, match=r"is not a time of operator 'output' .* 1 coordinate"):
+                output.less_than(time)
+
+    execute_directly(program)
+
+
 def test_not_a_number_is_not_read_out() -> None:
     with pytest.raises(OperatorError, match="NaN cannot be part"):
         example(lambda scope: Collection.of(scope, 1.0).map(lambda x: x * np.nan))
