@@ -42,7 +42,10 @@ def as_time(moment: Moment) -> Time:
         return (moment,)
     if type(moment) is tuple and _is_exact(moment):
         return moment
-    return tuple(map(index, moment)) if isinstance(moment, Iterable) else (index(moment),)
+    try:
+        return tuple(map(index, moment)) if isinstance(moment, Iterable) else (index(moment),)
+    except TypeError:
+        raise TypeError(f"a time is an integer, or a tuple of them, and not {moment!r:.80}") from None
 
 
 def _is_exact(moment: tuple[SupportsIndex, ...]) -> TypeGuard[Time]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
@@ -32,8 +33,9 @@ def test_a_time_is_given_as_an_integer_or_several_of_any_kind() -> None:
     for moment in (3, np.int64(3), [3], np.array([3])):
         assert as_time(moment) == (3,)
     assert [type(coordinate) for coordinate in as_time(np.array([2, 5]))] == [int, int]
-    with pytest.raises(TypeError):
-        as_time([2.5])  # type: ignore[list-item]
+    for none in ([2.5], 2.5, "1", None):
+        with pytest.raises(TypeError, match=f"an integer, or a tuple of them, and not {re.escape(repr(none))}"):
+            as_time(none)  # type: ignore[arg-type]
 
 
 def test_lexicographic_order_extends_the_product_order() -> None:
