@@ -53,7 +53,11 @@ Columns = tuple[np.ndarray[Any, Any], ...]
 
 
 class Contents(NamedTuple):
-    """A collection as of a time: distinct records, in columns, and how often each occurs (never 0)."""
+    """A collection as of a time: distinct records, in columns, and how often each occurs (never 0).
+
+    Where nothing was ever inserted, as on a worker that none of few keys hash to, there are no columns: `keys` and
+    `values` are `()`.
+    """
 
     keys: Columns
     values: Columns
@@ -71,7 +75,10 @@ class Contents(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What some keys have, in columns: row by row which key (its place among those asked for), a value, its count."""
+    """What some keys have, in columns: row by row which key (its place among those asked for), a value, its count.
+
+    Where nothing was ever inserted, as on a worker that none of few keys hash to, `values` is `()`.
+    """
 
     place: Codes
     values: Columns
