@@ -126,6 +126,8 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
     assert re.search(rf"is in operator 'exchange' \(built at {STUCK}:\d+\), at {STUCK}:\d+, in a step that began", text)
     if last:
         until_said(run, f"{place(processes, workers)} did not answer within 1 s")
+    run.send(signal.SIGQUIT)  # in order, but soon: it would sleep for a minute
+    run.end()
 
 
 @clusters
