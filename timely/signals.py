@@ -31,7 +31,7 @@ def report_on_signal() -> None:
         return
     if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
         return
-    from timely.status import report  # here: modules that import each other cannot be imported by two threads at once
+    from timely.status import report  # not by the thread: some import each other, which two threads must not do
 
     ear, hand = os.pipe()
     os.set_blocking(hand, False)
