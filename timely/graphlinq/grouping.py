@@ -22,6 +22,11 @@ from timely.graphlinq.index import Ints, is_increasing
 FEW = 8
 """Values are few where the slots are more than so many times as many."""
 
+_SETS = dict.fromkeys((np.logical_or, np.bitwise_or, np.maximum), True) | dict.fromkeys(
+    (np.logical_and, np.bitwise_and, np.minimum), False
+)
+"""Of which boolean one is enough to decide what the combination by a ufunc is."""
+
 Combination = np.ufunc | tuple[np.ufunc, ...]
 """How values of the same node become one: a ufunc for each column of values."""
 
@@ -77,7 +82,11 @@ def totalled(combine: Combination, slots: Ints, values: Sequence[Array], size: i
     for ufunc, column in zip(ufuncs_of(combine, values), values):
         column = summable(ufunc, column)
         total = np.full(size, identity(ufunc, column.dtype), column.dtype)
-        ufunc.at(total, slots, column)
+        if column.dtype.kind == "b" and ufunc in _SETS:
+            decides = _SETS[ufunc]
+            total[slots[column == decides]] = decides  # a tenth of the time of `at`, which has no loop for booleans
+        else:
+            ufunc.at(total, slots, column)
         totals.append(total)
     return tuple(totals)
 

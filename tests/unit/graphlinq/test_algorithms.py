@@ -96,6 +96,15 @@ def test_a_long_chain_takes_one_round() -> None:
     assert answered(strongly_connected_components, chain) == [(node, node) for node in range(201)]
 
 
+@on_workers
+def test_the_component_of_the_hub_is_found_among_others(workers: int) -> None:
+    ring = [(node, (node + 1) % 50) for node in range(50)]
+    spokes = [(hub, node) for hub in (7, 9) for node in range(0, 50, 5)]  # 7 and 9 have as many ways through them
+    others = [(60, 61), (61, 60), (61, 3), (4, 70), (70, 71), (71, 70), (80, 81)]
+    rows = ring + spokes + others
+    assert answered(strongly_connected_components, rows, workers=workers) == strong_components(rows)
+
+
 def test_components_follow_edges_that_come_in_later_epochs() -> None:
     found: dict[int, list[tuple[int, int]]] = {0: [], 1: [], 2: []}
 

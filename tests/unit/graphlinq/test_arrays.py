@@ -26,6 +26,7 @@ COMBINATIONS: list[tuple[np.ufunc, Callable[[Any, Any], Any]]] = [
     (np.maximum, max),
     (np.bitwise_or, operator.or_),
 ]
+TRUTHS = [np.logical_or, np.logical_and, np.bitwise_or, np.bitwise_and, np.bitwise_xor, np.maximum, np.minimum]
 
 
 def ints(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -66,6 +67,20 @@ def test_values_are_combined_by_slot(
         assert list(zip(found.tolist(), totals.tolist())) == expected
     found, (totals,) = group_nodes(ufunc, slots - 5, [values])
     assert list(zip((found + 5).tolist(), totals.tolist())) == expected
+
+
+@settings(deadline=None)
+@given(st.sampled_from(TRUTHS), st.lists(st.tuples(st.integers(0, 9), st.booleans())))
+def test_truths_are_combined_by_slot(ufunc: np.ufunc, rows: list[tuple[int, bool]]) -> None:
+    by_slot = defaultdict(list)
+    for slot, value in rows:
+        by_slot[slot].append(value)
+    expected = [(slot, bool(ufunc.reduce(values))) for slot, values in sorted(by_slot.items())]
+    slots, values = ints([slot for slot, _ in rows]), np.array([value for _, value in rows], np.bool_)
+    for size in (10, 10_000):
+        found, (totals,) = grouped(ufunc, slots, [values], size)
+        assert totals.dtype == np.bool_
+        assert list(zip(found.tolist(), totals.tolist())) == expected
 
 
 @settings(deadline=None)
