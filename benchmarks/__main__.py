@@ -74,6 +74,7 @@ Each figure is the median of {runs} runs. The reference figures are those of Rus
 word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
 by side. Ratios are to the better end of a range. Kernels are compiled before, the first time on a machine; warm-up is
 loading them, which no other figure includes. Peak bytes are resident memory above what was there after warming up.
+Graphs and bulk work find memory at hand that was used just before, which a virtual machine's host can be slow to give.
 Algorithms: WCC propagates labels with priority, as the reference does; SCC takes dead ends away first, which the
 reference does not. Exchange in one worker hands batches over by reference. What can be compiled to C {was}."""
 

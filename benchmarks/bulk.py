@@ -15,12 +15,14 @@ import numpy as np
 
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures, Reference, check
-from benchmarks.residence import forget_peak, peak
+from benchmarks.residence import forget_peak, have_at_hand, peak
 from differential import new_input
 from timely import Worker, execute_directly
 
 ARRANGE, JOIN, COUNT = "arrange s", "join beyond arranging s", "count by key s"
 RESULTS, PEAK = "results of the join/s", "peak bytes/row"
+BYTES_PER_ROW = 200
+"""More memory than all takes for each row."""
 
 CASES = [
     Case("bulk 1M rows, 100k keys", "bulk", {"rows": 1_000_000, "keys": 100_000}),
@@ -47,6 +49,7 @@ def _program(worker: Worker, rows: int, keys: int) -> Figures:
     begun = clock.perf_counter()
     _run(worker, 20_000, 2_000)
     figures = {WARM_UP: clock.perf_counter() - begun}
+    have_at_hand(BYTES_PER_ROW * rows)
     before = forget_peak()
     figures |= _run(worker, rows, keys)
     figures[PEAK] = (peak() - before) / (2 * rows)
