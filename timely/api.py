@@ -28,6 +28,7 @@ from timely.executing import example, execute, execute_directly, execute_from_ar
 from timely.failure import fail
 from timely.order import Time, join, less_equal, less_than, meet
 from timely.progress.antichain import Antichain, MutableAntichain
+from timely.progress.change_batch import ChangeBatch
 from timely.progress.summary import PathSummary
 from timely.sequencer import Sequencer
 from timely.worker import Worker
@@ -39,6 +40,7 @@ __all__ = [
     "Broadcast",
     "Capability",
     "CapabilitySet",
+    "ChangeBatch",
     "Columns",
     "Config",
     "EventFileReader",

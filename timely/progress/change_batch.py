@@ -3,12 +3,6 @@
 Progress is told in differences, and most differences cancel before anyone needs to hear of them: a message
 produced and consumed within one step leaves nothing. A key whose changes sum to zero is not kept. O(1) per
 update.
-
->>> changes = ChangeBatch()
->>> changes.update("a", 1), changes.update("b", 2), changes.update("a", -1)
-(None, None, None)
->>> list(changes), changes["a"]
-([('b', 2)], 0)
 """
 
 from __future__ import annotations
@@ -20,7 +14,13 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class ChangeBatch(Generic[Key]):
-    """A sum of differences per key, without the zeros."""
+    """A sum of differences per key, without the zeros: `[key]` is 0 for a key that is not there.
+
+    >>> changes = ChangeBatch([("a", 1), ("b", 2)])
+    >>> changes.update("a", -1)
+    >>> list(changes), changes["a"]
+    ([('b', 2)], 0)
+    """
 
     __slots__ = ("_sums",)
 
