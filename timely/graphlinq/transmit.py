@@ -135,4 +135,3 @@ def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) 
     outer = graph.outermost.scope
     layers.watch(result if graph.scope is outer else result.leave(outer))
     return result
-

@@ -10,9 +10,7 @@ from timely.graphlinq.graph import Graph
 from timely.graphlinq.run import Aggregator, Superstep
 
 
-def pagerank(
-    graph: Graph, *, damping: float = 0.85, supersteps: int = 20, tolerance: float | None = None
-) -> Stream:
+def pagerank(graph: Graph, *, damping: float = 0.85, supersteps: int = 20, tolerance: float | None = None) -> Stream:
     """Return (node, rank) after so many supersteps, scaled so that the mean of all ranks is 1.
 
     A walk at a node without edges out of it jumps to any node. With `tolerance`, the run is over as soon as the ranks
