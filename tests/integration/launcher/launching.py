@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time as clock
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
 ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 _PID = re.compile(r"pid (\d+)")
+HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PROMPT = 5.0
 """Seconds in which everything ends that is to end at once, on a machine with nothing else to do."""
 
@@ -33,16 +34,17 @@ class Run:
         self.started = clock.monotonic()
         self.starting = 0.0
         """How long the processes took to tell their pid."""
-        self.process = subprocess.Popen(
-            [sys.executable, *command, *map(str, arguments)],
-            cwd=directory,
-            env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        with heeding():
+            self.process = subprocess.Popen(
+                [sys.executable, *command, *map(str, arguments)],
+                cwd=directory,
+                env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {}),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
         self.lines: list[str] = []
         self.errors: list[str] = []
         assert self.process.stdout is not None
@@ -114,6 +116,19 @@ class Run:
 
     def _report(self, complaint: str) -> str:
         return f"{complaint}\n--- output\n{self.output}\n--- errors\n{self.error}"
+
+
+@contextmanager
+def heeding() -> Iterator[None]:
+    """Let processes that are started meanwhile heed signals, also where tests run in the background or by `nohup`."""
+    ignored = [signum for signum in HEEDED if signal.getsignal(signum) is signal.SIG_IGN]
+    for signum in ignored:
+        signal.signal(signum, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for signum in ignored:
+            signal.signal(signum, signal.SIG_IGN)
 
 
 def is_alive(pid: int) -> bool:
