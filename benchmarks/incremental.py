@@ -34,7 +34,8 @@ SCIPY = "SciPy from scratch s"
 BATCH_SIZE = 1000
 WARM_UP_NODES = 2_000
 BYTES_PER_EDGE = 1500
-"""More memory than most answers about a graph take for each edge."""
+MOST_AT_HAND = 2 << 30
+"""More memory than most answers about a graph take: for each edge, and altogether."""
 
 
 class Fingerprint:
@@ -128,12 +129,20 @@ class Session:
 
 
 def measure(
-    definition: Definition, from_scratch: FromScratch, graph: ChangingGraph, singles: int, batches: int
+    definition: Definition,
+    from_scratch: FromScratch,
+    graph: ChangingGraph,
+    singles: int,
+    batches: int,
+    at_hand: int | None = None,
 ) -> Figures:
-    """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong."""
+    """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong.
+
+    So many bytes of memory are used just before, where what most answers take is too little.
+    """
     small = _small(graph)
     seconds = execute(lambda worker: warm_up(worker, definition, small))[0]
-    have_at_hand(BYTES_PER_EDGE * len(graph.initial[0]))
+    have_at_hand(_most(graph) if at_hand is None else at_hand)
     figures = execute(lambda worker: _program(worker, definition, from_scratch, graph, singles, batches))[0]
     return {WARM_UP: seconds} | figures
 
@@ -161,9 +170,14 @@ def measure_apart(definition: Definition, from_scratch: FromScratch, nodes: int,
     processes = execute(lambda worker: worker.peers)[0]
     graph = RandomGraph(nodes // processes, edges // processes)
     seconds = execute_directly(lambda worker: warm_up(worker, definition, _small(graph)))
-    have_at_hand(BYTES_PER_EDGE * len(graph.initial[0]))
+    have_at_hand(_most(graph))
     execute(lambda worker: None)  # all are there: they begin together
     return {WARM_UP: seconds} | execute_directly(lambda worker: _program(worker, definition, from_scratch, graph, 0, 0))
+
+
+def _most(graph: ChangingGraph) -> int:
+    """Return more bytes than most answers about the graph take."""
+    return min(BYTES_PER_EDGE * len(graph.initial[0]), MOST_AT_HAND)
 
 
 def _small(graph: ChangingGraph) -> int:

@@ -26,17 +26,13 @@ def forget_peak() -> int:
     return resident()
 
 
-MOST_AT_HAND = 2 << 30
-
-
 def have_at_hand(size: int) -> None:
-    """Use so many bytes once, `MOST_AT_HAND` at most, and give them back to the system.
+    """Use so many bytes once, and give them back to the system.
 
     The host of a virtual machine may take free memory away after seconds. To get it again takes up to 2 ms a MB, 20
     times as long as the system itself takes: as long as many things that are measured.
     """
-    size = max(1, min(size, MOST_AT_HAND))
-    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+    with mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         for page in range(0, size, mmap.PAGESIZE):
             memory[page] = 1
 

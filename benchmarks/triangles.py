@@ -12,6 +12,8 @@ from differential.graphs import triangles, triangles_by_joins
 
 ALGORITHMS = {"joins": triangles_by_joins, "wco": triangles}
 PATHS_AT_ONCE = 1 << 24
+BYTES_PER_EDGE = {"joins": 4000, "wco": 400}
+"""About the memory that each algorithm takes where there are a hundred edges a node."""
 
 CASES = [
     Case("triangles_joins 10k/100k", "triangles", {"nodes": 10_000, "edges": 100_000, "algorithm": "joins"}),
@@ -74,4 +76,6 @@ def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints, In
 
 def measure(nodes: int, edges: int, algorithm: str, singles: int = 200, batches: int = 5) -> Figures:
     """Return the figures on a random graph."""
-    return measure_changes(ALGORITHMS[algorithm], from_scratch, RandomGraph(nodes, edges), singles, batches)
+    graph = RandomGraph(nodes, edges)
+    at_hand = BYTES_PER_EDGE[algorithm] * edges
+    return measure_changes(ALGORITHMS[algorithm], from_scratch, graph, singles, batches, at_hand)
