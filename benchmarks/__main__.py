@@ -21,6 +21,7 @@ from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
 from differential.kernels.__main__ import compile_kernels
+from timely.launched import INTERRUPTED
 
 WORKLOADS = (
     "degrees",
@@ -80,7 +81,10 @@ reference does not. Exchange in one worker hands batches over by reference. What
 
 
 def main() -> int:
-    """Run what the command line asks for; return the exit status: 1 if a case failed, 2 if nothing was measured."""
+    """Run what the command line asks for; return the exit status.
+
+    It is 1 if a case failed, 2 if nothing can be measured, 130 if Ctrl-C ended it: what was measured is told then, too.
+    """
     options = _parser().parse_args()
     cases = _cases(options)
     if complaint := _complaint(options, cases):
@@ -88,19 +92,25 @@ def main() -> int:
         return 2
     compile_kernels(lambda _: None)
     begun = clock.monotonic()
-    results, failures = run_all(cases, options.runs, _progress)
+    measured = run_all(cases, options.runs, _progress)
+    results = measured.results
     cases = [case for case in cases if case.name in results]
-    figures = {name: medians(runs) for name, runs in results.items()}
+    figures = {name: medians(each) for name, each in results.items()}
     print(table(cases, figures, options.peers))
-    for failure in failures:
+    for failure in measured.failures:
         print(f"\n{failure}", file=sys.stderr)
-    note = NOTE.format(runs=options.runs, was="was" if COMPILED else "was not")
+    if measured.interrupted:
+        print(f"\ninterrupted: {len(cases)} cases had been measured", file=sys.stderr)
+    runs = f"up to {options.runs}" if measured.interrupted else options.runs
+    note = NOTE.format(runs=runs, was="was" if COMPILED else "was not")
     print(f"\n{note}\n{clock.monotonic() - begun:.0f} s in all.")
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
     if options.plot:
         plot(cases, figures, options.plot)
-    return 1 if failures else 0
+    if measured.interrupted:
+        return INTERRUPTED
+    return 1 if measured.failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -167,8 +177,11 @@ def _cases(options: argparse.Namespace) -> list[Case]:
 
 
 def _progress(text: str) -> None:
+    """Say on standard error what runs: on one line of a terminal, else a line each."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
 
 
 def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:

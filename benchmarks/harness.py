@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 RUN_SECONDS = 900.0
 """How long one run of a case may take."""
+END_SECONDS = 15.0
+"""How long the processes of a run that is given up may take to end: `timely run` leaves them ten."""
 
 WARM_UP = "warm-up s"
 PEAK = "peak bytes/edge"
@@ -95,39 +97,65 @@ def run_case(case: Case) -> Figures:
         command = [sys.executable, "-m", "timely", "run", "-n", str(case.processes), "-w", str(case.workers)]
         command += ["-m", "benchmarks.child", given]
         environ = os.environ | {"PYTHONPATH": str(ROOT)}
-        try:
-            ended = subprocess.run(
-                command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise CaseFailed(f"{case.name}: not done after {RUN_SECONDS:g} s") from None
-        if ended.returncode or not into.exists():
-            raise CaseFailed(f"{case.name}: ended with status {ended.returncode}\n{ended.stdout}{ended.stderr}")
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                printed = "".join(process.communicate(timeout=RUN_SECONDS))
+            except subprocess.TimeoutExpired:
+                raise CaseFailed(f"{case.name}: not done after {RUN_SECONDS:g} s") from None
+            finally:
+                _end(process)
+        if process.returncode or not into.exists():
+            raise CaseFailed(f"{case.name}: ended with status {process.returncode}\n{printed}")
         figures: Figures = json.loads(into.read_text())
         return figures
 
 
-def run_all(
-    cases: Sequence[Case], runs: int, report: Callable[[str], None]
-) -> tuple[dict[str, list[Figures]], list[CaseFailed]]:
-    """Run all cases in turn, `runs` times over; return the figures of each run by case, and what failed.
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a launcher that still runs, in order, so that it ends its processes."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.communicate(timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of the runs of cases."""
+
+    results: Mapping[str, list[Figures]]
+    """The figures of each run, by case: of those that have any."""
+    failures: Sequence[CaseFailed]
+    interrupted: bool
+    """Whether Ctrl-C ended it before all was measured."""
+
+
+def run_all(cases: Sequence[Case], runs: int, report: Callable[[str], None]) -> Measured:
+    """Run all cases in turn, `runs` times over.
 
     A case that has failed once is not run again, and has no figures.
     """
-    results: dict[str, list[Figures]] = {case.name: [] for case in cases}
-    failures: list[CaseFailed] = []
-    for number in range(runs):
-        for case in cases:
-            if case.name not in results:
-                continue
-            report(f"run {number + 1} of {runs}: {case.name}")
-            try:
-                results[case.name].append(run_case(case))
-            except CaseFailed as failure:
-                failures.append(failure)
-                del results[case.name]
+    results: dict[str, list[Figures]] = {}
+    failures: dict[str, CaseFailed] = {}
+    interrupted = False
+    try:
+        for number in range(runs):
+            for case in cases:
+                if case.name in failures:
+                    continue
+                report(f"run {number + 1} of {runs}: {case.name}")
+                try:
+                    results.setdefault(case.name, []).append(run_case(case))
+                except CaseFailed as failure:
+                    failures[case.name] = failure
+    except KeyboardInterrupt:
+        interrupted = True
     report("")
-    return results, failures
+    results = {name: figures for name, figures in results.items() if figures and name not in failures}
+    return Measured(results, list(failures.values()), interrupted)
 
 
 def medians(runs: Sequence[Figures]) -> Figures:

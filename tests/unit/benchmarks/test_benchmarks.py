@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import pathlib
 import sys
 from collections import Counter
 from typing import Any
@@ -28,7 +30,7 @@ from benchmarks import (
 from benchmarks.__main__ import BRIEFLY, WORKLOADS, main
 from benchmarks.comparisons import COMPARISONS, Comparison
 from benchmarks.graphs import Ints, RandomGraph, splitmix
-from benchmarks.harness import Case, CaseFailed, Reference, WrongAnswer, medians, run_case
+from benchmarks.harness import Case, CaseFailed, Measured, Reference, WrongAnswer, medians, run_case
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN, Definition, FromScratch, Session, measure
 from benchmarks.table import break_even, table
 from differential.graphs import bfs as all_distances
@@ -196,9 +198,9 @@ def test_without_further_words_a_few_cases_run() -> None:
 def test_cases_of_several_names_are_measured_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[str] = []
 
-    def run_all(cases: list[Case], *_: object) -> tuple[dict[str, Any], list[str]]:
+    def run_all(cases: list[Case], *_: object) -> Measured:
         measured.extend(case.name for case in cases)
-        return {}, []
+        return Measured({}, [], interrupted=False)
 
     monkeypatch.setattr("benchmarks.__main__.run_all", run_all)
     monkeypatch.setattr("benchmarks.__main__.stale", lambda: None)
@@ -278,6 +280,31 @@ def test_a_case_that_fails_leaves_the_others_their_figures(monkeypatch: pytest.M
 
     monkeypatch.setattr(harness, "run_case", run)
     cases = [Case(name, "bfs", {}) for name in ("first", "bad", "last")]
-    results, failures = harness.run_all(cases, 2, lambda text: None)
-    assert results == {"first": [{"s": 1.0}] * 2, "last": [{"s": 1.0}] * 2}
-    assert [str(failure) for failure in failures] == ["bad: went wrong"]
+    measured = harness.run_all(cases, 2, lambda text: None)
+    assert measured.results == {"first": [{"s": 1.0}] * 2, "last": [{"s": 1.0}] * 2}
+    assert [str(failure) for failure in measured.failures] == ["bad: went wrong"]
+    assert not measured.interrupted
+
+
+def test_what_was_measured_before_an_interrupt_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
+    ran: list[str] = []
+
+    def run(case: Case) -> dict[str, float]:
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        ran.append(case.name)
+        return {"s": 1.5}
+
+    document = tmp_path / "figures.json"
+    monkeypatch.setattr(harness, "run_case", run)
+    monkeypatch.setattr("benchmarks.__main__.stale", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "barrier", "--json", str(document)])
+    assert main() == 130
+    said = capsys.readouterr()
+    assert all(name in said.out for name in ran)
+    assert "median of up to 3 runs" in said.out
+    assert f"run 1 of 3: {ran[0]}\nrun 1 of 3: {ran[1]}\nrun 1 of 3: " in said.err
+    assert "interrupted: 2 cases had been measured" in said.err
+    assert [case["name"] for case in json.loads(document.read_text())["cases"]] == ran
