@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential.kernels.extend import DONE, extend
-from tests.oracle.layers import Layers, Update, consolidated
+from tests.oracle.layers import Ints, Layers, Update, consolidated
 from tests.thorough import examples
 
 LARGEST = 2**63 - 1
@@ -21,19 +22,26 @@ Question = tuple[list[list[int]], list[int], list[bool]]
 """The keys of each prefix, their bounds (one for all, or one each), and which relations are excluded at these."""
 
 
-def extended(relations: list[Relation], question: Question, limit: int) -> list[tuple[int, int, int]]:
-    """Return (prefix, value, occurrences) of all calls, each checked for what is promised of it."""
+def extending(relations: list[Relation], question: Question, limit: int) -> Iterator[tuple[Ints, Ints, Ints, int]]:
+    """Yield what each call returns."""
     prefixes, bounds, is_excluded = question
     layers = [Layers(relation, 1) for relation in relations]
     firsts = np.cumsum([0, *(len(relation) for relation in relations)])
     past = np.concatenate([each.table for each in layers])
     keys = np.array(prefixes, np.int64).T.copy()
-    found: list[tuple[int, int, int]] = []
     position = 0
     while position != DONE:
-        rows, vals, occurs, onward = extend(
-            keys, np.array(bounds), np.array(is_excluded, np.int64), firsts, past, position, limit
-        )
+        result = extend(keys, np.array(bounds), np.array(is_excluded, np.int64), firsts, past, position, limit)
+        yield result
+        position = result[3]
+
+
+def extended(relations: list[Relation], question: Question, limit: int) -> list[tuple[int, int, int]]:
+    """Return (prefix, value, occurrences) of all calls, each checked for what is promised of it."""
+    prefixes = question[0]
+    found: list[tuple[int, int, int]] = []
+    position = 0
+    for rows, vals, occurs, onward in extending(relations, question, limit):
         assert onward == DONE or position < onward < len(prefixes)
         assert limit > 1 or onward in (position + 1, DONE)
         assert limit > 1 or (onward == DONE) == (position + 1 == len(prefixes))
@@ -112,3 +120,32 @@ def test_a_key_is_found_after_one_that_is_not_there() -> None:
     held: list[Relation] = [[[(0, 5, (0,), 1), (2, 5, (0,), 1)]]] * 2
     question: Question = [[1, 1], [0, 0], [3, 3], [2, 2]], [0], [False, False]
     assert extended(held, question, 100) == [(1, 5, 1), (3, 5, 1)]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        pytest.param([[[0]], [[0, 5]]], id="the proposer's"),
+        pytest.param([[[0, 5]], [[0]]], id="the other's"),
+        pytest.param([[[1], [0]], [[0, 1, 2]]], id="one of two layers'"),
+    ],
+)
+def test_a_column_of_zeros_that_is_absent_has_zeros(held: list[list[list[int]]]) -> None:
+    relations: list[Relation] = [[[(1, val, (0,), 1) for val in layer] for layer in each] for each in held]
+    question: Question = [[1, 1]], [0], [False, False]
+    assert extended(relations, question, 100) == by_looking(relations, question)
+
+
+def test_layers_without_the_key_hide_none_that_have_it() -> None:
+    held: list[Relation] = [[[(1, 5, (0,), 1)], [(2, 5, (0,), 1)]]] * 2
+    question: Question = [[1, 1], [2, 2]], [0], [False, False]
+    assert extended(held, question, 100) == [(0, 5, 1), (1, 5, 1)]
+
+
+def test_a_prefix_costs_what_the_relation_with_fewest_rows_has() -> None:
+    many: list[Update] = [(key, val, (0,), 1) for key in range(20) for val in range(50)]
+    few: list[Update] = [(key, 7, (0,), 1) for key in range(0, 20, 2)]
+    question: Question = [[key, key] for key in range(20)], [0], [False, False]
+    for held in ([[many], [few]], [[few], [many]]):
+        ends = [onward for *_, onward in extending(held, question, 15)]
+        assert ends == [10, DONE]  # an even key costs two, the prefix and a row, an odd one the prefix
