@@ -43,7 +43,6 @@ import contextlib
 import functools
 import hashlib
 import importlib
-import marshal
 import os
 import threading
 import time
@@ -270,8 +269,7 @@ def _digest(function: FunctionType) -> str:
     """Return a digest of the code and the constants that `function` reaches through its globals."""
     digest = hashlib.blake2b(digest_size=4)
     for one in _reached(function):
-        # Version 2 has no back references, which would make the bytes depend on what else is alive.
-        digest.update(marshal.dumps(one.__code__.replace(co_filename="", co_firstlineno=0), 2))
+        digest.update(_spelled_out(one.__code__).encode())
         for name in one.__code__.co_names:
             value = one.__globals__.get(name)
             if isinstance(value, (Kernel, _Inner, _Primitive)):
@@ -281,14 +279,22 @@ def _digest(function: FunctionType) -> str:
     return digest.hexdigest()
 
 
+def _spelled_out(code: CodeType) -> str:
+    """Return what code does as text: the same in every process, wherever it stands."""
+    constants = [_spelled_out(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return repr((code.co_code, code.co_exceptiontable, constants, arguments, names))
+
+
 def _reached(function: FunctionType) -> Iterator[FunctionType]:
     """Yield `function` and what it reaches through its globals, each once."""
-    reached: set[CodeType] = set()
+    reached: set[int] = set()
     found = [function]
     while found:
         one = found.pop()
-        if one.__code__ not in reached:
-            reached.add(one.__code__)
+        if id(one.__code__) not in reached:
+            reached.add(id(one.__code__))
             yield one
             values = (one.__globals__.get(name) for name in one.__code__.co_names)
             found += [value.source for value in values if isinstance(value, (Kernel, _Inner, _Primitive))]

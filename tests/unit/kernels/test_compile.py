@@ -138,6 +138,20 @@ def test_the_digest_covers_inner_functions_and_constants() -> None:
     assert compiling._digest(make(2)) != compiling._digest(make(3))
 
 
+def test_the_digest_covers_constants_that_are_slices_and_code() -> None:
+    """Python 3.14 has slices of constants among them."""
+
+    def make(end: int, step: int) -> compiling.FunctionType:
+        namespace: dict[str, Any] = {}
+        exec(f"def outer(x): return (lambda y: y + {step})", namespace)
+        function: compiling.FunctionType = namespace["outer"]
+        function.__code__ = function.__code__.replace(co_consts=(*function.__code__.co_consts, slice(0, end)))
+        return function
+
+    assert compiling._digest(make(2, 1)) == compiling._digest(make(2, 1))
+    assert len({compiling._digest(make(end, step)) for end in (2, 3) for step in (1, 2)}) == 4
+
+
 CALLER = """
     from __future__ import annotations
     import numpy as np
