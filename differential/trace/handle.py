@@ -224,8 +224,8 @@ class TraceHandle:
             self._spine.forget(self._claim)
 
     def __del__(self) -> None:
-        if hasattr(self, "_is_dropped"):
-            self.drop()
+        if hasattr(self, "_is_dropped") and not self._is_dropped:
+            self._spine.leave_behind(self._claim)
 
     def _copy(self, levels: int, view: View | None) -> TraceHandle:
         self._check()

@@ -23,6 +23,8 @@ whatever readers say.
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, cast
 
@@ -103,6 +105,10 @@ class Spine:
         self.origin = self.upper
         self._layers: list[Batch | Merge] = []
         self._claims: set[Claim] = set()
+        # Of readers that were not dropped: the garbage collector finds them at any moment, in any thread.
+        self._left_behind: deque[Claim] = deque()
+        self._thread = threading.get_ident()
+        self._is_working = False
         self._is_abandoned = False
         self._batches: tuple[Batch, ...] | None = ()
         self._is_merging = False
@@ -120,6 +126,15 @@ class Spine:
     def insert(self, batch: Batch) -> Batch:
         """Add the batch that follows; return it as the trace keeps it, which is what others should read."""
         assert batch.lower == self.upper, f"{batch} does not follow what the trace holds, up to {self.upper}"
+        self._is_working = True
+        try:
+            return self._insert(batch)
+        finally:
+            self._is_working = False
+            self._forget_left_behind()
+
+    def _insert(self, batch: Batch) -> Batch:
+        self._forget_left_behind()
         self.upper = batch.upper
         if not self._is_abandoned:
             batch = self._storage.keep(batch)
@@ -189,18 +204,19 @@ class Spine:
     @property
     def logical(self) -> Antichain:
         """The meet of the readers' logical frontiers: contents are known as of times in advance of it."""
-        frontiers = {claim.logical for claim in self._claims}
+        frontiers = {claim.logical for claim in self._claims.copy()}
         return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
 
     @property
     def physical(self) -> Antichain:
         """The meet of the readers' physical frontiers: the trace can be cut at batch boundaries from it on."""
-        frontiers = {claim.physical for claim in self._claims}
+        frontiers = {claim.physical for claim in self._claims.copy()}
         return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
 
     @property
     def readers(self) -> int:
         """How many readers there are."""
+        self._forget_left_behind()
         return len(self._claims)
 
     def register(self, claim: Claim) -> None:
@@ -216,6 +232,16 @@ class Spine:
             self._is_abandoned = True
             self._layers.clear()
             self._batches = ()
+
+    def leave_behind(self, claim: Claim) -> None:
+        """Take back `register` as soon as nothing else is done with the trace; called at any moment, in any thread."""
+        self._left_behind.append(claim)
+        if not self._is_working and threading.get_ident() == self._thread:
+            self._forget_left_behind()
+
+    def _forget_left_behind(self) -> None:
+        while self._left_behind:
+            self.forget(self._left_behind.popleft())
 
     def statistics(self) -> Statistics:
         """Return how many layers, merges among them and rows there are, and how many rows were inserted and moved."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -123,6 +125,61 @@ def test_a_forgotten_handle_holds_nothing_back(spine: Spine) -> None:
     del forgotten
     gc.collect()
     assert spine.logical == _at(2)
+
+
+class Collecting:
+    """An observer in whose place the garbage collector might come by."""
+
+    def __init__(self, forgotten: list[TraceHandle]) -> None:
+        self.forgotten = forgotten
+        self.told: list[str] = []
+
+    def inserted(self, batch: Batch) -> None:
+        self.forgotten.clear()
+        self.told.append("inserted")
+
+    def merged(self, sources: Sequence[Batch], result: Batch) -> None:
+        self.told.append("merged")
+
+    def dropped(self, batches: Sequence[Batch]) -> None:
+        self.told.append(f"dropped {len(batches)}")
+
+
+def test_a_reader_found_to_be_forgotten_while_a_batch_is_inserted_is_taken_back_after() -> None:
+    spine = Spine(1)
+    spine.observer = observer = Collecting([TraceHandle(spine)])
+    _insert(spine, 0)
+    assert observer.told == ["inserted", "dropped 1"]
+    assert spine.readers == spine.statistics().layers == 0
+
+
+def test_a_reader_found_to_be_forgotten_in_another_thread_is_taken_back_by_the_spines_own(spine: Spine) -> None:
+    kept, forgotten = TraceHandle(spine), [TraceHandle(spine)]
+    kept.set_logical_compaction(_at(2))
+    thread = threading.Thread(target=forgotten.clear)
+    thread.start()
+    thread.join()
+    assert spine.logical == _at(0)
+    _insert(spine, 3)
+    assert spine.logical == _at(2)
+
+
+def test_readers_may_be_found_to_be_forgotten_while_frontiers_are_met() -> None:
+    spine = Spine(1)
+    _insert(spine, 0)
+    kept = TraceHandle(spine)
+    thresholds = gc.get_threshold()
+    try:
+        for often in range(1, 40):
+            for _ in range(10):
+                forgotten: list[object] = [kept.clone()]
+                forgotten.append(forgotten)
+            del forgotten
+            gc.set_threshold(often)
+            assert spine.logical == spine.physical == _at(0)
+            gc.set_threshold(*thresholds)
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def test_without_readers_nothing_is_kept(spine: Spine) -> None:
