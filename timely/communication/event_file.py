@@ -104,9 +104,13 @@ class EventFileReader:
             return None
         try:
             body = self._next_body()
-            return None if body is None else decode(body)
+            if body is None:
+                return None
+            event = decode(body)
         except CaptureError as error:
             raise CaptureError(f"{self.path}, byte {self.offset}: {error}") from error
+        self.offset += FRAME.size + len(body)
+        return event
 
     def close(self) -> None:
         """Close the file: nothing more is read."""
@@ -136,7 +140,6 @@ class EventFileReader:
             self._end_inside(frame)
             return None
         check(frame, body)
-        self.offset += len(frame) + len(body)
         return body
 
     def _open(self) -> BufferedReader | None:

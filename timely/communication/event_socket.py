@@ -49,13 +49,16 @@ class EventSocketWriter:
         self._pieces: list[bytes | memoryview] = [PREFIX]
         self._socket: socket.socket | None = _connected(address, timeout)
         self._socket.settimeout(timeout)
+        self._broken = ""
 
     def push(self, event: Event) -> None:
         """Take an event, to be sent with the next `flush`."""
         self._pieces += encode(event)
 
     def flush(self) -> None:
-        """Send all events. Raises TransportError where the connection has broken."""
+        """Send all events. Raises TransportError where the connection has broken, and whenever one flushes after."""
+        if self._broken:
+            raise TransportError(self._broken)
         pieces, self._pieces = self._pieces, []
         if self._socket is None or not pieces:
             return
@@ -64,11 +67,13 @@ class EventSocketWriter:
         except OSError as error:
             self._socket.close()
             self._socket = None
-            raise TransportError(f"events cannot be sent to {_shown(self.address)}: {error}") from error
+            self._broken = f"events cannot be sent to {_shown(self.address)}: {error}"
+            raise TransportError(self._broken) from error
 
     def close(self) -> None:
         """Send what is left and end the connection."""
-        self.flush()
+        if not self._broken:  # it has been told
+            self.flush()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -172,8 +177,9 @@ class EventSocketReader:
                 return None
             body = received[FRAME.size : FRAME.size + length]
             check(frame, body)
+            event = decode(body)
             self._consume(FRAME.size + length)
-            return decode(body)
+            return event
         except CaptureError as error:
             raise CaptureError(f"{self}, byte {self.offset}: {error}") from error
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.communication.events import EVENTS, EXPECTED, read
+from tests.unit.communication.events import EVENTS, EXPECTED, Unknown, read
 from timely import EventFileReader, EventFileWriter
+from timely.communication.event_codec import encode
 from timely.errors import CaptureError
 
 
@@ -65,6 +66,18 @@ def test_every_damaged_byte_is_found(tmp_path: Path) -> None:
         with pytest.raises(CaptureError, match="events, byte"):
             read(reader)
         reader.close()
+
+
+def test_an_event_that_means_nothing_is_named_by_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    written(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"".join(encode(Unknown())))
+    reader = EventFileReader(path)
+    for _ in range(2):
+        with pytest.raises(CaptureError, match=f"byte {len(whole)}: malformed event: .*unknown"):
+            read(reader)
+    reader.close()
 
 
 def test_a_followed_file_is_read_as_it_grows(tmp_path: Path) -> None:

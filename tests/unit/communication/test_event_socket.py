@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.communication.events import EVENTS, EXPECTED, read
+from tests.unit.communication.events import EVENTS, EXPECTED, Unknown, read
 from tests.unit.communication.networks import together
 from timely import EventSocketReader, EventSocketWriter
 from timely.communication import event_socket
@@ -158,6 +158,17 @@ def test_a_damaged_event_is_named_by_its_place() -> None:
     reader.close()
 
 
+def test_an_event_that_means_nothing_is_named_by_its_place() -> None:
+    first = b"".join(encode(EVENTS[0]))
+    reader = EventSocketReader(("127.0.0.1", 0))
+    with socket.create_connection(reader.listen()) as connection:
+        connection.sendall(PREFIX + first + b"".join(encode(Unknown())))
+        for _ in range(2):
+            with pytest.raises(CaptureError, match=f"byte {len(PREFIX) + len(first)}: malformed event: .*unknown"):
+                read_to_the_end(reader)
+    reader.close()
+
+
 def test_a_length_that_no_event_has_is_refused_before_more_comes() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as connection:
@@ -192,6 +203,8 @@ def test_a_connection_that_breaks_is_told_on_both_sides() -> None:
     with pytest.raises(TransportError, match=r"events cannot be sent to 127\.0\.0\.1:"):
         write()
     writer.push(EVENTS[0])
+    with pytest.raises(TransportError, match=r"events cannot be sent to 127\.0\.0\.1:"):
+        writer.flush()
     writer.close()  # nothing is left to be sent, or to close
     writer.close()
 
