@@ -10,6 +10,7 @@ it.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -18,6 +19,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+
+_NO_SIGNAL = 0
+"""In place of a signal's number: the process ends."""
+LAST_WORDS_SECONDS = 5.0
+"""How long a process that ends waits for a thread that is printing."""
 
 _asked_to_end_at = -1.0
 
@@ -43,8 +49,16 @@ def report_on_signal() -> None:
         if former != -1:
             os.write(hand, bytes((signum,)))
 
+    reporter = Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True)
+
+    def end() -> None:
+        # A thread that is writing to stderr when the interpreter goes would end the process by SIGABRT.
+        os.write(hand, bytes((_NO_SIGNAL,)))
+        reporter.join(LAST_WORDS_SECONDS)
+
     signal.signal(signal.SIGUSR1, handle)
-    Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True).start()
+    reporter.start()
+    atexit.register(end)
 
 
 def was_asked_to_end(since: float) -> bool:
@@ -61,7 +75,8 @@ def say(text: str) -> None:
 def _listen(ear: int, report: Callable[[], str]) -> None:
     global _asked_to_end_at
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
-    while True:
+    numbers = b""
+    while _NO_SIGNAL not in numbers:
         numbers = os.read(ear, 512)
         if not ending.isdisjoint(numbers):
             _asked_to_end_at = clock.monotonic()

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from timely.dataflow.explain import EVERYWHERE, PATIENCE
-from timely.signals import say
+from timely.signals import LAST_WORDS_SECONDS, say
 from timely.status import doing, going_round, progress_of_loops, running_workers, steady
 from timely.worker import Worker
 
@@ -83,6 +83,7 @@ class StallWatch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._has_ended.set()
+        self._thread.join(LAST_WORDS_SECONDS)
 
     def _watch(self) -> None:
         while not self._has_ended.wait(self._seconds / LOOKS):

@@ -138,6 +138,31 @@ for _ in range(2):
     assert process.returncode == 0
 
 
+def test_a_process_that_ends_while_it_reports_ends_the_report_first() -> None:
+    code = """
+import os, signal, threading, time
+import timely.status
+from timely.signals import report_on_signal
+
+asked = threading.Event()
+
+def report():
+    asked.set()
+    return "x" * (1 << 20)
+
+timely.status.report = report
+report_on_signal()
+os.kill(os.getpid(), signal.SIGUSR1)
+asked.wait()
+time.sleep(0.2)
+"""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, env=environ) as process:
+        clock.sleep(1)
+        assert process.communicate(timeout=50)[1] == f"timely: {'x' * (1 << 20)}\n"
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT"])
 def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
     code = f"""
