@@ -13,7 +13,7 @@ from typing import NoReturn
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
 from timely.large_pages import begin_again
-from timely.launched import INTERRUPTED, run_target
+from timely.launched import INTERRUPTED, run_target, write_lines
 
 _USAGE_ERROR = 2
 
@@ -37,7 +37,8 @@ exit status is that of the command. Ctrl-C gives all of them 10 seconds to clean
 at once.
 SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
-cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS, TIMELY_GENERATION.
+cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS;
+and, with --process, TIMELY_GENERATION.
 """
 
 
@@ -156,6 +157,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.is_process:
         begin_again()
     os.environ.update(config.to_environ())
+    write_lines()
     if not sys.flags.safe_path:
         del sys.path[0]  # where this command was looked for
     return run_target(target, is_module, safe_path=sys.flags.safe_path)

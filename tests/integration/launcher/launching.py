@@ -38,7 +38,7 @@ class Run:
             self.process = subprocess.Popen(
                 [sys.executable, *command, *map(str, arguments)],
                 cwd=directory,
-                env=os.environ | {"PYTHONPATH": str(ROOT)} | dict(environ or {}),
+                env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""} | dict(environ or {}),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

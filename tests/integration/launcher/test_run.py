@@ -146,11 +146,13 @@ def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, processes: str) -> None:
-    run = start("run", "-n", processes, "-m", "json")
+def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, processes: str, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    (tmp_path / "nothing" / "__init__.py").touch()
+    run = start("run", "-n", processes, "-m", "nothing", directory=tmp_path)
     assert run.end() == 1
-    line = "timely: No module named json.__main__; 'json' is a package and cannot be directly executed\n"
-    assert [error for error in run.errors if "json" in error] in ([line], [f"[0] {line}"], [f"[1] {line}"])
+    line = "timely: No module named nothing.__main__; 'nothing' is a package and cannot be directly executed\n"
+    assert [error for error in run.errors if "nothing" in error] in ([line], [f"[0] {line}"], [f"[1] {line}"])
     assert "Traceback" not in run.error
 
 

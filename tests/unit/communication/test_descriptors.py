@@ -12,6 +12,7 @@ import pytest
 from timely.communication import descriptors
 from timely.errors import TransportError
 
+UNBOUNDED = descriptors.resource.RLIM_INFINITY
 PROGRAM = """
 import os
 from timely import execute
@@ -20,7 +21,8 @@ print("HELD", max(execute(lambda worker: len(os.listdir("/proc/self/fd")))))
 
 
 @pytest.mark.parametrize(
-    ("soft", "hard", "set_to"), [(1000, 4000, None), (368, 4000, None), (367, 4000, 368), (-1, -1, None), (10, -1, 368)]
+    ("soft", "hard", "set_to"),
+    [(1000, 4000, None), (368, 4000, None), (367, 4000, 368), (UNBOUNDED, UNBOUNDED, None), (10, UNBOUNDED, 368)],
 )
 def test_the_bound_is_raised_as_far_as_needed(
     soft: int, hard: int, set_to: int | None, monkeypatch: pytest.MonkeyPatch
