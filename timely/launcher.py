@@ -34,6 +34,7 @@ from typing import IO, TextIO
 from uuid import uuid4
 
 from timely.config import Config, check_address, is_loopback, split_tcp
+from timely.cores import usable_cores
 from timely.errors import ConfigError, TransportError
 from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE, THREADS_SECONDS
 from timely.large_pages import with_large_pages
@@ -358,7 +359,7 @@ def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int |
     """
     if any(environ.get(name) for name in _POOLS):
         return dict(environ)
-    share = max(1, (cores or os.cpu_count() or 1) // processes)
+    share = max(1, (cores or usable_cores()) // processes)
     return {**environ, **dict.fromkeys(_POOLS, str(share))}
 
 
