@@ -50,6 +50,7 @@ class Arrangement:
         trace.watch(watcher(key, value))
         # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
         stream.scope.dataflow.when_built(trace.drop)
+        stream.scope.dataflow.when_complete(trace.drop)  # also of one that could not be built
 
     @property
     def scope(self) -> Scope:

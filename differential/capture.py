@@ -26,7 +26,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.operators.generic import sink as consume
 from timely.dataflow.pact import Gather, Pipeline
 from timely.dataflow.ports import InputPort
-from timely.errors import CaptureError
+from timely.errors import BuildError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain
 
@@ -103,6 +103,8 @@ def capture_into(
     With `after`, what `stated` returned for an earlier run's messages, only updates at times in advance of that are
     written: the program makes the same changes again and goes on.
 
+    Raises BuildError where `after` is no frontier of the scope's times.
+
     >>> queue = EventQueue()
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -114,7 +116,7 @@ def capture_into(
     Statement(Antichain([(0,)]), Antichain([]), (((0,), 2),))
     """
     scope = collection.scope
-    lower = Antichain([scope.minimum]) if after is None else after
+    lower = Antichain([scope.minimum]) if after is None else _checked(after, scope.width, name)
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(collection.consolidate().stream, Pipeline())
     output, counted = builder.add_output()
@@ -134,6 +136,15 @@ def capture_into(
     else:
         consume(counted, Gather(0), _nothing, name=f"{name}: state")
     scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
+
+
+def _checked(after: object, width: int, name: str) -> Antichain:
+    """Return a frontier of times of so many coordinates; raise BuildError unless it is one."""
+    if not isinstance(after, Antichain) or any(len(time) != width for time in after.elements):
+        raise BuildError(
+            f"{name}: `after` is an Antichain of times of {width} coordinate(s), as `stated` returns, not {after!r:.80}"
+        )
+    return after
 
 
 class Statements:

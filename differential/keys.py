@@ -25,6 +25,19 @@ def check_keys(keys: int) -> None:
         raise BuildError(f"a key is of at least one column, so `keys` cannot be {keys!r:.80}")
 
 
+def columns_of(keys: int, name: str) -> int:
+    """Return how many columns the key has, for an operator that must know.
+
+    >>> columns_of(EVERY, "totals")
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: totals: how many columns are the key? not all columns: map() takes a number as `keys`
+    """
+    if not 1 <= keys < EVERY:
+        raise BuildError(f"{name}: how many columns are the key? not {described(keys)}: map() takes a number as `keys`")
+    return keys
+
+
 def described(keys: int) -> str:
     """Return which columns are the key, in words.
 

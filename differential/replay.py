@@ -91,7 +91,9 @@ class Reader:
                 if not isinstance(event, (Changes, Statement)):
                     raise CaptureError(f"{source} holds {event.kind!r}, which is no message of a captured collection")
                 yield event
-        self._sources = [source for source in self._sources if not source.exhausted]
+        for source in [source for source in self._sources if source.exhausted]:
+            source.close()
+            self._sources.remove(source)
 
     def close(self) -> None:
         """Want no more messages."""

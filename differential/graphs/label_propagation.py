@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from differential import Collection
 from differential.graphs.directions import both_ways, starts
+from timely.errors import BuildError
 
 
 def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
@@ -16,10 +17,14 @@ def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
     Review E 76, 2007; in this form in the LDBC Graphalytics benchmark.) Rounds follow each other instead of being the
     turns of a loop: times stay totally ordered.
 
+    Raises BuildError where `rounds` is negative.
+
     >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4], [4, 5], [5, 6], [6, 4]]).T
     >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), 4))
     [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 3), 1), ((5, 3), 1), ((6, 3), 1)]
     """
+    if rounds < 0:
+        raise BuildError(f"label_propagation: there cannot be {rounds} rounds")
     ends = both_ways(edges)
     labels = starts(ends).map(lambda node: (node, node))
     for _ in range(rounds):

@@ -28,7 +28,8 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
     mostly cancel: in the mean a rank is off by a fifteenth of `tolerance`.)
 
     Raises BuildError where `unit` is less than 6, of which nodes that nobody links to would have nothing, or more than
-    2 ** 40, of which a million would not fit in 64 bits, or `tolerance` less than 1 or more than `unit`.
+    2 ** 40, of which a million would not fit in 64 bits, or `tolerance` less than 1 or more than `unit`, or `rounds`
+    negative.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600))
@@ -40,6 +41,9 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
         raise BuildError(
             f"pagerank: unit must be from 6 to 2 ** 40, not {unit}, and tolerance from 1 to unit, not {tolerance}"
         )
+
+    if rounds < 0:
+        raise BuildError(f"pagerank: there cannot be {rounds} rounds")
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
         passed = (rank + tolerance // 2) // tolerance * tolerance

@@ -71,7 +71,7 @@ class Ordered:
 
     by_value = False
 
-    def __init__(self, kind: int, general: int, k: int, key: Encoder, value: Encoder, said: Encoder) -> None:
+    def __init__(self, kind: int, general: int, k: int, value: Encoder, said: Encoder) -> None:
         self._value = value
         self._said = said
         self._in_kernel = BuiltIn(kind, k)
@@ -120,7 +120,7 @@ class Sum:
 def _by_order(collection: Collection, kind: int, general: int, k: int, name: str) -> Collection:
     return reduce_arrangement(
         collection.arrange_by_key(),
-        lambda key, value, said: Ordered(kind, general, k, key, value, said),
+        lambda key, value, said: Ordered(kind, general, k, value, said),
         None,
         name=name,
     ).as_collection()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from differential.keys import columns_of
+
 if TYPE_CHECKING:
     from differential.collection import Collection
 
@@ -13,6 +15,8 @@ def argmin(collection: Collection, function: Callable[..., Any], *, name: str = 
     """Return, of each key, the record for which `function`, of whole columns, is least.
 
     Of several such records it is the one whose value is least, column by column.
+
+    Raises BuildError where all columns are the key.
 
     >>> def nearest(scope):
     ...     roads = Collection.of(scope, np.array([1, 1, 2]), np.array([5, 6, 7]), np.array([9, 3, 4]))
@@ -28,6 +32,8 @@ def argmax(collection: Collection, function: Callable[..., Any], *, name: str = 
 
     Of several such records it is the one whose value is greatest, column by column.
 
+    Raises BuildError where all columns are the key.
+
     >>> def longest(scope):
     ...     roads = Collection.of(scope, np.array([1, 1, 2]), np.array([5, 6, 7]), np.array([9, 3, 4]))
     ...     return roads.argmax(lambda town, other, miles: miles)
@@ -38,10 +44,10 @@ def argmax(collection: Collection, function: Callable[..., Any], *, name: str = 
 
 
 def _with_rank(collection: Collection, function: Callable[..., Any], name: str) -> Collection:
-    keys = collection.keys
+    keys = columns_of(collection.keys, name)
     return collection.map(lambda *columns: (*columns[:keys], function(*columns), *columns[keys:]), keys=keys, name=name)
 
 
 def _without_rank(collection: Collection, name: str) -> Collection:
-    keys = collection.keys
+    keys = columns_of(collection.keys, name)
     return collection.map(lambda *columns: (*columns[:keys], *columns[keys + 1 :]), keys=keys, name=name)

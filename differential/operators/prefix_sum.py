@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from differential.keys import columns_of
 from differential.operators.parts import as_part
 from differential.operators.totals import summed
 from timely.errors import BuildError, DataError
@@ -26,8 +27,8 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
     The records are (key, position, value), integers; positions are 0 or more and less than 2 ** `bits`. Each record is
     kept in `bits` + 1 nodes, and a change costs as many steps and what it changes of the result.
 
-    Raises BuildError unless `bits` is 1 to 60. A DataError ends the run where a position is out of bounds, or a
-    record has other columns.
+    Raises BuildError unless `bits` is 1 to 60, and where all columns are the key. A DataError ends the run where a
+    position is out of bounds, or a record has other columns.
 
     >>> def balance(scope):
     ...     booked = Collection.of(scope, np.array([7, 7, 7]), np.array([0, 5, 9]), np.array([100, -30, 12]))
@@ -37,7 +38,7 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
     """
     if not 1 <= bits <= 60:
         raise BuildError(f"{name}: positions of {bits} bits; 1 to 60 are possible")
-    keys = collection.keys
+    keys = columns_of(collection.keys, name)
     levels = np.arange(bits + 1)
 
     def above(*columns: Any) -> tuple[Any, ...]:

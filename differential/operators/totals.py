@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from differential.keys import columns_of
 from differential.operators.explode import occurrences
 from differential.operators.linear import linear
 from differential.operators.parts import reduce_parts
@@ -23,7 +24,7 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
     A function receives whole columns and returns a column of integers, or one for all records. One row is kept for each
     key and function, and none for values, so a change costs the same however many records a key has.
 
-    Raises BuildError where no function is given.
+    Raises BuildError where no function is given, and where all columns are the key.
 
     >>> def moments(scope):
     ...     numbers = Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5]))
@@ -33,7 +34,7 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
     """
     if not functions:
         raise BuildError(f"{name}: what is to be added up? give one function, or several")
-    keys, parts = collection.keys, len(functions)
+    keys, parts = columns_of(collection.keys, name), len(functions)
 
     def transform(updates: Updates) -> Updates:
         length = len(updates)

@@ -95,6 +95,7 @@ class UpsertSession:
         check_open(self._input, self._name)
         record, _ = owned(record)
         self._fields.check(record)
+        self._key_fields.check(record[: self._keys])
         self._sets.append(((*record, self._order(record)), 1))
 
     def unset(self, *key: Any) -> None:

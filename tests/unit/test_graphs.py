@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from differential.graphs import connected_components, strongly_connected_components
+from differential import Collection, example
+from differential.graphs import connected_components, label_propagation, pagerank, strongly_connected_components
 from tests.oracle.grid import contents, run
+from timely.errors import BuildError
 
 FAR = 2**63 - 1
 
@@ -17,3 +21,10 @@ def test_labels_of_any_magnitude_settle_before_a_loop_is_reported(definition: ob
     pair = [((FAR - 1, FAR - 2), (0,), 1), ((FAR - 2, FAR - 1), (0,), 1)]
     labels = dict.fromkeys([(node, -FAR) for node in nodes] + [(FAR - 1, FAR - 2), (FAR - 2, FAR - 2)], 1)
     assert contents(run(definition, ring + pair), (0,)) == labels  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("definition", [pagerank, label_propagation])
+def test_rounds_cannot_be_negative(definition: Callable[[Collection, int], Collection]) -> None:
+    assert example(lambda scope: definition(Collection.of(scope, [1], [2]), 0))
+    with pytest.raises(BuildError, match="there cannot be -1 rounds"):
+        example(lambda scope: definition(Collection.of(scope, [1], [2]), -1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -253,3 +255,20 @@ def test_an_import_that_holds_its_dataflow_up_names_the_dataflow_it_waits_for() 
 
     text = execute_directly(program)
     assert "waits for dataflow 0 ('graph'), whose frontier is [(3,)]" in text
+
+
+def test_a_dataflow_that_could_not_be_built_reads_no_trace() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        readers = trace.statistics().readers
+        gc.disable()
+        try:
+            for _ in range(3):
+                with pytest.raises(ZeroDivisionError), worker.dataflow() as scope:
+                    trace.import_into(scope).count().map(lambda *columns: columns, keys=1 // 0)
+                assert trace.statistics().readers == readers
+        finally:
+            gc.enable()
+        session.close()
+
+    execute_directly(program)

@@ -16,7 +16,7 @@ from differential.seen import Seen
 from tests.thorough import examples
 from timely import Antichain, Config, EventFileReader, EventFileWriter, EventQueue, Worker, execute
 from timely.captured import Event
-from timely.errors import TimelyError
+from timely.errors import BuildError, TimelyError
 
 Change = tuple[tuple[Any, ...], tuple[int, ...], int]
 changes = st.lists(
@@ -143,3 +143,30 @@ def test_a_resumed_writer_goes_on_after_its_last_statement(writers: int, tmp_pat
 
     found = execute(reread, Config(workers=2))[0]
     assert found == [((key, epoch), (epoch,), 1) for epoch in range(6) for key in range(10)]
+
+
+class Counting(EventQueue):
+    """A source that counts how often it is closed."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+        super().close()
+
+
+def test_sources_are_closed_when_they_are_exhausted() -> None:
+    messages, expected = written([((7,), (0,), 1)], 1)
+    source = Counting(messages)
+    assert read([source], 1) == expected
+    assert source.closed == 2  # once by `read`, which lets it be exhausted
+
+
+@pytest.mark.parametrize("after", [5, Antichain([(0, 0)]), Antichain([(3, 0)])])
+def test_what_is_no_frontier_to_go_on_from_is_refused(after: Any) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            capture_into(new_input(scope)[1], EventQueue(), after=after)
+
+    with pytest.raises(BuildError, match=r"capture: `after` is an Antichain of times of 1 coordinate\(s\)"):
+        execute(program)

@@ -29,7 +29,6 @@ class Reader:
     def __init__(self, handle: TraceHandle, cuts: list[Antichain]) -> None:
         self.handle = handle
         self.cuts = cuts
-        self.check_contents: list[Time] = []
 
 
 def _contents(batches: tuple[Batch, ...], time: Time) -> list[tuple[int, int, int]]:

@@ -111,6 +111,20 @@ def test_what_is_indexed_by_whole_records_is_said_so(program: Callable[[Collecti
         example(lambda scope: program(numbers(scope)))
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda one: one.totals(lambda *columns: 1),
+        lambda one: one.argmin(lambda *columns: columns[1]),
+        lambda one: one.argmax(lambda *columns: columns[1]),
+        lambda one: one.prefix_sum(),
+    ],
+)
+def test_operators_that_must_know_the_key_say_so(program: Callable[[Collection], Collection]) -> None:
+    with pytest.raises(BuildError, match=r"how many columns are the key\? not all columns"):
+        example(lambda scope: program(by_self(numbers(scope))))
+
+
 @pytest.mark.parametrize("program", [lambda one: one.totals(), lambda one: one.prefix_sum(bits=0)])
 def test_a_program_without_meaning_is_refused_when_it_is_built(program: Callable[[Collection], Collection]) -> None:
     with pytest.raises(BuildError):

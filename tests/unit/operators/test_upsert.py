@@ -71,6 +71,8 @@ def test_a_key_may_have_no_value_and_yet_be_there() -> None:
     [
         (lambda session: session.unset(1, 2), "keys without values"),
         (lambda session: session.set(), "0 field"),
+        (lambda session: (session.set("tea", 3), session.unset(5)), "always of one kind"),
+        (lambda session: (session.unset(5), session.set("tea", 3)), "always of one kind"),
     ],
 )
 def test_a_statement_of_another_form_is_refused(statement: Callable[[UpsertSession], None], message: str) -> None:
