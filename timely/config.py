@@ -94,6 +94,8 @@ class Config:
     accumulation: str = "process"
 
     def __post_init__(self) -> None:
+        if isinstance(self.addresses, list):
+            object.__setattr__(self, "addresses", tuple(self.addresses))
         self._check_numbers()
         self._check_counts()
         if self.processes > 1:

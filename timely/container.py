@@ -397,6 +397,9 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
             buffers.extend(utf8(column))
         elif column.dtype.kind == "O":
             contents = column.tolist()
+            for each in contents:
+                if type(each) is not bytes:
+                    raise DataError(f"a column of Python objects holds bytes alone, not {each!r:.80}")
             dtypes.append("bytes")
             buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
             buffers.append(np.frombuffer(b"".join(contents), np.uint8))

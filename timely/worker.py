@@ -17,6 +17,7 @@ from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from math import isfinite
+from numbers import Integral
 from threading import get_ident
 
 from timely.closing import close_all
@@ -90,7 +91,8 @@ class Worker:
     def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
         """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.
 
-        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built.
+        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built, and
+        where `outer` is no whole number of at least 1.
 
         >>> def program(worker):
         ...     with worker.dataflow("bitemporal", outer=2) as scope:
@@ -103,6 +105,10 @@ class Worker:
         """
         if self._building:
             raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
+        if not isinstance(outer, Integral) or outer < 1:
+            raise BuildError(
+                f"a time of dataflow {name!r} has at least one coordinate, so `outer` cannot be {outer!r:.80}"
+            )
         dataflow = Dataflow(self, self.built, name)
         self._building = True
         try:

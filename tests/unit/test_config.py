@@ -24,6 +24,11 @@ def test_a_configuration_survives_the_environment() -> None:
     assert Config.from_environ(config.to_environ()) == config
 
 
+def test_addresses_may_be_a_list() -> None:
+    config = Config(processes=2, addresses=[*LOCAL])  # type: ignore[arg-type]
+    assert config == Config.from_environ(config.to_environ()) == Config(processes=2, addresses=LOCAL)
+
+
 def test_workers_are_counted_over_processes() -> None:
     config = Config(processes=2, workers=2, process=1, addresses=LOCAL)
     assert (config.peers, config.first_worker) == (4, 2)

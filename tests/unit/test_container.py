@@ -125,6 +125,12 @@ def test_a_column_that_no_peer_would_take_is_not_encoded_and_its_type_is_named(d
     assert f"a column of {column.dtype} cannot go to another process" in str(raised.value)
 
 
+@pytest.mark.parametrize("value", [1.5, "a", None])
+def test_a_column_of_objects_that_are_not_bytes_is_not_encoded(value: Any) -> None:
+    with pytest.raises(DataError, match=r"a column of Python objects holds bytes alone, not .*"):
+        encode(Columns((np.array([b"to", value], object),)))
+
+
 def test_columns_of_several_lengths_are_no_batch() -> None:
     with pytest.raises(DataError, match=r"of one dimension and one length, not of lengths 2, 3"):
         Columns((np.arange(2), np.arange(3)))

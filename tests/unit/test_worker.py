@@ -7,6 +7,7 @@ import time as clock
 from collections import deque
 from collections.abc import Callable
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,20 @@ def test_a_dataflow_can_be_built_while_another_runs() -> None:
 def test_two_dataflows_cannot_be_built_at_once() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow(), pytest.raises(BuildError, match="a dataflow is being built already"), worker.dataflow():
+            pass
+
+    execute_directly(program)
+
+
+@pytest.mark.parametrize("outer", [0, -1, 1.5, "two"])
+def test_times_without_a_coordinate_are_refused(outer: Any) -> None:
+    def program(worker: Worker) -> None:
+        with (
+            pytest.raises(BuildError, match="at least one coordinate, so `outer` cannot be"),
+            worker.dataflow(outer=outer),
+        ):
+            pass
+        with worker.dataflow(outer=2):
             pass
 
     execute_directly(program)

@@ -79,10 +79,14 @@ class Dataflow:
 
     # Building
 
-    def add_place(self, scope: Scope, named: object) -> int:
-        """Return a new location whose times are those of `scope`, and which is spoken of as `str(named)`."""
+    def refuse_if_built(self) -> None:
+        """Raise BuildError once this is complete."""
         if self.built:
             raise BuildError(f"{self} is complete: nothing can be added to it")
+
+    def add_place(self, scope: Scope, named: object) -> int:
+        """Return a new location whose times are those of `scope`, and which is spoken of as `str(named)`."""
+        self.refuse_if_built()
         return self.wiring.add_place(scope, named)
 
     def add_tee(self) -> Tee:
@@ -92,6 +96,7 @@ class Dataflow:
 
     def add_operator(self, operator: Operator) -> None:
         """Add an operator that is being described; `finish_operator` says when it has been."""
+        self.refuse_if_built()
         self.operators.append(operator)
         self._unfinished.add(operator)
 
@@ -236,9 +241,10 @@ class Dataflow:
         """Schedule an operator in this or the next step.
 
         One without inputs waits until nothing else is ready and the worker is not congested: it would come before
-        those that consume what it sends, and fill their queues.
+        those that consume what it sends, and fill their queues. Before the dataflow is complete nothing need be
+        scheduled: all operators are then.
         """
-        if not operator.active and operator.rank not in self._held_back:
+        if self.built and not operator.active and operator.rank not in self._held_back:
             operator.active = True
             if operator.inputs:
                 heappush(self._ready, operator.rank)

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tests.unit.dataflow.running import on_workers
-from timely import Activator, Capability, Config, OutputPort, Worker, execute, execute_directly, source
+from timely import Activator, Capability, Config, OperatorBuilder, OutputPort, Worker, execute, execute_directly, source
 from timely.errors import StalledError
 
 Logic = Callable[[OutputPort], None]
@@ -176,3 +176,34 @@ def test_a_source_that_gave_up_its_capability_is_not_waited_for() -> None:
 
     with pytest.raises(StalledError):
         execute_directly(program)
+
+
+def test_an_activation_before_the_dataflow_is_complete_is_not_lost() -> None:
+    def program(worker: Worker) -> int:
+        ran = 0
+
+        def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+            def logic() -> None:
+                nonlocal ran
+                ran += 1
+                if ran == 3:
+                    capabilities[0].drop()
+
+            return logic
+
+        with worker.dataflow() as scope:
+            scope.to_stream([1])
+            builder = OperatorBuilder(scope, "bell")
+            _, stream = builder.add_output(initial=True)
+            builder.build(constructor)
+            ring = worker.activator(builder.operator)
+            ring()
+            worker.step()
+            probe = stream.probe()
+        for _ in range(4):
+            worker.step()
+            ring()
+        worker.step_while(lambda: not probe.done())
+        return ran
+
+    assert execute_directly(program) == 3

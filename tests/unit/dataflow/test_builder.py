@@ -244,9 +244,12 @@ def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
         with worker.dataflow("finished") as scope:
             stream = scope.to_stream(range(3))
         add: list[Callable[[], object]] = [lambda: stream.map(abs), lambda: scope.to_stream([1]), stream.probe]
+        add += [stream.exchange, stream.count]
+        operators = len(scope.dataflow.operators)
         for attempt in add:
             with pytest.raises(BuildError, match=r"dataflow 0 \('finished'\) is complete: nothing can be added"):
                 attempt()
+        assert len(scope.dataflow.operators) == operators
 
     execute_directly(program)
 

@@ -49,7 +49,11 @@ def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> 
         times = as_columns(later(time, *batch.columns), len(batch))
     else:
         given = [later(time, record) for record in records(batch)]
-        times = as_columns(tuple(map(list, zip(*(each if isinstance(each, tuple) else (each,) for each in given)))))
+        tuples = [each if isinstance(each, tuple) else (each,) for each in given]
+        widths = sorted({len(each) for each in tuples})
+        if len(widths) > 1:
+            raise DataError(f"{name}: a time has as many integers as coordinates, got {widths[0]} and {widths[-1]}")
+        times = as_columns(tuple(map(list, zip(*tuples))))
     if len(times) != len(time) or any(column.dtype.kind not in "iu" for column in times):
         kinds = ", ".join(str(column.dtype) for column in times)
         raise DataError(f"{name}: a time is integers, one for each coordinate, got {kinds}")

@@ -140,20 +140,27 @@ class Input:
         self._output.give(capability, batch)
 
     def flush(self) -> None:
-        """Send what `send` has gathered."""
+        """Send what `send` has gathered.
+
+        Raises DataError where that makes no columns, as a number and text in one place do not; it is kept then.
+        """
         if self._rows:
-            rows, self._rows = self._rows, []
+            columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
+            self._rows = []
             self._weighed = self._gathered = 0
-            self.send_batch(Columns.of_equals(as_columns(tuple(list(column) for column in zip(*rows)))))
+            self.send_batch(columns)
 
     def advance_to(self, time: Moment) -> None:
-        """Move on to a later time: nothing will be sent any more at times not at or after it."""
+        """Move on to a later time: nothing will be sent any more at times not at or after it.
+
+        Raises DataError as `flush` does.
+        """
         capability = self._open()
         self.flush()
         capability.downgrade(time)
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Send nothing any more. Raises DataError as `flush` does."""
         if self._capability is not None and not self.is_closed:
             self.flush()
             self._capability.drop()

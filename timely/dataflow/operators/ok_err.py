@@ -34,6 +34,11 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         if isinstance(batch, list):
             told = [function(record) for record in batch]
+            for each in told:
+                if not isinstance(each, tuple) or len(each) != 2:
+                    raise DataError(
+                        f"{name}: the function must return (whether it went well, result), not {each!r:.80}"
+                    )
             yield 0, [value for went_well, value in told if went_well]
             yield 1, [value for went_well, value in told if not went_well]
             return

@@ -83,8 +83,9 @@ class UnorderedInput:
         Raises CapabilityError where the capability was dropped, DataError where the batch is none.
         """
         check_batch(batch)
-        if capability.output is None:
+        if isinstance(capability, Capability) and capability.output is None:
             raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
+        self._output.time_of(capability)
         self._meter.count(batch)
         self._output.give(capability, batch)
 

@@ -199,3 +199,16 @@ def test_rows_gathered_count_as_sent_when_they_are_too_much_and_do_not_stay(ask_
 
     assert execute(program, Config(queue_bytes=1 << 16)) == [True]
     assert sum(rows) == 21
+
+
+def test_what_was_gathered_is_kept_where_it_makes_no_columns() -> None:
+    def use(handle: Input) -> None:
+        handle.send(1)
+        handle.send("a")
+        for _ in range(2):
+            with pytest.raises(DataError):
+                handle.flush()
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        sent(use)

@@ -87,6 +87,12 @@ def test_results_without_errors_are_refused(function: Any) -> None:
         example(lambda scope: scope.to_stream(range(3)).ok_err(function)[0])
 
 
+@pytest.mark.parametrize("function", [lambda x: True, lambda x: (True, x, x)])
+def test_results_of_a_record_without_errors_are_refused(function: Any) -> None:
+    with pytest.raises(TimelyError, match=r"ok_err: the function must return \(whether it went well, result\), not"):
+        example(lambda scope: scope.to_stream(["a", "b"]).ok_err(function)[0])
+
+
 def test_records_of_lists_are_results_or_errors() -> None:
     def parse(text: str) -> tuple[bool, Any]:
         return (True, int(text)) if text.isdigit() else (False, f"not a number: {text}")

@@ -50,6 +50,22 @@ def test_times_are_complete_when_their_capabilities_are_gone_in_whatever_order(w
     assert found == sum((sent for sent, _ in results), Counter())
 
 
+def test_what_is_no_capability_of_the_input_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = scope.new_unordered_input()
+            other, _ = scope.new_unordered_input()
+            probe = stream.probe()
+        with numbers, other:
+            with pytest.raises(CapabilityError, match=r"is given a batch with a capability, .* not with 0"):
+                numbers.send(0, 1)  # type: ignore[arg-type]
+            with pytest.raises(CapabilityError, match="does not permit sending on"):
+                numbers.send(other.capability, 1)
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+
+
 def test_nothing_is_sent_before_the_dataflow_is_complete_or_after_the_capability_is_gone() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
