@@ -17,6 +17,7 @@ LEAVES = (
     "timely.closing",
     "timely.config",
     "timely.columns",
+    "timely.cores",
     "timely.container",
     "timely.captured",
     "timely.events",
