@@ -58,7 +58,8 @@ def message(error: TimelyError) -> str:
     """Return what is printed about an uncaught error: what it says, the user's lines it came from, what came before."""
     lines = [f"timely: {error}"]
     raised = error.__cause__ if error.__cause__ is not None else error
-    for frame in user_frames(raised.__traceback__)[-_SHOWN_FRAMES:]:
+    frames = user_frames(raised.__traceback__) or user_frames(error.__traceback__)
+    for frame in frames[-_SHOWN_FRAMES:]:
         lines.append(f"  {frame.filename}:{frame.lineno}, in {frame.name}")
         if frame.line:
             lines.append(f"    {frame.line}")
@@ -90,15 +91,16 @@ def fail(text: str) -> int:
     1
     """
     report = os.environ.get(REPORT_VARIABLE)
+    written = text.encode(errors="backslashreplace")
     if report:
-        said = Path(report).with_name(f"said.{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}")
+        said = Path(report).with_name(f"said.{hashlib.blake2b(written, digest_size=8).hexdigest()}")
         try:
             said.touch(exist_ok=False)
         except FileExistsError:
             return PEER_FAILED
         except OSError:
             pass  # The launcher has gone, and its directory with it.
-    print(text, file=sys.stderr)
+    print(written.decode(), file=sys.stderr)
     return FAILED
 
 
@@ -131,7 +133,7 @@ class UncaughtHook:
         report = os.environ.get(REPORT_VARIABLE)
         if report:
             with suppress(OSError):  # the launcher has gone, and its directory with it
-                Path(report).write_text(str(error))
+                Path(report).write_text(str(error), errors="backslashreplace")
         else:
             print(f"timely: {error}", file=sys.stderr)
         self._exit(PEER_FAILED)

@@ -34,7 +34,6 @@ from typing import IO, TextIO
 from uuid import uuid4
 
 from timely.config import Config, check_address, is_loopback, split_tcp
-from timely.cores import usable_cores
 from timely.errors import ConfigError, TransportError
 from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE, THREADS_SECONDS
 from timely.large_pages import with_large_pages
@@ -150,7 +149,7 @@ class Launcher:
             pass  # what a child said comes before what is said about it
         for child in ended:
             self._ended(child, now)
-        if self._echo is not None and now >= self._echo[1]:
+        if self._echo is not None and (now >= self._echo[1] or self._stopped()):
             self._fail(self._echo[0], now)
         for deadline in [deadline for deadline in self._deadlines if now >= deadline[0]]:
             self._deadlines.remove(deadline)
@@ -210,9 +209,17 @@ class Launcher:
         assert child.status is not None
         self._echo = None
         self._status = child.status if child.status > 0 else 128 - child.status
-        self._say(self._explain(child, child.status))
+        stopped = self._stopped()
+        told = [f"process {each.index} is stopped (SIGSTOP or SIGTSTP)" for each in stopped]
+        self._say("; ".join([self._explain(child, child.status), *told]))
         self._signal_all(signal.SIGTERM)
+        for each in stopped:
+            each.send(signal.SIGCONT)
         self._deadlines = [(now + GRACE_SECONDS, signal.SIGKILL)]
+
+    def _stopped(self) -> list[Child]:
+        """Return the children that were stopped, and so cannot tell why others miss them."""
+        return [child for child in self._children if child.status is None and _is_stopped(child.process.pid)]
 
     def _explain(self, child: Child, status: int) -> str:
         if status < 0:
@@ -253,7 +260,17 @@ class Launcher:
 
     def _say(self, text: str) -> None:
         """Print a line of the launcher's own, after what the children have printed so far."""
-        self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode())
+        self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode(errors="backslashreplace"))
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether a child was stopped by a signal, and not continued."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
 
 
 def _signal_name(signum: int) -> str:
@@ -359,8 +376,13 @@ def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int |
     """
     if any(environ.get(name) for name in _POOLS):
         return dict(environ)
-    share = max(1, (cores or usable_cores()) // processes)
+    share = max(1, (cores or _usable_cores()) // processes)
     return {**environ, **dict.fromkeys(_POOLS, str(share))}
+
+
+def _usable_cores() -> int:
+    """Return how many cores the system lets this process run on, where it says so, else how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

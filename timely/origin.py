@@ -42,7 +42,13 @@ def is_ours(file: str) -> bool:
 
 def is_installed(file: str) -> bool:
     """Return whether a source file came with Python or a package, or is no file."""
-    return file.startswith(("<", *_PYTHON, *_INSTALLED))
+    return file.startswith(("<", *_PYTHON)) or _is_packaged(file)
+
+
+@cache
+def _is_packaged(file: str) -> bool:
+    """Return whether a source file is an installed package's, or one that it was compiled from and that is not here."""
+    return file.startswith(_INSTALLED) or (file.endswith((".pyx", ".pxd")) and not os.path.exists(file))
 
 
 @cache
@@ -67,7 +73,7 @@ def raised_at(traceback: TracebackType | None) -> Origin | None:
     found: Origin | None = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not is_ours(file) and not _is_python(file) and (found is None or not file.startswith(_INSTALLED)):
+        if not is_ours(file) and not _is_python(file) and (found is None or not _is_packaged(file)):
             found = Origin(file, traceback.tb_lineno)
         traceback = traceback.tb_next
     return found

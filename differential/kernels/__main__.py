@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
 import pkgutil
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterator
 
 import differential.kernels
 from differential.kernels.compile import are_all_cached, compile_all
-from timely.cores import usable_cores
 
 MOST_PROCESSES = 4
 """More would mostly wait for the kernel that takes longest."""
@@ -34,7 +34,7 @@ def compile_kernels(report: Callable[[str], None] = print, processes: int | None
     for module in pkgutil.iter_modules(differential.kernels.__path__, "differential.kernels."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    others = min(processes or usable_cores(), MOST_PROCESSES) - 1
+    others = min(processes or os.cpu_count() or 1, MOST_PROCESSES) - 1
     with _helped(0 if are_all_cached() else others):
         compile_all(report)
 

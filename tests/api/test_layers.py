@@ -17,7 +17,6 @@ LEAVES = (
     "timely.closing",
     "timely.config",
     "timely.columns",
-    "timely.cores",
     "timely.container",
     "timely.captured",
     "timely.events",

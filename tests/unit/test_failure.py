@@ -9,10 +9,11 @@ from types import TracebackType
 import pytest
 
 from timely.communication.codec import Encoder
+from timely.communication.event_file import EventFileWriter
 from timely.communication.message import Failure
 from timely.config import Config
-from timely.errors import ConfigError, DataError, OperatorError, PeerLost
-from timely.failure import PEER_FAILED, UncaughtHook, describe, install_hook, message
+from timely.errors import CaptureError, ConfigError, DataError, OperatorError, PeerLost
+from timely.failure import PEER_FAILED, REPORT_VARIABLE, UncaughtHook, describe, fail, install_hook, message
 
 
 def caught(error: BaseException, cause: BaseException | None = None) -> BaseException:
@@ -36,6 +37,25 @@ def test_the_lines_of_an_operator_error_are_those_of_its_cause() -> None:
     error = OperatorError("operator 'map' raised")
     error.__cause__ = cause
     assert "in caught" in message(error)
+
+
+def test_where_the_cause_was_in_the_library_the_lines_are_those_of_the_error() -> None:
+    with pytest.raises(CaptureError) as caught_here:
+        EventFileWriter("/no such/0.events")
+    _, where, line = message(caught_here.value).split("\n")
+    assert where.startswith(f"  {__file__}:")
+    assert line == '    EventFileWriter("/no such/0.events")'
+
+
+def test_text_that_cannot_be_written_is_told_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
+    assert fail("caf\udce9.csv: no header line") == 1
+    assert fail("caf\udce9.csv: no header line") == PEER_FAILED
+    with pytest.raises(SystemExit):
+        UncaughtHook(sys.excepthook)._leave(PeerLost("caf\udce9.csv"))
+    assert "caf" in (tmp_path / "report.0").read_text()
 
 
 def test_frames_of_the_library_and_of_installed_packages_are_left_out() -> None:

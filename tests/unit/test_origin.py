@@ -31,7 +31,11 @@ def by_numpy(column: np.ndarray) -> np.ndarray:
     return np.vectorize(fail)(column)
 
 
-@pytest.mark.parametrize(("function", "line"), [(numpys, 1), (pythons, 1), (by_numpy, 2)])
+def by_cython(column: np.ndarray) -> np.ndarray:
+    return np.random.default_rng(0).integers(5, 1, size=len(column))
+
+
+@pytest.mark.parametrize(("function", "line"), [(numpys, 1), (pythons, 1), (by_numpy, 2), (by_cython, 1)])
 def test_an_error_in_a_library_that_a_function_calls_is_said_to_be_at_the_line_of_the_function(
     function: Callable[[np.ndarray], np.ndarray], line: int
 ) -> None:

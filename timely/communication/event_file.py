@@ -9,7 +9,8 @@ the machine: nothing waits for the disk.
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
 
@@ -59,16 +60,27 @@ class EventFileWriter:
             self._file.write(PREFIX)
 
     def push(self, event: Event) -> None:
-        """Append an event."""
-        self._file.writelines(encode(event))
+        """Append an event. Raises CaptureError where the system takes no more, for want of room, say."""
+        pieces = encode(event)
+        with self._named():
+            self._file.writelines(pieces)
 
     def flush(self) -> None:
-        """Hand all events over to the operating system."""
-        self._file.flush()
+        """Hand all events over to the operating system. Raises CaptureError as `push` does."""
+        with self._named():
+            self._file.flush()
 
     def close(self) -> None:
-        """Write what is left and close the file."""
-        self._file.close()
+        """Write what is left and close the file. Raises CaptureError as `push` does."""
+        with self._named():
+            self._file.close()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CaptureError(f"{self.path} cannot be written: {error.strerror}") from error
 
 
 class EventFileReader:

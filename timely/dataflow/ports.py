@@ -284,9 +284,10 @@ class InputPort:
                 if worker == dataflow.worker_index:
                     self._push_here(time, part)
                 else:
+                    # What cannot be sent is not counted: a program may catch the error, and go on.
+                    dataflow.send(worker, self.channel, time, part)
                     dataflow.update(self.location, time, 1)
                     ledger.send(worker, OVERHEAD + weight_of(part))
-                    dataflow.send(worker, self.channel, time, part)
         except Exception as error:
             raise self.operator.failure(error, time) from error
 

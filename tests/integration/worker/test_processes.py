@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.launcher.launching import Run
+from timely.failure import PEER_FAILED
 
 SCRIPTS = Path(__file__).parent / "scripts"
 COUNT, LOOP = SCRIPTS / "count.py", SCRIPTS / "loop.py"
@@ -24,8 +25,10 @@ clusters = pytest.mark.parametrize(("processes", "workers"), [(1, 1), (2, 1), (2
 def start() -> Iterator[Start]:
     runs: list[Run] = []
 
-    def begin(*arguments: str | Path, mode: str = "demand", accumulation: str = "process") -> Run:
-        environ = {"TIMELY_PROGRESS": mode, "TIMELY_ACCUMULATION": accumulation}
+    def begin(
+        *arguments: str | Path, mode: str = "demand", accumulation: str = "process", frame_bytes: str = ""
+    ) -> Run:
+        environ = {"TIMELY_PROGRESS": mode, "TIMELY_ACCUMULATION": accumulation, "TIMELY_FRAME_BYTES": frame_bytes}
         runs.append(Run("run", *arguments, environ=environ))
         return runs[-1]
 
@@ -79,6 +82,49 @@ def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start
     assert run.end() == 128 + signal.SIGKILL
     assert clock.monotonic() - begun < run.promptly
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
+
+
+def test_a_stopped_process_is_named_in_time_and_ended_too(start: Start) -> None:
+    run = start("-n", "2", "--peer-timeout", "2", LOOP, "forever")
+    run.until_told(2)
+    clock.sleep(0.5)
+    stopped = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
+    begun = clock.monotonic()
+    os.kill(stopped, signal.SIGSTOP)
+    assert run.end() == PEER_FAILED
+    assert clock.monotonic() - begun < 2 + run.promptly
+    assert re.fullmatch(r"timely: process 0: process 1 .* is gone .*; process 1 is stopped \(.*\)\n", run.error)
+
+
+SENT_AGAIN = """
+import numpy as np
+from timely import TimelyError, execute
+
+def program(worker):
+    found = []
+    with worker.dataflow() as scope:
+        numbers, stream = scope.new_input()
+        probe = stream.exchange().inspect_batch(lambda _, batch: found.append(len(batch))).probe()
+    batch = np.arange(100_000 * (worker.index == 0))
+    try:
+        numbers.send(batch)
+    except TimelyError as error:
+        print("refused")
+        for part in np.array_split(batch, 100):
+            numbers.send(part)
+    numbers.close()
+    worker.step_while(lambda: not probe.done())
+    print("received", sum(found) > 40_000)
+
+execute(program)
+"""
+
+
+def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "again.py").write_text(SENT_AGAIN)
+    run = start("-n", "2", tmp_path / "again.py", frame_bytes="100000")
+    assert run.end() == 0, run.error
+    assert sorted(run.lines) == ["[0] received True\n", "[0] refused\n", "[1] received True\n"]
 
 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "-w", "2"), ()])

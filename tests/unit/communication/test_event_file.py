@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,14 @@ def test_a_file_that_is_not_there_or_another_kind_is_named(tmp_path: Path) -> No
     with pytest.raises(CaptureError, match=r"text, byte 0: not a file of captured events"):
         reader.next_nowait()
     reader.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="writes to /dev/full")
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    writer = EventFileWriter(path)
+    os.dup2(os.open("/dev/full", os.O_WRONLY), writer._file.fileno())
+    writer.push(EVENTS[0])
+    for attempt in (writer.flush, writer.close):
+        with pytest.raises(CaptureError, match="events cannot be written: No space left on device"):
+            attempt()
