@@ -51,10 +51,14 @@ def report_on_signal() -> None:
 
     reporter = Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True)
 
+    process = os.getpid()
+
     def end() -> None:
         # A thread that is writing to stderr when the interpreter goes would end the process by SIGABRT.
-        os.write(hand, bytes((_NO_SIGNAL,)))
-        reporter.join(LAST_WORDS_SECONDS)
+        if os.getpid() == process:  # one that was forked off has no such thread, but the same pipe
+            with suppress(OSError):
+                os.write(hand, bytes((_NO_SIGNAL,)))
+            reporter.join(LAST_WORDS_SECONDS)
 
     signal.signal(signal.SIGUSR1, handle)
     reporter.start()

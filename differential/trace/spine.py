@@ -216,8 +216,7 @@ class Spine:
     @property
     def readers(self) -> int:
         """How many readers there are."""
-        self._forget_left_behind()
-        return len(self._claims)
+        return len(self._claims) - len(self._left_behind)
 
     def register(self, claim: Claim) -> None:
         """Hold back what `claim` says, from now on."""

@@ -163,6 +163,32 @@ time.sleep(0.2)
     assert process.returncode == 0
 
 
+def test_a_process_that_is_forked_off_and_ends_leaves_the_reporter_alone() -> None:
+    code = """
+import os, signal, sys, threading
+import timely.status
+from timely.signals import report_on_signal
+
+asked = threading.Event()
+
+def report():
+    asked.set()
+    return "all is well"
+
+timely.status.report = report
+report_on_signal()
+if not os.fork():
+    sys.exit()
+os.wait()
+os.kill(os.getpid(), signal.SIGUSR1)
+assert asked.wait(20)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (0, "timely: all is well\n")
+
+
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT"])
 def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
     code = f"""
