@@ -107,7 +107,7 @@ class Spine:
         self._claims: set[Claim] = set()
         # Of readers that were not dropped: the garbage collector finds them at any moment, in any thread.
         self._left_behind: deque[Claim] = deque()
-        self._thread = threading.get_ident()
+        self._owner = threading.get_ident()
         self._is_working = False
         self._is_abandoned = False
         self._batches: tuple[Batch, ...] | None = ()
@@ -235,7 +235,7 @@ class Spine:
     def leave_behind(self, claim: Claim) -> None:
         """Take back `register` as soon as nothing else is done with the trace; called at any moment, in any thread."""
         self._left_behind.append(claim)
-        if not self._is_working and threading.get_ident() == self._thread:
+        if not self._is_working and threading.get_ident() == self._owner:
             self._forget_left_behind()
 
     def _forget_left_behind(self) -> None:
