@@ -69,7 +69,7 @@ class UnorderedInput:
     def send(self, capability: Capability, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns, at the capability's time.
 
-        Raises DataError where there is no value, CapabilityError where the capability was dropped.
+        Raises DataError where there is no value, CapabilityError where the capability was dropped or another input's.
         """
         if not values:
             raise DataError("send() needs at least one value")
@@ -80,10 +80,15 @@ class UnorderedInput:
     def send_batch(self, capability: Capability, batch: Batch) -> None:
         """Send a batch, `Columns` or a list of arbitrary records, at the capability's time.
 
-        Raises CapabilityError where the capability was dropped, DataError where the batch is none.
+        Raises CapabilityError where the capability was dropped or another input's, DataError where the batch is none.
         """
         check_batch(batch)
-        if isinstance(capability, Capability) and capability.output is None:
+        if not isinstance(capability, Capability):
+            raise CapabilityError(
+                f"{self._output} is given a batch with a capability, such as delayed() makes of this input's, "
+                f"not with {capability!r:.80}"
+            )
+        if capability.output is None:
             raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
         self._output.time_of(capability)
         self._meter.count(batch)
