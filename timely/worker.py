@@ -79,6 +79,7 @@ class Worker:
         self.shapes = Shapes(allocator)
         self._requests: deque[Callable[[], None]] = deque()
         self._building = False
+        self._has_parted = False
         self.thread = get_ident()
         """The thread that made this worker, and steps it."""
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -91,8 +92,8 @@ class Worker:
     def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
         """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.
 
-        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built, and
-        where `outer` is no whole number of at least 1.
+        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built,
+        where `outer` is no whole number of at least 1, and where this worker and its peers have ended with their run.
 
         >>> def program(worker):
         ...     with worker.dataflow("bitemporal", outer=2) as scope:
@@ -103,6 +104,8 @@ class Worker:
         >>> execute_directly(program)
         (2026, 3) known in 2026 of month 3
         """
+        if self._has_parted:
+            raise BuildError(self._parted())
         if self._building:
             raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
         if not isinstance(outer, Integral) or outer < 1:
@@ -294,6 +297,8 @@ class Worker:
     def close(self) -> None:
         """Let go of all dataflows. Whoever runs a worker (`execute` does) calls this when it is done with it.
 
+        One with peers has parted from them, and cannot be used again; a single one can.
+
         >>> from timely.executing import local_allocators
         >>> worker = Worker(*local_allocators(Config()), Config())
         >>> with worker.dataflow("endless") as scope:
@@ -302,6 +307,7 @@ class Worker:
         >>> numbers.is_closed, worker.dataflows
         (True, [])
         """
+        self._has_parted = self.peers > 1
         close_all([*(partial(self.drop_dataflow, dataflow) for dataflow in self.dataflows), self.log.end])
 
     def explain(self, *, patience: float = PATIENCE) -> str:
@@ -335,6 +341,8 @@ class Worker:
 
     def _step(self) -> bool:
         """Return whether anything was done."""
+        if self._has_parted:
+            raise StalledError(self._parted())
         self.step_began = clock.monotonic()
         busy = self.take_in()
         left = len(self._requests)  # what these ask for is for the next step
@@ -413,6 +421,12 @@ class Worker:
                 self._dataflows[index].arrivals.settle(sender, channel, messages)
             elif index >= self.built:
                 raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")
+
+    def _parted(self) -> str:
+        return (
+            f"{self} has ended with its run, and parted from its peers: what it is to do belongs in the function that "
+            "execute is given (a single worker, such as execute_directly makes, can be used after it)"
+        )
 
     def _stalled(self) -> StalledError:
         return StalledError(

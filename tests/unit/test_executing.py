@@ -16,7 +16,8 @@ from tests.unit.communication.networks import collect, ipc_configs, together
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
-from timely.errors import ConfigError, DataError, OperatorError, PeerFailed, ShapeError
+from timely.dataflow.operators.probe import Probe
+from timely.errors import BuildError, ConfigError, DataError, OperatorError, PeerFailed, ShapeError, StalledError
 from timely.executing import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker import Worker
 
@@ -143,6 +144,33 @@ def test_a_thread_stuck_in_user_code_does_not_hide_the_error(monkeypatch: pytest
         execute(build, Config(workers=2))
     assert clock.perf_counter() - start < 20
     release.set()
+
+
+def test_a_worker_that_had_peers_cannot_be_used_after_its_run() -> None:
+    def program(worker: Worker) -> tuple[Worker, Probe]:
+        with worker.dataflow() as scope:
+            return worker, scope.to_stream([1]).exchange().probe()
+
+    for worker, probe in execute(program, Config(workers=2)):
+        said = rf"worker {worker.index} of 2 has ended with its run, and parted from its peers"
+        with pytest.raises(BuildError, match=said), worker.dataflow():
+            pass
+        with pytest.raises(StalledError, match=said):
+            worker.step()
+        with pytest.raises(StalledError, match=said):
+            worker.step_or_park()
+        with pytest.raises(StalledError, match=said):
+            worker.step_while(lambda: True)
+        assert probe.done()
+
+
+def test_a_single_worker_goes_on_after_its_run() -> None:
+    worker = execute_directly(lambda worker: worker)
+    found: list[int] = []
+    with worker.dataflow() as scope:
+        probe = scope.to_stream([1]).inspect(found.append).probe()
+    worker.step_while(lambda: not probe.done())
+    assert found == [1]
 
 
 def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None:

@@ -52,4 +52,14 @@ def load_keys(directory: str) -> tuple[bytes, bytes]:
         raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}', or better make new keys")
     if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
         raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")
-    return halves[0], halves[1]
+    public, secret = halves
+    if not _are_pair(public, secret):
+        raise ConfigError(f"{path} is damaged: its two keys are no pair; remove it, and make new ones for all machines")
+    return public, secret
+
+
+def _are_pair(public: bytes, secret: bytes) -> bool:
+    try:
+        return zmq.curve_public(secret) == public
+    except zmq.ZMQError:
+        return False  # not even characters that keys are made of

@@ -73,6 +73,23 @@ def test_what_is_not_two_keys_is_refused(text: bytes, tmp_path: Path) -> None:
         load_keys(str(tmp_path))
 
 
+@pytest.mark.parametrize("damage", ["swapped", "of two pairs", "one character", "no key characters"])
+def test_two_keys_that_are_no_pair_are_refused(damage: str, tmp_path: Path) -> None:
+    path = make_keys(str(tmp_path))
+    public, secret = load_keys(str(tmp_path))
+    if damage == "swapped":
+        public, secret = secret, public
+    elif damage == "of two pairs":
+        public, _ = zmq.curve_keypair()
+    elif damage == "one character":
+        secret = (b"1" if secret[:1] == b"0" else b"0") + secret[1:]
+    else:
+        secret = b'"' + secret[1:]
+    path.write_bytes(public + b"\n" + secret + b"\n")
+    with pytest.raises(ConfigError, match=rf"{KEY_FILE} is damaged: its two keys are no pair; remove it, and make new"):
+        load_keys(str(tmp_path))
+
+
 def test_missing_keys_are_named_with_what_makes_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"cannot read .*{KEY_FILE}: No such file.*'timely keys {tmp_path}'"):
         load_keys(str(tmp_path))
