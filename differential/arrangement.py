@@ -52,6 +52,9 @@ class Arrangement:
         stream.scope.dataflow.when_built(trace.drop)
         stream.scope.dataflow.when_complete(trace.drop)  # also of one that could not be built
 
+    def __repr__(self) -> str:
+        return f"<arrangement in {self.scope}, keys={self.keys}>"
+
     @property
     def scope(self) -> Scope:
         """The scope whose times the batches have."""

@@ -110,6 +110,9 @@ class Collection:
         collection.keys = keys
         return collection
 
+    def __repr__(self) -> str:
+        return f"<collection in {self.scope}, keys={self.keys}>"
+
     @property
     def scope(self) -> Scope:
         """The scope whose times the updates have."""

@@ -7,9 +7,15 @@ ends with the message alone, without a traceback through our internals.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar
+
 
 class TimelyError(Exception):
     """The root of the errors raised by `timely` and `differential`."""
+
+    _render_traceback_: ClassVar[Callable[[TimelyError], list[str]]]
+    """What a notebook shows of an error, once there is something to be said of it (see `failure`)."""
 
 
 class BuildError(TimelyError):

@@ -1,9 +1,9 @@
 """How a failed run looks to the person who started it.
 
-An error of this library that nobody catches ends the script with its message and the user's own lines, not with a
-traceback through our internals. A worker that ends only because another one failed stays in the background: it exits
-with status `PEER_FAILED`, and under `timely run` it leaves its message with the launcher, which shows it only if no
-process has a cause of its own to tell.
+An error of this library that nobody catches ends the script, or a notebook's cell, with its message and the user's own
+lines, not with a traceback through our internals. A worker that ends only because another one failed stays in the
+background: it exits with status `PEER_FAILED`, and under `timely run` it leaves its message with the launcher, which
+shows it only if no process has a cause of its own to tell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from timely.errors import PeerFailed, TimelyError
-from timely.origin import is_installed, is_ours, raised_at
+from timely.origin import Origin, is_installed, is_ours, raised_at
 
 FAILED = 1
 """Exit status of a process that has told why."""
@@ -60,7 +60,7 @@ def message(error: TimelyError) -> str:
     raised = error.__cause__ if error.__cause__ is not None else error
     frames = user_frames(raised.__traceback__) or user_frames(error.__traceback__)
     for frame in frames[-_SHOWN_FRAMES:]:
-        lines.append(f"  {frame.filename}:{frame.lineno}, in {frame.name}")
+        lines.append(f"  {Origin(frame.filename, frame.lineno or 0)}, in {frame.name}")
         if frame.line:
             lines.append(f"    {frame.line}")
     before = raised.__context__
@@ -108,6 +108,16 @@ def install_hook() -> None:
     """Let uncaught errors of this library end the program as described above; leave all others to the former hook."""
     if not isinstance(sys.excepthook, UncaughtHook):
         sys.excepthook = UncaughtHook(sys.excepthook)
+    TimelyError._render_traceback_ = _shown  # IPython, which has a hook of its own, asks an error for this
+
+
+def _shown(error: TimelyError) -> list[str]:
+    """Return the lines that a notebook shows for an error."""
+    return [*message(error).splitlines(), *_notes(error)]
+
+
+def _notes(error: TimelyError) -> list[str]:
+    return [f"  {note}" for note in getattr(error, "__notes__", ())]
 
 
 class UncaughtHook:
@@ -124,8 +134,8 @@ class UncaughtHook:
             if status != FAILED:
                 self._exit(status)
                 return
-            for note in getattr(error, "__notes__", ()):  # no part of the message, for other processes have others
-                print(f"  {note}", file=sys.stderr)
+            for note in _notes(error):  # no part of the message, for other processes have others
+                print(note, file=sys.stderr)
         else:
             self._former(kind, error, trace)
 

@@ -1,11 +1,12 @@
 """Where in the user's program something was made or went wrong: the innermost source line that is the user's.
 
 Not the user's are this library, Python's own and, where an error is concerned, installed ones: NumPy raises for what a
-user's function asked it.
+user's function asked it. A line of a notebook is called by its cell, not by the file that stands for it.
 """
 
 from __future__ import annotations
 
+import linecache
 import os
 import sys
 import sysconfig
@@ -32,7 +33,15 @@ class Origin(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        cell = _cell(self.file)
+        return f"{self.file}:{self.line}" if cell is None else f"{cell}, line {self.line}"
+
+
+def _cell(file: str) -> str | None:
+    """Return what IPython calls a cell, such as `Cell In[3]`, given what Python takes for its file; else None."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return None if named is None else " ".join(named)
 
 
 def is_ours(file: str) -> bool:
@@ -41,8 +50,8 @@ def is_ours(file: str) -> bool:
 
 
 def is_installed(file: str) -> bool:
-    """Return whether a source file came with Python or a package, or is no file."""
-    return file.startswith(("<", *_PYTHON)) or _is_packaged(file)
+    """Return whether a source file came with Python or a package, or is none that could be shown."""
+    return _is_python(file) or _is_packaged(file) or (file.startswith("<") and not linecache.getline(file, 1))
 
 
 @cache

@@ -88,6 +88,9 @@ class Worker:
     def __str__(self) -> str:
         return f"worker {self.index} of {self.peers}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @contextmanager
     def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
         """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.

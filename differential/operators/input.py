@@ -152,6 +152,9 @@ class InputSession:
             self.flush()
             self._input.close()
 
+    def __repr__(self) -> str:
+        return f"InputSession({self._input!r})"
+
     def __enter__(self) -> InputSession:
         return self
 

@@ -101,6 +101,10 @@ class Output:
             raise BuildError(f"{at} is not a time of {self._operator}, whose times have {self._width} coordinate(s)")
         return frontier.less_than(at)
 
+    def __repr__(self) -> str:
+        state = f"frontier={self._input.frontier}" if self._dataflow.built else "not built"
+        return f"Output({self._operator.name!r}, {state})"
+
     @property
     def _frontier(self) -> Antichain:
         if not self._dataflow.built:

@@ -137,6 +137,9 @@ class UpsertSession:
             self.flush()
             self._input.close()
 
+    def __repr__(self) -> str:
+        return f"UpsertSession({self._input!r})"
+
     def __enter__(self) -> UpsertSession:
         return self
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from timely.container import Array, Batch, Columns, as_columns, take
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
 
 
 class Pact(Protocol):
@@ -118,13 +118,17 @@ class Broadcast:
 
 
 class Gather:
-    """One worker receives everything.
+    """One worker receives everything: the one of that number, modulo how many there are.
+
+    Raises BuildError where `worker` is no integer of at least 0.
 
     >>> [(worker, list(part.rows())) for worker, part in Gather(1).split(Columns((np.arange(2),)), 3)]
     [(1, [0, 1])]
     """
 
     def __init__(self, worker: int = 0) -> None:
+        if not isinstance(worker, (int, np.integer)) or worker < 0:
+            raise BuildError(f"all is gathered at a worker, given by its number, such as 0, and not at {worker!r:.80}")
         self.name = f"gather at {worker}"
         self._worker = worker
 

@@ -214,5 +214,8 @@ class Scope:
 
         return empty(self, name=name)
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def __str__(self) -> str:
         return f"scope {self.path!r}"

@@ -89,6 +89,9 @@ class Stream:
         self.location = location
         self.tee = tee
 
+    def __repr__(self) -> str:
+        return f"<stream in {self.scope}>"
+
     # Record by record
     map = _map.map
     flat_map = _flat_map.flat_map

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from timely import Broadcast, Columns, Exchange, Gather, Pipeline
 from timely.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
 
 NUMBERS = Columns((np.arange(500),))
 
@@ -86,6 +88,12 @@ def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:
     assert parts(Broadcast(), [1], 3) == {0: [1], 1: [1], 2: [1]}
     assert parts(Gather(2), [1], 3) == {2: [1]}
     assert parts(Gather(5), [1], 3) == {2: [1]}
+
+
+@pytest.mark.parametrize("worker", [-1, "sink", 1.0, None])
+def test_to_gather_at_no_worker_is_refused(worker: Any) -> None:
+    with pytest.raises(BuildError, match=f"a worker, given by its number, such as 0, and not at {worker!r}"):
+        Gather(worker)
 
 
 def test_equal_values_have_equal_hashes_whatever_their_type() -> None:

@@ -171,6 +171,11 @@ class Input:
         if self._capability is not None:
             self._capability.drop()
 
+    def __repr__(self) -> str:
+        capability = self._capability
+        state = "not built" if capability is None else "closed" if self.is_closed else f"time={capability.time}"
+        return f"Input({self._builder.operator.name!r}, {state})"
+
     def __enter__(self) -> Input:
         return self
 

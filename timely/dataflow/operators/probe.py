@@ -106,6 +106,10 @@ class Probe:
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
         return "\n".join(dataflow.worker.explainer.explain(dataflow, place, at, patience) for dataflow, place in held)
 
+    def __repr__(self) -> str:
+        is_built = bool(self._watched) and all(dataflow.built for dataflow, _ in self._watched)
+        return f"Probe(frontier={self.frontier})" if is_built else "Probe(not built)"
+
     def _locations(self) -> list[tuple[Dataflow, int]]:
         """Return the tracked locations looked at."""
         if not self._watched:
