@@ -142,7 +142,9 @@ class Dataflow:
                 raise BuildError(f"{operator} is not finished: its loop was left open, or build() was not called")
         ranks = self.wiring.ranks()
         self.wiring.keep_loops_finite()
-        kept, edges = self.wiring.merge_ports(self._observed)
+        config = self.worker.config
+        route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
+        kept, edges = self.wiring.merge_ports(self._observed, route.is_direct)
         number = {place: location for location, place in enumerate(kept)}
         self._kept = [self.wiring.places[place] for place in kept]
         widths = [place.scope.width for place in self._kept]
@@ -151,8 +153,6 @@ class Dataflow:
             [Edge(number[source], number[target], summary) for source, target, summary in edges],
             self.describe,
         )
-        config = self.worker.config
-        route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
         self.protocol = Protocol(self.tracker, config.progress, route)
         self.update = self.protocol.update
         self._number = number

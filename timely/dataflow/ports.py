@@ -107,8 +107,13 @@ class InputCapability:
 class InputPort:
     """One input of an operator: a queue of messages and, where asked for, a frontier.
 
-    An operator that `drains`, takes all that is queued before it asks for the frontier. If its messages come straight
-    from outputs of the same worker, the frontiers there tell it the same, and the input needs no place of its own.
+    An operator that `drains`, takes all that is queued before it asks for the frontier. So it has to be told only of
+    what has not arrived, and the frontiers at the outputs that feed the input tell it that: where messages stay on the
+    worker, for they arrive when they are sent; where they are spread, if whoever sends one tells this worker of its
+    progress itself, afterwards (`Route.is_direct`). For when the frontier there has passed a time, this worker has
+    heard that the right under which a message was sent at that time has ended, and nothing overtakes on the way from
+    one worker to another (`Allocator`): the message is here. Such an input needs no place of its own, and that its
+    messages were taken need not be told: where its operator keeps a capability for each, nothing has changed.
 
     `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
 

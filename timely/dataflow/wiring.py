@@ -125,8 +125,12 @@ class Wiring:
         scheduled = {port.location for operator in self.operators if operator.inline is None for port in operator.ports}
         return [edge for edge in self.edges if edge.source not in scheduled and edge.target not in scheduled]
 
-    def merge_ports(self, observed: Set[int]) -> tuple[list[int], list[Edge]]:
-        """Return the places to track and the edges between them; count inputs that need no place at their output's."""
+    def merge_ports(self, observed: Set[int], in_order: bool) -> tuple[list[int], list[Edge]]:
+        """Return the places to track and the edges between them; count inputs that need no place at their output's.
+
+        `in_order` is whether workers tell each other of progress on the way that batches take, so that it comes after
+        those sent before.
+        """
         kept = set(observed)
         followers: dict[int, InputPort] = {}
         for operator in self.operators:
@@ -141,7 +145,7 @@ class Wiring:
                     port.location = only.location
                 else:
                     kept.add(port.location)
-                    if port.drains and not port.spreads:
+                    if port.drains and (in_order or not port.spreads):
                         followers[port.location] = port
         edges = contract(self.edges, kept, most=MOST_EDGES)
         kept.update(place for edge in edges for place in edge[:2])

@@ -56,6 +56,11 @@ class Route(NamedTuple):
         return Route(0, children, ()) if first else Route(None, (*others, *children), ())
 
     @property
+    def is_direct(self) -> bool:
+        """Whether every worker tells every other one; the same on all workers."""
+        return self.parent is None and not self.children
+
+    @property
     def targets(self) -> tuple[int, ...]:
         """The workers to whom this one sends its own batches."""
         return (*self.fellows, *self.children) if self.parent is None else (self.parent,)

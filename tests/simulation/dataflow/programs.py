@@ -12,7 +12,18 @@ from random import Random
 
 import numpy as np
 
-from timely import Capability, Columns, Exchange, InputPort, OutputPort, Pipeline, Scope, Stream, Time
+from timely import (
+    Capability,
+    Columns,
+    Exchange,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Pipeline,
+    Scope,
+    Stream,
+    Time,
+)
 from timely.container import records
 
 NUMBERS = 7
@@ -71,11 +82,25 @@ def _add_up(stream: Stream) -> Stream:
     return stream.unary_frontier(Exchange(lambda number, fuel: number), adding_up, name="add up")
 
 
+def _add_up_drained(stream: Stream) -> Stream:
+    """Do what `_add_up` does, by an input whose frontier is told by the outputs that feed it."""
+    builder = OperatorBuilder(stream.scope, "add up what is drained")
+    input = builder.add_input(stream, Exchange(lambda number, fuel: number), frontier=True, drains=True)
+    output, result = builder.add_output(initial=True)
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        logic = adding_up(capabilities[0])
+        return lambda: logic(input, output)
+
+    builder.build(constructor)
+    return result
+
+
 def _wait(stream: Stream) -> Stream:
     return stream.unary_frontier(Pipeline(), waiting, name="wait")
 
 
-_STEPS: list[Step] = [_shift, _thin, _double, _exchange, _add_up, _add_up, _wait]
+_STEPS: list[Step] = [_shift, _thin, _double, _exchange, _add_up, _add_up_drained, _wait]
 
 
 def adding_up(capability: Capability) -> Callable[[InputPort, OutputPort], None]:

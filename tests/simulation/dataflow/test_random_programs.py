@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.dataflow.model import simulate
+from tests.simulation.trace import TracedNetwork
 from tests.thorough import examples
+from timely.communication.message import Data, Message, Progress
 from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
@@ -66,4 +68,18 @@ def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytes
 def test_a_worker_that_never_tells_of_an_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tracker, "is_sole_holder", lambda *_: False)
     with pytest.raises(AssertionError, match="not all is over"):
+        simulate_many(2, "demand")
+
+
+def test_progress_that_overtakes_the_batches_sent_before_it_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
+        fly(network, sender, receiver, message)
+        if isinstance(message, Progress):
+            queue = network._flying[sender, receiver]
+            behind = next((place for place, each in enumerate(queue) if isinstance(each, Data)), len(queue) - 1)
+            queue.insert(behind, queue.pop())
+
+    fly = TracedNetwork.fly
+    monkeypatch.setattr(TracedNetwork, "fly", overtaken)
+    with pytest.raises(AssertionError, match=r"on its way to worker \d, where input 0 of .*add up what is drained"):
         simulate_many(2, "demand")

@@ -1,0 +1,77 @@
+"""An input that drains what comes from all workers needs no place of its own where progress comes after batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from differential import InputSession, new_input
+from timely import Config, Exchange, InputPort, OperatorBuilder, OutputPort, Probe, Stream, Worker
+from timely.communication.simulated import SimulatedNetwork
+
+
+def drained(stream: Stream, *, drains: bool = True) -> tuple[InputPort, OutputPort, Stream]:
+    builder = OperatorBuilder(stream.scope, "drained")
+    input = builder.add_input(stream, Exchange(), frontier=True, drains=drains)
+    output, result = builder.add_output()
+    builder.build(lambda _: lambda: list(input.drain()).clear())
+    return input, output, result
+
+
+def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -> tuple[bool, int]:
+    """Return whether the input is counted where its output is, and how many locations are tracked."""
+    network = SimulatedNetwork(peers, seed=0)
+    worker = Worker(network.allocators[0], Config(workers=workers, accumulation=accumulation))
+    with worker.dataflow() as scope:
+        input, output, _ = drained(scope.new_input()[1], drains=drains)
+    return input.location == output.location, len(scope.dataflow.tracker.fronts())
+
+
+@pytest.mark.parametrize(("peers", "workers", "accumulation"), [(2, 1, "process"), (2, 2, "process"), (4, 2, "worker")])
+def test_it_is_told_by_the_outputs_that_feed_it_where_every_worker_tells_every_other_one(
+    peers: int, workers: int, accumulation: str
+) -> None:
+    assert place(peers, workers, accumulation) == (True, 2)
+
+
+@pytest.mark.parametrize(("peers", "workers", "accumulation"), [(4, 2, "process"), (2, 1, "cluster")])
+def test_it_has_a_place_where_others_pass_progress_on(peers: int, workers: int, accumulation: str) -> None:
+    assert place(peers, workers, accumulation) == (False, 3)
+
+
+def test_it_has_a_place_where_messages_may_be_left_in_the_queue() -> None:
+    assert place(2, 1, "process", drains=False) == (False, 3)
+
+
+def settle(network: SimulatedNetwork, workers: list[Worker], probes: list[Probe], epoch: int) -> None:
+    """Let all messages arrive, and all workers step, until the answers of all epochs before are there."""
+    while any(probe.less_than(epoch) for probe in probes):
+        while network.deliver_one():
+            pass
+        for worker in workers:
+            worker.step()
+
+
+def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings_at_most() -> None:
+    network = SimulatedNetwork(peers=2, seed=0)
+    workers = [Worker(allocator, Config()) for allocator in network.allocators]
+    sessions: list[InputSession] = []
+    probes: list[Probe] = []
+    for worker in workers:
+        with worker.dataflow() as scope:
+            session, edges = new_input(scope)
+            degrees = edges.map(lambda source, _: source).count()
+            probes.append(degrees.map(lambda _, degree: degree).count().stream.probe())
+            sessions.append(session)
+    sent = []
+    for epoch in range(20):
+        sessions[0].insert(epoch, 7)
+        sessions[0].insert(epoch // 2, 8)
+        before = [worker.allocator.statistics().messages_sent for worker in workers]
+        for session in sessions:
+            session.advance_to(epoch + 1)
+        settle(network, workers, probes, epoch + 1)
+        sent.append([now.allocator.statistics().messages_sent - then for now, then in zip(workers, before)])
+    # Each tells of its input's end, of the degrees that have changed, and of how many have which; only the first
+    # changes edges. Were it told, too, when a batch was taken, it would be 106 and 88 messages.
+    assert [max(each) for each in zip(*sent)] == [2 + 3, 1 + 3]
+    assert [sum(each) for each in zip(*sent)] == [83, 60]
