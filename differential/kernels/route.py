@@ -21,17 +21,22 @@ def mix(key: int) -> int:
 def partition(keys: Ints, peers: int) -> tuple[Ints, Ints]:
     """Return (order, offsets): the rows for peer p are `order[offsets[p]:offsets[p + 1]]`, in their order here."""
     count = len(keys)
+    targets = np.empty(count, np.uint16)
+    if peers & (peers - 1):
+        for row in range(count):
+            targets[row] = mix(keys[row]) % np.uint64(peers)
+    else:  # a mask costs half of what dividing does
+        for row in range(count):
+            targets[row] = mix(keys[row]) & np.uint64(peers - 1)
     offsets = np.zeros(peers + 1, np.int64)
-    targets, order = empty(count), empty(count)
     for row in range(count):
-        target = np.int64(mix(keys[row]) % np.uint64(peers))
-        targets[row] = target
-        offsets[target + 1] += 1
+        offsets[np.int64(targets[row]) + 1] += 1
     for peer in range(peers):
         offsets[peer + 1] += offsets[peer]
     place = offsets.copy()
+    order = empty(count)
     for row in range(count):
-        target = targets[row]
+        target = np.int64(targets[row])
         order[place[target]] = row
         place[target] += 1
     return order, offsets
