@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING
-from timely.container import Buffers, bytes_of, columns_from_buffers, columns_to_buffers, register
+from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.container import bytes_of, register
 from timely.order import Time
 
 Array = NDArray[Any]

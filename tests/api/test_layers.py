@@ -18,6 +18,7 @@ LEAVES = (
     "timely.config",
     "timely.columns",
     "timely.container",
+    "timely.buffers",
     "timely.captured",
     "timely.events",
     "timely.interruption",

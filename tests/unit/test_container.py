@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Updates
+from timely.buffers import columns_from_buffers, columns_to_buffers
 from timely.columns import stacked
 from timely.container import (
     Array,
@@ -16,8 +17,6 @@ from timely.container import (
     Columns,
     as_column,
     as_columns,
-    columns_from_buffers,
-    columns_to_buffers,
     concatenate,
     encode,
     weight_of,

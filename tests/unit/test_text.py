@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from timely.container import columns_from_buffers, columns_to_buffers
+from timely.buffers import columns_from_buffers, columns_to_buffers
 from timely.dataflow.routing import LONG, hash_column
 from timely.text import count_words, utf8
 

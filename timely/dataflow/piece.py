@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
-from timely.container import Array, Batch, Buffers, columns_from_buffers, columns_to_buffers, register
+from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.container import Array, Batch, register
 from timely.errors import DataError
 
 
