@@ -40,7 +40,10 @@ class Fields:
                 "all records of a collection have the same number"
             )
         types = tuple([type(field) for field in record])
-        if types != self._types or not _are_plain(record):
+        if self._types is None and _ARRAYS.issuperset(types):
+            if self._kinds != [field.dtype.kind for field in record]:
+                self._compare(record, types)
+        elif types != self._types or not _are_plain(record):
             self._compare(record, types)
 
     def _compare(self, record: tuple[Any, ...], types: tuple[type, ...]) -> None:
@@ -60,6 +63,7 @@ class Fields:
         self._types = None if np.ndarray in types or "u" in kinds else types
 
 
+_ARRAYS = {np.ndarray}
 _WHOLE = {"b", "i"}
 _FIRST_UNSIGNED = 1 << 63
 

@@ -224,7 +224,7 @@ def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
         if not record:
             raise DataError("a record needs at least one field")
         return record, diff if type(diff) is int and -_MOST <= diff < _MOST else _checked(diff, ())
-    if any(type(field) is bytearray for field in record):
+    if bytearray in map(type, record):
         raise DataError("a bytearray is neither one field nor a column: bytes() makes a field of it")
     if len(record) == 1 and type(record[0]) is tuple:
         raise DataError(
@@ -240,6 +240,7 @@ def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
 _SCALARS = {int, float, bool, str, bytes}
 _NUMPY_SCALARS = (np.number, np.bool_, np.character)
 _MOST = 1 << 63
+_WIDE: dict[str, np.dtype[Any]] = {"i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
 def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
@@ -247,13 +248,15 @@ def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[
     kind = column.dtype.kind
     if kind == "u" and not (len(column) and int(column.max()) >= _MOST):
         kind = "i"
-    return column.astype({"i": np.int64, "f": np.float64}.get(kind, column.dtype), subok=False, copy=copy)
+    return column.astype(_WIDE.get(kind, column.dtype), subok=False, copy=copy)
 
 
 def _checked(diff: Any, shape: tuple[int, ...]) -> Diff:
     """Return by how much records occur more: one integer, or a copy of one for each row. Raise DataError otherwise."""
     diffs = np.asarray(diff)
-    if diffs.dtype.kind not in "iub" or diffs.shape not in ((), shape) or (diffs.size and int(diffs.max()) >= _MOST):
+    kind = diffs.dtype.kind
+    is_large = kind == "u" and diffs.size and int(diffs.max()) >= _MOST
+    if kind not in "iub" or diffs.shape not in ((), shape) or is_large:
         each = f" for each of the {shape[0]} rows" if shape else ""
         raise DataError(f"diffs must be one integer{each} of 64 bits, not {diff!r:.80} ({diffs.dtype}{diffs.shape})")
     return diffs.astype(np.int64) if diffs.ndim else int(diffs)
@@ -263,17 +266,22 @@ def gathered(changes: list[Change], time: Time) -> Updates:
     """Return many changes, of fields that `Fields` found alike, as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]
-        columns = tuple(map(_widened, as_columns(record)))
+        columns = _columns_of(record)
         return Updates.at(time, columns, _diffs(diff, len(columns[0])))
     if all(type(record[0]) is not np.ndarray for record, _ in changes):
         fields = tuple(list(field) for field in zip(*(record for record, _ in changes)))
         columns = tuple(map(_widened, as_columns(fields)))
         diffs = np.array([diff for _, diff in changes], np.int64)
         return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)
-    parts = [tuple(map(_widened, as_columns(record))) for record, _ in changes]
+    parts = [_columns_of(record) for record, _ in changes]
     columns = tuple(map(_stacked, zip(*parts)))
     each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
     return Updates.at(time, columns, np.concatenate(each))
+
+
+def _columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return what `owned` has made of a record as columns: it is, unless it is scalars."""
+    return record if type(record[0]) is np.ndarray else tuple(map(_widened, as_columns(record)))
 
 
 def _stacked(parts: tuple[np.ndarray[Any, Any], ...]) -> np.ndarray[Any, Any]:

@@ -60,7 +60,8 @@ def fuzz(directory: Path, others: Sequence[str], parser: argparse.ArgumentParser
         import atheris
     except ModuleNotFoundError:
         parser.exit(1, "the fuzzer is not installed: 'pip install atheris'\n")
-    with atheris.instrument_imports(include=["timely.communication", "timely.buffers", "timely.container", "timely.captured"]):
+    wire = ["timely.communication", "timely.buffers", "timely.container", "timely.captured"]
+    with atheris.instrument_imports(include=wire):
         import timely.captured
         import timely.communication.event_codec
         import timely.container  # noqa: F401
