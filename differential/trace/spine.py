@@ -134,7 +134,6 @@ class Spine:
             self._forget_left_behind()
 
     def _insert(self, batch: Batch) -> Batch:
-        self._forget_left_behind()
         self.upper = batch.upper
         if not self._is_abandoned:
             batch = self._storage.keep(batch)

@@ -19,6 +19,24 @@ def test_everybody_tells_everybody(processes: int, workers: int, accumulation: s
     assert Route.direct(1, 4).targets == (0, 2, 3)
 
 
+@pytest.mark.parametrize(
+    ("processes", "workers", "accumulation", "direct"),
+    [
+        (2, 2, "worker", True),
+        (1, 4, "process", True),
+        (4, 1, "process", True),
+        (1, 1, "cluster", True),
+        (2, 2, "process", False),
+        (4, 1, "cluster", False),
+        (1, 4, "cluster", False),
+    ],
+)
+def test_all_workers_agree_on_whether_everybody_tells_everybody(
+    processes: int, workers: int, accumulation: str, direct: bool
+) -> None:
+    assert {place.is_direct for place in places(processes, workers, accumulation)} == {direct}
+
+
 def test_the_first_workers_of_processes_tell_each_other() -> None:
     assert places(2, 3, "process") == [
         Route(None, (1, 2), (3,)),

@@ -127,6 +127,15 @@ def test_a_forgotten_handle_holds_nothing_back(spine: Spine) -> None:
     assert spine.logical == _at(2)
 
 
+def test_a_handle_forgotten_before_there_are_batches_holds_nothing_back() -> None:
+    spine = Spine(1)
+    kept, forgotten = TraceHandle(spine), TraceHandle(spine)
+    kept.set_logical_compaction(_at(2))
+    del forgotten
+    gc.collect()
+    assert spine.logical == _at(2)
+
+
 class Collecting:
     """An observer in whose place the garbage collector might come by."""
 
@@ -151,6 +160,31 @@ def test_a_reader_found_to_be_forgotten_while_a_batch_is_inserted_is_taken_back_
     _insert(spine, 0)
     assert observer.told == ["inserted", "dropped 1"]
     assert spine.readers == spine.statistics().layers == 0
+
+
+class Counting(Collecting):
+    """One that counts the readers then."""
+
+    def __init__(self, spine: Spine, forgotten: list[TraceHandle]) -> None:
+        super().__init__(forgotten)
+        self._spine = spine
+        self.counts: list[int] = []
+
+    def inserted(self, batch: Batch) -> None:
+        super().inserted(batch)
+        self.counts.append(self._spine.readers)
+
+
+def test_a_reader_found_to_be_forgotten_is_not_counted_any_more_and_one_that_was_dropped_only_once() -> None:
+    spine = Spine(1)
+    kept, dropped = TraceHandle(spine), TraceHandle(spine)
+    dropped.drop()
+    spine.observer = observer = Counting(spine, [TraceHandle(spine), dropped])
+    del dropped
+    _insert(spine, 0)
+    assert observer.counts == [1]
+    assert spine.readers == 1
+    assert kept.logical == _at(0)
 
 
 def test_a_reader_found_to_be_forgotten_in_another_thread_is_taken_back_by_the_spines_own(spine: Spine) -> None:
@@ -243,6 +277,15 @@ def test_a_reader_as_of_a_frontier_takes_promises_about_earlier_times_for_ones_a
     assert reader.logical == _at(2)
     reader.set_logical_compaction(_at(3))
     assert reader.logical == _at(3)
+
+
+def test_a_reader_as_of_a_frontier_lets_go_of_no_cut_beyond_what_it_has_received(spine: Spine) -> None:
+    reader = TraceHandle(spine).as_of(_at(0))
+    for batch in spine.batches():
+        reader.receive(batch)
+    _insert(spine, 3)
+    reader.set_physical_compaction(_at(4))
+    assert reader.physical == _at(3)
 
 
 def test_a_reader_as_of_a_frontier_sees_what_it_has_received_each_batch_made_once(spine: Spine) -> None:
