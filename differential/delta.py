@@ -31,6 +31,7 @@ from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_columns, as_mask
 from timely.errors import BuildError
+from timely.lending import call, consult
 
 
 class AltNeu(Enum):
@@ -85,7 +86,7 @@ class Prefixes:
 
         def apply(updates: Updates) -> Updates:
             own, initial = split(updates.columns, self._hidden)
-            return updates.with_columns((*as_columns(function(*own), len(updates)), *initial))
+            return updates.with_columns((*as_columns(call(function, own), len(updates)), *initial))
 
         return Prefixes(linear(self._prefixes, apply, keys=keys, name=name))
 
@@ -97,7 +98,7 @@ class Prefixes:
         """
 
         def apply(updates: Updates) -> Updates:
-            return updates.take(as_mask(predicate(*split(updates.columns, self._hidden)[0]), len(updates)))
+            return updates.take(as_mask(consult(predicate, split(updates.columns, self._hidden)[0]), len(updates)))
 
         return Prefixes(linear(self._prefixes, apply, name=name))
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from differential.kernels.compile import NOTHING
 from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.container import bytes_of, register
+from timely.lending import lend
 from timely.order import Time
 
 Array = NDArray[Any]
@@ -79,6 +80,15 @@ class Updates:
             self.time_index[rows] if len(self.time_index) else NOTHING,
             self.diffs[rows] if len(self.diffs) else NOTHING,
         )
+
+    def lent(self) -> Updates:
+        """Return the updates for a program to read, in read-only arrays.
+
+        >>> Updates.at((7,), (np.array([1, 2]),)).lent().times.flags.writeable
+        False
+        """
+        times, time_index, diffs = lend((self.times, self.time_index, self.diffs))
+        return Updates(lend(self.columns), times, time_index, diffs)
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""

@@ -85,6 +85,8 @@ def as_column(value: Any) -> Array:
     (array([1, 2]), StringDType(), dtype('O'))
     """
     column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
+    if type(column) is not np.ndarray and not isinstance(column, np.ma.MaskedArray):
+        column = np.array(column, subok=False)
     kind = column.dtype.kind
     if kind == "O":
         if not column.size:
@@ -94,7 +96,7 @@ def as_column(value: Any) -> Array:
         if np.ma.is_masked(column):
             row = int(np.argmax(column.mask))
             raise DataError(f"cannot make a column of masked values, as at row {row}{_LEAVE_OUT}")
-        return column.data
+        return np.array(column.data, subok=False)
     if kind == "T" and hasattr(column.dtype, "na_object"):
         return _of_items(column.reshape(-1).tolist()).reshape(column.shape)
     if kind in _KINDS:
@@ -212,7 +214,7 @@ def _from_python(value: Any) -> Array:
         return _of_items(value)
     if isinstance(value, str):
         return _of_items([value]).reshape(())
-    return np.asarray(value, np.object_ if isinstance(value, bytes) else None)
+    return np.array(value, np.object_ if isinstance(value, bytes) else None)
 
 
 def _of_items(items: Sequence[Any]) -> Array:

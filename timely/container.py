@@ -5,8 +5,9 @@ records. A plain `list` of arbitrary Python objects is a batch too, for what doe
 call user functions once per record, and between processes its records must be plain data (numbers, text, bytes,
 tuples).
 
-Batches are immutable by convention: whoever receives one may keep it, nobody may write to it. Within a process they are
-handed over by reference.
+Batches are immutable: whoever receives one may keep it, nobody may write to it. Within a process they are passed by
+reference, so programs receive them with read-only columns (see `timely.lending`); the records of lists are shared as
+they are.
 
 Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it
 becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on
@@ -28,6 +29,7 @@ from timely.columns import as_column as as_column
 from timely.columns import as_columns as as_columns
 from timely.columns import stacked
 from timely.errors import DataError
+from timely.lending import freeze, lend
 
 SAMPLED = 32
 """The length of texts, bytes and records of lists is looked at for so many of a batch, evenly spread."""
@@ -150,6 +152,14 @@ class Columns:
         """Return the records where the boolean column `mask` holds."""
         return Columns.of_equals(tuple(column[mask] for column in self.columns))
 
+    def lent(self) -> Columns:
+        """Return the records for a program to read, in read-only columns.
+
+        >>> Columns((np.arange(2),)).lent().columns[0].flags.writeable
+        False
+        """
+        return Columns.of_equals(lend(self.columns))
+
     def rows(self) -> Iterator[Any]:
         """Yield the records as Python values: scalars for one column, tuples for several. Costs an object per field."""
         if len(self.columns) == 1:
@@ -198,6 +208,45 @@ def check_batch(batch: Any) -> Any:
     elif not (isinstance(batch, list) or hasattr(type(batch), "kind")):
         raise DataError(f"a batch is Columns((array, ...)) or a list of records, not of type {type(batch).__name__}")
     return batch
+
+
+def lent(batch: Batch) -> Batch:
+    """Return a batch for a program to read: one of columns with these read-only, any other as it is.
+
+    The records of lists are the program's own objects, and nothing protects them.
+
+    >>> lent(Columns((np.arange(2),))).columns[0].flags.writeable
+    False
+    """
+    if isinstance(batch, list):
+        return batch
+    lend_batch = getattr(batch, "lent", None)
+    return batch if lend_batch is None else cast(Batch, lend_batch())
+
+
+def frozen(batch: Any) -> Batch:
+    """Return a batch that a program hands over: of columns that nobody writes to any more.
+
+    Arrays become read-only, so that a program that goes on to write to one learns of it; views of writable memory are
+    copied. Raises DataError where the batch is none.
+
+    >>> numbers = np.arange(2)
+    >>> frozen(Columns((numbers,))), numbers.flags.writeable
+    (Columns(array([0, 1])), False)
+    """
+    checked = check_batch(batch)
+    return Columns.of_equals(freeze(checked.columns)) if isinstance(checked, Columns) else checked
+
+
+def own_columns(values: Any) -> tuple[Array, ...]:
+    """Return what `as_columns` does, in arrays that share nothing with those given.
+
+    >>> given = np.arange(2)
+    >>> own_columns(given)[0] is given
+    False
+    """
+    given = values if isinstance(values, tuple) else (values,)
+    return tuple([column.copy() if column is value else column for column, value in zip(as_columns(given), given)])
 
 
 def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:

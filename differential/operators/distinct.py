@@ -13,6 +13,7 @@ from differential.operators.groups import CodeGroups, CodeRows, InPython
 from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
@@ -46,7 +47,7 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
     """
 
     def checked(counts: Codes) -> Codes:
-        said = np.asarray(function(counts))
+        said = np.asarray(consult(function, (counts,)))
         if said.shape != counts.shape or said.dtype.kind not in "iub":
             raise DataError("the function of threshold must return one integer for each count")
         if said.dtype.kind == "u" and said.size and int(said.max()) >= 1 << 63:

@@ -12,6 +12,7 @@ from differential.updates import Array, Ints, Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError
+from timely.lending import consult
 from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
 
     def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
         assert isinstance(batch, Updates)
-        given = np.asarray(rounds(*batch.columns))
+        given = np.asarray(consult(rounds, batch.columns))
         if given.dtype.kind not in "iub" or given.shape not in ((), (len(batch),)) or _is_outside(given):
             raise DataError("the rounds of enter_at must be one integer, from 0 to 2 ** 61, for each record")
         return (*time, 0), delayed(batch, np.broadcast_to(given.astype(np.int64), len(batch)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_mask
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -21,7 +22,7 @@ def filter(collection: Collection, predicate: Callable[..., Any], *, name: str =
     """
 
     def transform(updates: Updates) -> Updates:
-        mask = as_mask(predicate(*updates.columns), len(updates))
+        mask = as_mask(consult(predicate, updates.columns), len(updates))
         return updates if mask.all() else updates.take(mask)
 
     return linear(collection, transform, name=name)

@@ -11,6 +11,7 @@ from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_columns
 from timely.errors import DataError
+from timely.lending import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -34,7 +35,7 @@ def flat_map(
     """
 
     def transform(updates: Updates) -> Updates:
-        result = function(*updates.columns)
+        result = call(function, updates.columns)
         if not isinstance(result, tuple) or len(result) < 2:
             raise DataError("the function of flat_map must return (rows, column, ...)")
         rows = np.asarray(result[0])

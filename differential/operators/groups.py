@@ -13,6 +13,7 @@ from differential.kernels.compile import NOTHING
 from differential.operators.reduce import Chunk, NegativeCount, Pending, reduce_arrangement
 from timely.container import as_columns
 from timely.errors import DataError
+from timely.lending import lend
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -40,6 +41,7 @@ class Groups:
 
     `keys` are the key columns, one row for each group. `values` are the value columns and `counts` how often each value
     occurs (never 0); the rows of group `g` are `offsets[g]:offsets[g + 1]`, in no order to rely on. No group is empty.
+    All columns are read-only.
 
     >>> def mean(groups):
     ...     number = np.bincount(groups.index, groups.counts)
@@ -52,10 +54,9 @@ class Groups:
     __slots__ = ("counts", "keys", "offsets", "values")
 
     def __init__(self, keys: tuple[Any, ...], offsets: Codes, values: tuple[Any, ...], counts: Codes) -> None:
-        self.keys = keys
-        self.offsets = offsets
-        self.values = values
-        self.counts = counts
+        self.keys = lend(keys)
+        self.values = lend(values)
+        self.offsets, self.counts = lend((offsets, counts))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -165,6 +166,7 @@ def _call(
 ) -> CodeRows:
     number = len(groups.offsets) - 1
     values = value.decode(groups.vals, len(groups.counts))
+    # What the function returns is copied below, in the order of the groups, so it may keep that.
     result = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
     if not isinstance(result, tuple) or not result:
         raise DataError("a reduction must return (index, value column, ...)")

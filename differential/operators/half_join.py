@@ -28,6 +28,7 @@ from differential.trace.parts import Rows, table_of_parts
 from differential.updates import Ints, Updates
 from timely.container import as_columns
 from timely.dataflow.stream import Stream
+from timely.lending import call
 
 PIECE = 1 << 19
 """About how many pairs are produced before other operators get a turn."""
@@ -130,7 +131,7 @@ class Numbers:
             prefixes, numbers = prefixes.take(there), numbers[there]
         if len(numbers):
             own, initial = split(prefixes.columns, self._hidden)
-            yield prefixes.with_columns((*as_columns(self._function(*own, numbers), len(numbers)), *initial))
+            yield prefixes.with_columns((*as_columns(call(self._function, (*own, numbers)), len(numbers)), *initial))
 
 
 class Pairs:
@@ -210,7 +211,7 @@ class Pairs:
         own, initial = split(tuple(column[rows] for column in self._prefixes.columns), self._hidden)
         if not length:
             return Updates((*own, *initial), times, NOTHING, NOTHING)
-        columns = as_columns(self._function(*own, *self._value.decode(vals, length)), length)
+        columns = as_columns(call(self._function, (*own, *self._value.decode(vals, length))), length)
         return Updates((*columns, *initial), times, index, diffs)
 
 

@@ -37,12 +37,14 @@ def inspect_batch(
 ) -> Collection:
     """Return the collection unchanged, after `look(updates)` was called for each batch of its updates.
 
+    The arrays of the batches are read-only.
+
     >>> _ = example(lambda scope: Collection.of(scope, np.arange(5)).inspect_batch(lambda batch: print(len(batch))))
     5
     """
 
     def transform(updates: Updates) -> Updates:
-        look(updates)
+        look(updates.lent())
         return updates
 
     return linear(collection, transform, name=name)

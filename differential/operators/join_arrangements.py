@@ -22,6 +22,7 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError, DataError
+from timely.lending import call
 from timely.progress.antichain import Antichain
 
 ROWS_PER_BATCH = 1 << 18
@@ -125,12 +126,12 @@ def _matched(
     if not length:
         return None, onward
     left_vals, right_vals = (new_vals, past_vals) if pairing.new_is_left else (past_vals, new_vals)
-    columns = function(
+    columns = (
         *left.key.decode(keys, length),
         *left.value.decode(left_vals, length),
         *right.value.decode(right_vals, length),
     )
-    return Updates(as_columns(columns, length), times, time_index, diffs), onward
+    return Updates(as_columns(call(function, columns), length), times, time_index, diffs), onward
 
 
 class Side:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_columns
+from timely.lending import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -25,6 +26,6 @@ def map(collection: Collection, function: Callable[..., Any], *, keys: int = 1, 
     """
 
     def transform(updates: Updates) -> Updates:
-        return updates.with_columns(as_columns(function(*updates.columns), len(updates)))
+        return updates.with_columns(as_columns(call(function, updates.columns), len(updates)))
 
     return linear(collection, transform, keys=keys, name=name)

@@ -13,6 +13,7 @@ from differential.operators.linear import linear
 from differential.operators.parts import reduce_parts
 from differential.updates import Ints, Updates
 from timely.errors import BuildError
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -38,7 +39,7 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
 
     def transform(updates: Updates) -> Updates:
         length = len(updates)
-        given = [occurrences(function(*updates.columns), length) for function in functions]
+        given = [occurrences(consult(function, updates.columns), length) for function in functions]
         rows = np.tile(np.arange(length), parts)
         diffs = np.concatenate(given) * updates.each_diff()[rows]
         number = np.repeat(np.arange(parts), length)

@@ -22,6 +22,7 @@ LEAVES = (
     "timely.captured",
     "timely.events",
     "timely.interruption",
+    "timely.lending",
     "timely.text",
 )
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

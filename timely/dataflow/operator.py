@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -126,27 +125,13 @@ def operator_error(
     where = f"built at {origin}" if line is None else f"{line}" if line == origin else f"{line}, built at {origin}"
     failure = OperatorError(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
-        f"({where}): {type(error).__name__}: {error}{_hint(error, line)}"
+        f"({where}): {type(error).__name__}: {error}{_noted(error)}"
     )
     failure.__cause__ = error  # compiled, `raise ... from` forgets it
     return failure
 
 
-def _hint(error: Exception, line: Origin | None) -> str:
-    """Return what to do about an error that a function raises when it is given columns, or other ones than it takes, or
-    that an output raises when it is given no capability."""
-    if not isinstance(error, (TypeError, ValueError, AttributeError)):
-        return ""
-    if line is None and "positional argument" in str(error):
-        return " (most functions are given each column of the records as an argument)"
-    if isinstance(error, TypeError) and _NO_RIGHT.search(str(error)):
-        return " (an output is given a batch with a capability, such as come with an input's messages or from retain())"
-    if line is not None and _OF_COLUMNS.search(str(error)):
-        return " (functions receive whole columns; rowwise(f) makes one of a function f of one row's values)"
-    return ""
-
-
-_OF_COLUMNS = re.compile(r"numpy\.ndarray|array with more than one element|scalar arrays can be|0-dimensional arrays")
-
-_NO_RIGHT = re.compile(r"InputCapability\] object expected")
-"""What compiled code says of an argument of another type."""
+def _noted(error: Exception) -> str:
+    """Return the notes of an error, which `timely.lending` adds to those of functions of columns."""
+    notes = getattr(error, "__notes__", ())
+    return f" ({'; '.join(notes)})" if notes else ""

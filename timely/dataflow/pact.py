@@ -14,6 +14,7 @@ import numpy as np
 from timely.container import Array, Batch, Columns, as_columns, take
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError
+from timely.lending import call
 
 
 class Pact(Protocol):
@@ -96,7 +97,9 @@ class Exchange:
     def _hashes(self, batch: Batch) -> Hashes:
         route = self._route
         if isinstance(batch, Columns):
-            return hash_columns(batch.columns if route is None else _routed(route(*batch.columns), batch))
+            if route is None:
+                return hash_columns(batch.columns)
+            return hash_columns(_routed(call(route, batch.columns), batch))
         if isinstance(batch, list):
             values = batch if route is None else [route(record) for record in batch]
             return np.array([hash_record(value) for value in values], np.uint64)

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from timely.container import Batch, weight_of
+from timely.container import Batch, lent, weight_of
 from timely.dataflow.capability import Capability
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline
@@ -180,7 +180,7 @@ class InputPort:
         """Take the queued messages; each comes with the right to send at its time."""
         operator = self.operator
         for time, batch in self.drain():
-            yield InputCapability(self, time, operator.activations), batch
+            yield InputCapability(self, time, operator.activations), lent(batch)
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
         """Take the queued messages with their bare times.
@@ -346,7 +346,7 @@ class OutputPort:
     def __str__(self) -> str:
         return f"output {self.index} of {self.operator}"
 
-    def give(self, capability: Capability | InputCapability, batch: Batch) -> None:
+    def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
         """Send a batch at the capability's time. An empty batch is not sent.
 
         Raises CapabilityError where the capability does not permit sending here.
@@ -354,8 +354,8 @@ class OutputPort:
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
 
-    def time_of(self, capability: Capability | InputCapability) -> Time:
-        """Return the time at which `capability` permits sending here; refuse one that does not."""
+    def time_of(self, capability: Capability | InputCapability | Any) -> Time:
+        """Return the time at which `capability` permits sending here; refuse what does not, of whatever type."""
         if type(capability) is Capability:
             if capability.output is not self:
                 raise CapabilityError(f"{capability!r} does not permit sending on {self}")

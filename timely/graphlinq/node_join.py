@@ -12,6 +12,7 @@ from timely.container import Array, as_columns
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.table import Table
+from timely.lending import call
 
 
 def node_join(
@@ -44,6 +45,6 @@ def node_join(
             return None
         node, *left = (column[rows] for column in asked)
         values = [*left, *table.rows(slots[rows])]
-        return (node, *(values if function is None else as_columns(function(*values), len(rows))))
+        return (node, *(values if function is None else as_columns(call(function, tuple(values)), len(rows))))
 
     return in_order([(nodes, by_node()), (values, by_node())], compute, name)

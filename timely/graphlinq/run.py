@@ -18,6 +18,7 @@ from timely.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.errors import DataError
 from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
+from timely.lending import call, consult
 
 Rows = Ints | slice
 """Some rows of the state; all of them, as a slice, without a copy."""
@@ -72,14 +73,14 @@ class Run:
         if len(self._index) < len(nodes):
             repeated = nodes[order][1:][np.diff(nodes[order]) == 0]
             raise DataError(f"node {repeated[0]} was given more than once, and so has more than one initial state")
-        initial = as_columns(program.init(self.nodes, *(column[order] for column in columns[1:])), len(nodes))
+        initial = as_columns(call(program.init, (self.nodes, *(column[order] for column in columns[1:]))), len(nodes))
         # Copied, for it will be written to: what `init` gave may be a column of its caller's, or `nodes`.
         self.state = tuple(column.copy() for column in initial)
         self._updated: Rows = slice(None)
         self._changed: Rows = slice(None)
         self._silence: tuple[Array, ...] = ()
         if program.everyone:
-            self._silence = as_columns(program.message(*self._rows(slice(0))), 0)
+            self._silence = as_columns(call(program.message, self._rows(slice(0))), 0)
 
     @property
     def nodes(self) -> Ints:
@@ -99,7 +100,7 @@ class Run:
                 return
         before = self._rows(self._updated)
         rows = len(before[0])
-        after = as_columns(self._program.update(superstep, *before, *values), rows)
+        after = as_columns(call(self._program.update, (*before, *values), superstep), rows)
         if len(after) != len(before):
             raise DataError(f"update gave {len(after)} column(s) of state, where init gave {len(before)}")
         is_changed = np.zeros(rows, np.bool_)
@@ -118,9 +119,9 @@ class Run:
         rows: Rows = slice(None) if program.everyone else self._changed
         nodes, state = self.nodes[rows], self._rows(rows)
         if program.sends is not None:
-            mask = as_mask(program.sends(*state), len(nodes))
+            mask = as_mask(consult(program.sends, state), len(nodes))
             nodes, state = nodes[mask], tuple(column[mask] for column in state)
-        return Columns((nodes, *as_columns(program.message(*state), len(nodes)))) if len(nodes) else None
+        return Columns((nodes, *as_columns(call(program.message, state), len(nodes)))) if len(nodes) else None
 
     def contribution(self) -> tuple[Any, ...]:
         """Return how many nodes changed in the last superstep, then what each aggregator makes of those updated."""
@@ -128,7 +129,7 @@ class Run:
         state = self._rows(self._updated)
         totals = []
         for aggregator in self._program.aggregators.values():
-            (values,) = as_columns(aggregator.values(*state), len(state[0]))
+            (values,) = as_columns(consult(aggregator.values, state), len(state[0]))
             totals.append(aggregator.combine.reduce(values, initial=identity(aggregator.combine, values.dtype)).item())
         return (changed, *totals)
 

@@ -18,6 +18,7 @@ from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
 from timely.graphlinq.table import Table
+from timely.lending import call
 
 Transition = Callable[..., Any]
 """`transition(*state, *values)` returns (state, output) or (state, output, whether there is output)."""
@@ -80,7 +81,7 @@ def _moved(table: Table, given: Given, transition: Transition) -> Given:
     outputs = []
     for rows in one_each(slots):
         at = slots[rows]
-        state, output, *where = _result(transition(*table.rows(at), *(column[rows] for column in given[1:])))
+        state, output, *where = _result(call(transition, (*table.rows(at), *(column[rows] for column in given[1:]))))
         table.put(at, as_columns(state, len(at)))
         told = (table.index.nodes[at], *as_columns(output, len(at)))
         if where:

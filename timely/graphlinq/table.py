@@ -11,6 +11,7 @@ from timely.columns import in_type
 from timely.container import Array, as_columns
 from timely.errors import DataError
 from timely.graphlinq.index import Index, Ints
+from timely.lending import call
 
 
 class Table:
@@ -39,7 +40,7 @@ class Table:
         slots = self.index.include(nodes)
         new = self.index.nodes[known:]
         if len(new):
-            rows = as_columns(self._init(new), len(new))
+            rows = as_columns(call(self._init, (new,)), len(new))
             if self._columns is None:
                 self._columns = tuple(column[:0] for column in rows)
             rows = self._alike(rows)

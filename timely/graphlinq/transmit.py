@@ -18,6 +18,7 @@ from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
+from timely.lending import call
 
 if TYPE_CHECKING:
     from timely.graphlinq.graph import Graph
@@ -53,7 +54,7 @@ def transmit(
             return ()
         values = tuple(np.repeat(column[rows], counts) for column in columns[1:])
         if along is not None:
-            values = as_columns(along(*values, *(column[edges] for column in adjacency.values)), len(values[0]))
+            values = as_columns(call(along, (*values, *(column[edges] for column in adjacency.values))), len(values[0]))
         if combine is None:
             return (adjacency.targets_of(edges), *values)
         targets, totals = adjacency.combined(edges, combine, values)
@@ -89,7 +90,7 @@ def graph_join(
             return ()
         source, *values = (np.repeat(column[rows], counts) for column in columns)
         target = adjacency.targets_of(edges)
-        given = function(source, target, *values, *(column[edges] for column in adjacency.values))
+        given = call(function, (source, target, *values, *(column[edges] for column in adjacency.values)))
         results = as_columns(given, len(target))
         if combine is None:
             return results

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from timely.container import Batch, of_columns
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.pact import Pipeline
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -25,6 +26,6 @@ def accumulate(stream: Stream, initial: Any, fold: Callable[..., Any], *, name: 
     """
 
     def include(state: Any, batch: Batch) -> Any:
-        return fold(state, batch) if isinstance(batch, list) else fold(state, *of_columns(batch))
+        return fold(state, batch) if isinstance(batch, list) else consult(fold, of_columns(batch), state)
 
     return fold_each_time(stream, Pipeline(), lambda: deepcopy(initial), include, lambda state: [state], name=name)

@@ -20,6 +20,7 @@ from timely.container import Array, Columns, as_columns
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from timely.errors import BuildError, DataError
+from timely.lending import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -73,7 +74,7 @@ def grouped(stream: Stream, pact: Pact, reduction: Reduction, keys: int, name: s
         if len(batch.columns) < keys:
             raise DataError(f"{name}: keys={keys}, where records have {len(batch.columns)} column(s)")
         columns, starts = in_groups(batch, keys)
-        results = as_columns(reduction(starts, *columns[keys:]), len(starts))
+        results = as_columns(call(reduction, (starts, *columns[keys:])), len(starts))
         return Columns((*(column[starts] for column in columns[:keys]), *results))
 
     return map_each_time(stream, pact, reduced, name=name)

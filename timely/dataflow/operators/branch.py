@@ -9,6 +9,7 @@ import numpy as np
 
 from timely.container import Batch, as_mask, of_columns, take
 from timely.dataflow.inline import split
+from timely.lending import consult
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def branch(stream: Stream, predicate: Callable[..., Any], *, name: str = "branch
         if isinstance(batch, list):
             mask = np.array([bool(predicate(record)) for record in batch])
         else:
-            mask = as_mask(predicate(*of_columns(batch)), len(batch))
+            mask = as_mask(consult(predicate, of_columns(batch)), len(batch))
         for which, rows in enumerate((~mask, mask)):
             yield which, take(batch, np.flatnonzero(rows))
 

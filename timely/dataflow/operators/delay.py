@@ -13,6 +13,7 @@ from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import DataError
+from timely.lending import consult
 from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def delay(stream: Stream, later: Callable[..., Any], *, name: str = "delay") -> 
 def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> list[tuple[Time, Batch]]:
     """Return the parts of a batch that go to the same time."""
     if isinstance(batch, Columns):
-        times = as_columns(later(time, *batch.columns), len(batch))
+        times = as_columns(consult(later, batch.columns, time), len(batch))
     else:
         given = [later(time, record) for record in records(batch)]
         tuples = [each if isinstance(each, tuple) else (each,) for each in given]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_mask, of_columns
 from timely.dataflow.inline import inline
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -26,7 +27,7 @@ def filter(stream: Stream, predicate: Callable[..., Any], *, name: str = "filter
         if isinstance(batch, list):
             return [record for record in batch if predicate(record)]
         columns = of_columns(batch)
-        mask = as_mask(predicate(*columns), len(batch))
+        mask = as_mask(consult(predicate, columns), len(batch))
         return Columns.of_equals(tuple(column[mask] for column in columns))
 
     return inline(stream, transform, name=name)

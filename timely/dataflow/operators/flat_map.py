@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_columns, of_columns
 from timely.dataflow.inline import inline
+from timely.lending import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -25,6 +26,6 @@ def flat_map(stream: Stream, function: Callable[..., Any], *, name: str = "flat_
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):
             return [result for record in batch for result in function(record)]
-        return Columns.of_equals(as_columns(function(*of_columns(batch))))
+        return Columns.of_equals(as_columns(call(function, of_columns(batch))))
 
     return inline(stream, transform, name=name)

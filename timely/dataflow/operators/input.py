@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, check_batch, weight_of
+from timely.container import Batch, Columns, as_columns, frozen, own_columns, weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -113,8 +113,8 @@ class Input:
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns: arrays or lists.
 
-        Arrays are handed over as they are, and must not be written to afterwards. A record that is no tuple of numbers,
-        booleans and text can be sent with `send_batch`, in a list.
+        Arrays are copied and stay the program's own. A record that is no tuple of numbers, booleans and text can be
+        sent with `send_batch`, in a list.
 
         Raises DataError where there is no value, or not as many as in the record before.
         """
@@ -122,7 +122,7 @@ class Input:
             raise DataError("send() needs at least one value")
         if any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             self.flush()
-            self.send_batch(Columns.of_equals(as_columns(values)))
+            self.send_batch(Columns.of_equals(own_columns(values)))
             return
         self._open()
         if self._rows and len(self._rows[0]) != len(values):
@@ -130,12 +130,13 @@ class Input:
         self._rows.append(values)
 
     def send_batch(self, batch: Batch) -> None:
-        """Send a batch: `Columns`, or a list of arbitrary records. It is handed over as it is.
+        """Send a batch: `Columns`, or a list of arbitrary records. Nothing is copied but columns that are views.
 
-        Raises DataError where it is none.
+        The arrays of `Columns` become read-only: they are the dataflow's from now on. So is a list, which nothing
+        protects from being written to. Raises DataError where it is no batch.
         """
         capability = self._open()
-        check_batch(batch)
+        batch = frozen(batch)
         self._meter.count(batch)
         self._output.give(capability, batch)
 

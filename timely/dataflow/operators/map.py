@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_columns, of_columns
 from timely.dataflow.inline import inline
+from timely.lending import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -26,6 +27,6 @@ def map(stream: Stream, function: Callable[..., Any], *, name: str = "map") -> S
         if isinstance(batch, list):
             return [function(record) for record in batch]
         columns = of_columns(batch)
-        return Columns.of_equals(as_columns(function(*columns), len(batch)))
+        return Columns.of_equals(as_columns(call(function, columns), len(batch)))
 
     return inline(stream, transform, name=name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from timely.container import Batch, Columns, as_columns, as_mask, of_columns
 from timely.dataflow.inline import split
 from timely.errors import DataError
+from timely.lending import call
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err"
             yield 0, [value for went_well, value in told if went_well]
             yield 1, [value for went_well, value in told if not went_well]
             return
-        given = function(*of_columns(batch))
+        given = call(function, of_columns(batch))
         if not isinstance(given, tuple) or len(given) != 3:
             raise DataError(f"{name}: the function must return (whether it went well, results, errors), in columns")
         went_well, results, errors = given

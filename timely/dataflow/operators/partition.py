@@ -11,6 +11,7 @@ from timely.container import Batch, Columns, records
 from timely.dataflow.inline import split
 from timely.dataflow.pact import scatter
 from timely.errors import BuildError, DataError
+from timely.lending import consult
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def partition(stream: Stream, parts: int, route: Callable[..., Any], *, name: st
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         numbers: Any
         if isinstance(batch, Columns):
-            numbers = np.broadcast_to(np.asarray(route(*batch.columns)), len(batch))
+            numbers = np.broadcast_to(np.asarray(consult(route, batch.columns)), len(batch))
         else:
             numbers = np.array([route(record) for record in records(batch)])
         if numbers.dtype.kind not in "biu" or numbers.min() < 0 or numbers.max() >= parts:

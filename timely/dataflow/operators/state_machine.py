@@ -11,6 +11,7 @@ from timely.container import Array, Columns
 from timely.dataflow.operators.aggregate import in_groups
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Exchange
+from timely.lending import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
@@ -34,7 +35,8 @@ def state_machine(stream: Stream, transition: Transition, *, name: str = "state_
     states: dict[Any, Any] = {}
 
     def move(key: Any, columns: list[Array]) -> Iterable[Any]:
-        state, records = transition(key, states.get(key), *columns)
+        records: Iterable[Any]
+        state, records = consult(transition, tuple(columns), key, states.get(key))
         if state is None:
             states.pop(key, None)
         else:

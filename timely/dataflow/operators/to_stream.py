@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, Container, as_column, as_columns, check_batch
+from timely.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
@@ -27,12 +27,13 @@ def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
     """Return the stream of `data` at the least time.
 
     Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield
-    batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given.
+    batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given. Arrays
+    are copied, and those of `Columns` become read-only.
 
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
     """
-    batches = batches_of(data)
+    batches = batches_of(own_columns(data) if isinstance(data, (np.ndarray, tuple)) else data)
 
     def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:
         def logic(output: OutputPort) -> None:
@@ -57,7 +58,7 @@ def batches_of(data: Any) -> Iterator[Batch]:
     if isinstance(data, (np.ndarray, tuple)):
         data = Columns.of_equals(as_columns(data))
     if isinstance(data, Columns):
-        check_batch(data)
+        data = frozen(data)
         for start in range(0, len(data), ROWS_PER_BATCH):
             yield Columns.of_equals(tuple(column[start : start + ROWS_PER_BATCH] for column in data.columns))
     elif isinstance(data, list):
@@ -68,4 +69,4 @@ def batches_of(data: Any) -> Iterator[Batch]:
             if not isinstance(batch, (list, Container)):
                 given = type(batch).__name__
                 raise DataError(f"an iterable must yield batches, `Columns` or lists of records: not {given}")
-            yield check_batch(batch)
+            yield frozen(batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, check_batch
+from timely.container import Batch, Columns, frozen, own_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -69,20 +69,24 @@ class UnorderedInput:
     def send(self, capability: Capability, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns, at the capability's time.
 
+        Arrays are copied, and stay the program's own.
+
         Raises DataError where there is no value, CapabilityError where the capability was dropped or another input's.
         """
         if not values:
             raise DataError("send() needs at least one value")
         if not any(getattr(value, "ndim", 0) or type(value) is list for value in values):
             values = tuple([value] for value in values)
-        self.send_batch(capability, Columns.of_equals(as_columns(values)))
+        self.send_batch(capability, Columns.of_equals(own_columns(values)))
 
     def send_batch(self, capability: Capability, batch: Batch) -> None:
         """Send a batch, `Columns` or a list of arbitrary records, at the capability's time.
 
+        The arrays of `Columns` become read-only: they are the dataflow's from now on (see `Input.send_batch`).
+
         Raises CapabilityError where the capability was dropped or another input's, DataError where the batch is none.
         """
-        check_batch(batch)
+        batch = frozen(batch)
         if not isinstance(capability, Capability):
             raise CapabilityError(
                 f"{self._output} is given a batch with a capability, such as delayed() makes of this input's, "
