@@ -35,7 +35,9 @@ import numpy as np
 
 from differential.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
+from differential.kernels.wide import Overflow
 from differential.operators.import_trace import import_trace
+from differential.overflow import named
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
@@ -133,7 +135,10 @@ class Cursor:
             columns = as_columns(np.atleast_1d(as_column(list(keys) if isinstance(keys, tuple) else keys)))
         # Where nothing was ever inserted, and in an empty column, keys are of no kind.
         codes = self._key.find(columns) if width and len(columns[0]) else NOTHING
-        place, vals, counts = lookup(self._batches, codes, self.time)
+        try:
+            place, vals, counts = lookup(self._batches, codes, self.time)
+        except Overflow as fault:
+            raise named(fault, self._key, self._value, self.time) from None
         return Found(place, self._value.decode(vals, len(place)), counts)
 
 
@@ -198,7 +203,10 @@ class Trace:
     def contents(self, time: Moment) -> Contents:
         """Return this worker's share of the collection as of `time`, as columns that are the caller's own."""
         batches, at = self._as_of(time)
-        keys, vals, counts = accumulate(batches, at)
+        try:
+            keys, vals, counts = accumulate(batches, at)
+        except Overflow as fault:
+            raise named(fault, self._export.key, self._export.value, at) from None
         return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
 
     def cursor(self, time: Moment) -> Cursor:

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 from differential.kernels.compile import NOTHING
 from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.container import bytes_of, register
+from timely.errors import DataError
 from timely.lending import lend
 from timely.order import Time
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
+
+_LEAST = -1 << 63
 
 
 class Updates:
@@ -92,6 +95,8 @@ class Updates:
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""
+        if len(self.diffs) and int(self.diffs.min()) == _LEAST:
+            raise DataError("a record that occurs -2 ** 63 times cannot be negated: 2 ** 63 does not fit into 64 bits")
         diffs = -self.diffs if len(self.diffs) else np.full(len(self), -1, np.int64)
         return Updates(self.columns, self.times, self.time_index, diffs)
 

@@ -29,6 +29,7 @@ from differential.kernels.memory import (
     times_of,
 )
 from differential.kernels.times import copy_advanced, only_used, sorted_distinct
+from differential.kernels.wide import Overflow, carry, fits
 from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sorted_words, unpack
 
 SMALL = 96
@@ -99,10 +100,14 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
     while first < rows:
         row = at(order, first, first)
         total = at(diffs, row, 1)
-        after = first + 1
+        high, after = total >> 63, first + 1
         while after < rows and is_same(keys, vals, time_index, row, at(order, after, after)):
-            total += at(diffs, at(order, after, after), 1)
+            diff = at(diffs, at(order, after, after), 1)
+            total += diff
+            high += carry(total, diff)
             after += 1
+        if not fits(total, high):
+            raise Overflow(keys[row], at(vals, row, 0))
         sums[first] = total
         for place in range(first + 1, after):
             sums[place] = 0

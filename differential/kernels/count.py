@@ -14,6 +14,7 @@ from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty
 from differential.kernels.reduce_rows import copied
 from differential.kernels.seek import seek
+from differential.kernels.wide import Overflow, carry, fits
 
 
 @inner
@@ -46,10 +47,13 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
         key, time = keys[row], at(time_index, row, 0)
         if row == 0 or keys[row - 1] != key:
             total = _said(past, places, key)
-        before = total
+        before, high = total, total >> 63
         while row < rows and keys[row] == key and at(time_index, row, 0) == time:
             total += at(diffs, row, 1)
+            high += carry(total, at(diffs, row, 1))
             row += 1
+        if not fits(total, high):
+            raise Overflow(key, 0)
         if total != before:
             for count in (min(before, total), max(before, total)):
                 if count != 0:
@@ -124,7 +128,9 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Table) -> tuple
             while own < rows and keys[own] == key and at(vals, own, 0) == val:
                 total -= at(diffs, own, 1)
                 own += 1
-        before[row] = total
-        total += at(diffs, row, 1)
+        before[row], diff = total, at(diffs, row, 1)
+        total += diff
+        if not fits(total, (before[row] >> 63) + carry(total, diff)):
+            raise Overflow(key, val)
         after[row] = total
     return before, after

@@ -37,6 +37,7 @@ from differential.kernels.memory import (
 )
 from differential.kernels.seek import after, seek
 from differential.kernels.times import is_at_or_before
+from differential.kernels.wide import Overflow, fits, product_high
 
 DONE = -1
 """The position after everything."""
@@ -185,14 +186,31 @@ def _write_past(vals: Ints, target: int, ranges: Table, low: int, high: int, pas
 
 
 @bare
-def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, new: Ints, past: Ints) -> None:
-    """Write the products of the diffs of some ranges."""
+def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, new: Ints, past: Ints) -> int:
+    """Write the products of the diffs of some ranges; return -1, or a range with one that does not fit."""
+    wide = 0
     for place in range(low, high):
         for row in range(ranges[place, NEW], ranges[place, NEW_END]):
             diff = at(new, row, 1)
             for other in range(ranges[place, PAST], ranges[place, PAST_END]):
-                diffs[target] = diff * at(past, other, 1)
+                other_diff = at(past, other, 1)
+                diffs[target] = diff * other_diff
+                wide |= (diff ^ diff >> 63) | (other_diff ^ other_diff >> 63)
                 target += 1
+    # Diffs of 32 bits have products of 64.
+    return _too_wide(ranges, low, high, new, past) if wide >> 31 != 0 else -1
+
+
+@bare
+def _too_wide(ranges: Table, low: int, high: int, new: Ints, past: Ints) -> int:
+    """Return a range with diffs whose product does not fit into 64 bits, or -1."""
+    for place in range(low, high):
+        for row in range(ranges[place, NEW], ranges[place, NEW_END]):
+            diff = at(new, row, 1)
+            for other in range(ranges[place, PAST], ranges[place, PAST_END]):
+                if not fits(diff * at(past, other, 1), product_high(diff, at(past, other, 1))):
+                    return place
+    return -1
 
 
 @bare
@@ -323,7 +341,9 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
         if has_past:
             _write_past(past_vals, target, ranges, low, high, column(past, layer, VALS))
         if has_diffs:
-            _write_diffs(diffs, target, ranges, low, high, column(new, batch, DIFFS), column(past, layer, DIFFS))
+            wide = _write_diffs(diffs, target, ranges, low, high, column(new, batch, DIFFS), column(past, layer, DIFFS))
+            if wide >= 0:
+                raise Overflow(column(new, batch, KEYS)[ranges[wide, NEW]], 0)
         left, right = times_of(new, batch), times_of(past, layer)
         if len(left) * len(right) == 1 or _is_late(left, right, end - target):
             number = _number(left, 0, right, 0, times, slots, distinct)

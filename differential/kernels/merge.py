@@ -25,6 +25,7 @@ from differential.kernels.consolidate import sort_rows
 from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, item
 from differential.kernels.seek import seek
 from differential.kernels.times import copy_advanced, sorted_distinct
+from differential.kernels.wide import Overflow, carry, fits
 
 MORE, DONE, NEEDS_DIFFS, GROUP = range(4)
 """What a call of `merge` ends with: out of fuel, at the end, or wanting a column of diffs, so far all 1. GROUP is for
@@ -194,7 +195,10 @@ def choose(
                 a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
                 is_first = a_place <= b_place
                 if a_place == b_place:
-                    diff = at(a_diffs, i, 1) + at(b_diffs, j, 1)
+                    a_diff, b_diff = at(a_diffs, i, 1), at(b_diffs, j, 1)
+                    diff = a_diff + b_diff
+                    if not fits(diff, (a_diff >> 63) + carry(diff, b_diff)):
+                        raise Overflow(a_key, a_val)
                     if diff == 0:
                         i, j = i + 1, j + 1
                         if i + j >= stop:
@@ -268,10 +272,13 @@ def merge_group(
     kept = row = 0
     are_ones = True
     while row < size:
-        time, diff = times[order[row]], 0
+        time, diff, high = times[order[row]], 0, 0
         while row < size and times[order[row]] == time:
             diff += counts[order[row]]
+            high += carry(diff, counts[order[row]])
             row += 1
+        if not fits(diff, high):
+            raise Overflow(key, val)
         if diff != 0:
             are_ones &= diff == 1
             spare[kept], order[kept] = diff, time

@@ -97,6 +97,7 @@ from differential.kernels.reduce_visit import (
     VISIT,
     visit_times,
 )
+from differential.kernels.wide import carry, fits
 
 __all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
 
@@ -127,16 +128,19 @@ def _fold_at_once(
 
 @bare
 def _occurrences(layers: Table, first: int, last: int) -> int:
-    """Return the sum of the diffs of the group's rows in the layers `first` to `last`."""
-    total = 0
+    """Return the sum of the diffs of the group's rows in the layers `first` to `last`; -1 if it does not fit."""
+    total, grown = 0, 0
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, DIFFS] == 0:
             total += high - low
+            grown += carry(total, high - low)
         else:
             for row in range(low, high):
-                total += diff_at(layers, layer, row)
-    return total
+                diff = diff_at(layers, layer, row)
+                total += diff
+                grown += carry(total, diff)
+    return total if fits(total, grown) else -1
 
 
 @bare

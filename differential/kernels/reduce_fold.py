@@ -11,8 +11,8 @@
 | `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is said that many times    |
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
 
-Integers wrap around at 64 bits. `MIN` to `LARGEST` have no meaning when a value accumulates to a negative diff: that is
-an error, found among the values that are looked at.
+A sum or number of occurrences that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning when a
+value accumulates to a negative diff: that is an error, found among the values that are looked at.
 
 A multiset is read in one of two ways. When the whole group is at one time, `fold_layers` reads it from the layers where
 it lies, and for `MIN` to `LARGEST` only as far as it must: a smallest value costs as many steps as there are layers,
@@ -29,6 +29,7 @@ from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
 from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
 from differential.kernels.reduce_rows import Rows, put_row
+from differential.kernels.wide import carry, fits, product_high
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
 
@@ -36,11 +37,12 @@ TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
 """The columns of a tally: the group's distinct values, the first to look at first; what each accumulates to; the items
 below. The columns from FREE on are for others."""
 
-TOTAL, NONZERO, NEGATIVE, FIRST, TALLY_WIDTH = range(5)
-"""The sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one."""
+TOTAL, NONZERO, NEGATIVE, FIRST, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
+"""The low word of the sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one;
+the sum's high word; whether a value's diff did not fit into 64 bits."""
 
 NEGATIVE_DIFF = -1
-"""What a fold returns in place of a number of rows when a value has a negative diff."""
+"""What a fold returns in place of a number of rows when a value has a negative diff, or a sum does not fit."""
 
 
 @bare
@@ -57,7 +59,7 @@ def is_descending(kind: int) -> bool:
 
 @bare
 def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple[int, int]:
-    """Take the smallest (or largest) value off the group's rows; return it and its diff."""
+    """Take the smallest (or largest) value off the group's rows; return it and its diff, -1 if that does not fit."""
     val = 0
     found = False
     for layer in range(first, last):
@@ -67,20 +69,22 @@ def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple
             if not found or (here > val if descending else here < val):
                 found = True
                 val = here
-    diff = 0
+    diff = grown = 0
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if descending:
             while low < high and value_at(layers, layer, high - 1) == val:
                 high -= 1
                 diff += diff_at(layers, layer, high)
+                grown += carry(diff, diff_at(layers, layer, high))
         else:
             while low < high and value_at(layers, layer, low) == val:
                 diff += diff_at(layers, layer, low)
+                grown += carry(diff, diff_at(layers, layer, low))
                 low += 1
         layers[layer, LOW] = low
         layers[layer, HIGH] = high
-    return val, diff
+    return val, diff if fits(diff, grown) else -1
 
 
 @bare
@@ -116,13 +120,14 @@ def fold_layers(
     """
     if is_ordered(kind):
         return _first_values(kind, parameter, layers, first, last, said, count)
-    diffs, total, mixed = 0, 0, False
+    diffs, diffs_high, total, total_high, mixed = 0, 0, 0, 0, False
     for item in range(len(exact)):
         exact[item] = 0
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, DIFFS] == 0:
             diffs += high - low
+            diffs_high += carry(diffs, high - low)
             if kind in (COUNT, DISTINCT):
                 continue
         for row in range(low, high):
@@ -130,16 +135,23 @@ def fold_layers(
             if layers[layer, DIFFS] != 0:
                 diff = diff_at(layers, layer, row)
                 diffs += diff
+                diffs_high += carry(diffs, diff)
                 mixed |= diff < 0
             if kind == SUM:
-                total += diff * value_at(layers, layer, row)
+                val = value_at(layers, layer, row)
+                total += diff * val
+                total_high += product_high(diff, val) + (carry(total, diff * val) - (diff * val >> 63))
             elif kind == SUM_FLOAT:
                 add_float(exact, value_at(layers, layer, row), diff)
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
-    present = diffs != 0
-    if kind == DISTINCT and diffs < 0:
+    present = diffs != 0 or diffs_high != 0
+    if kind == DISTINCT and diffs_high < 0:
         return NEGATIVE_DIFF
-    if kind != COUNT and kind != DISTINCT and diffs == 0 and mixed:
+    if kind in (COUNT, DISTINCT) and not fits(diffs, diffs_high):
+        return NEGATIVE_DIFF
+    if kind == SUM and not fits(total, total_high):
+        return NEGATIVE_DIFF
+    if kind != COUNT and kind != DISTINCT and not present and mixed:
         while not present and _rows_left(layers, first, last) > 0:
             _, diff = _take_value(layers, first, last, False)
             present = diff != 0
@@ -176,10 +188,16 @@ def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> No
     before = tally[TALLY_DIFFS, place]
     after = before + diff
     tally[TALLY_DIFFS, place] = after
+    tally[TALLY, TOO_WIDE] |= int(not fits(after, (before >> 63) + carry(after, diff)))
     tally[TALLY, NONZERO] += int(after != 0) - int(before != 0)
     tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)
     tally[TALLY, FIRST] = min(tally[TALLY, FIRST], place)
-    tally[TALLY, TOTAL] += diff * tally[TALLY_VALS, place] if kind == SUM else diff
+    term, high = diff, diff >> 63
+    if kind == SUM:
+        term, high = diff * tally[TALLY_VALS, place], product_high(diff, tally[TALLY_VALS, place])
+    total = tally[TALLY, TOTAL] + term
+    tally[TALLY, TOTAL] = total
+    tally[TALLY, TOTAL_HIGH] += high + (carry(total, term) - (term >> 63))
     if kind == SUM_FLOAT:
         add_float(exact, tally[TALLY_VALS, place], diff)
 
@@ -195,12 +213,16 @@ def fold_tally(
     kind: int, parameter: int, group: Ints, tally: Table, exact: Ints, n: int, fold: Rows, first: int
 ) -> int:
     """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on; return how many rows."""
-    total = tally[TALLY, TOTAL]
+    total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
+    if tally[TALLY, TOO_WIDE] != 0:
+        return NEGATIVE_DIFF
     if not is_ordered(kind):
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
-            present = total != 0
-        if kind == DISTINCT and total < 0:
+            present = total != 0 or high != 0
+        if kind == DISTINCT and high < 0:
+            return NEGATIVE_DIFF
+        if present and kind != SUM_FLOAT and not fits(total, high):
             return NEGATIVE_DIFF
         if present:
             put_row(fold, first, _single(kind, group, total, total, exact), 0, 1)

@@ -58,6 +58,7 @@ from differential.kernels.reduce_rows import (
     roomy,
 )
 from differential.kernels.reduce_times import copy_entries
+from differential.kernels.wide import Overflow, carry, fits
 
 Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
 """Keys, values, times, time indices and diffs of rows; a column that says nothing is empty."""
@@ -282,17 +283,22 @@ def accumulate_round(
         visit = spans[group, _VISITS] + number
         if visit >= spans[group + 1, _VISITS]:
             continue
-        start = filled
+        start, high = filled, 0
         for row in range(spans[group, _INPUT], spans[group + 1, _INPUT]):
             if _is_at_or_before(times, input[row, _TIME], visits, visit):
                 if filled > start and vals[filled - 1] == input[row, _VAL]:
                     counts[filled - 1] += input[row, _DIFF]
+                    high += carry(counts[filled - 1], input[row, _DIFF])
                 else:
+                    if filled > start and not fits(counts[filled - 1], high):
+                        raise Overflow(keys[group], vals[filled - 1])
                     if filled > start and counts[filled - 1] == 0:
                         filled -= 1
                     vals[filled] = input[row, _VAL]
-                    counts[filled] = input[row, _DIFF]
+                    counts[filled], high = input[row, _DIFF], input[row, _DIFF] >> 63
                     filled += 1
+        if filled > start and not fits(counts[filled - 1], high):
+            raise Overflow(keys[group], vals[filled - 1])
         if filled > start and counts[filled - 1] == 0:
             filled -= 1
         for row in range(start, filled):

@@ -14,6 +14,7 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import empty
+from differential.kernels.wide import carry, fits
 
 Rows: TypeAlias = Table
 """The columns ROW_VAL, ROW_TIME, ROW_DIFF, and as many again to sort into."""
@@ -128,7 +129,10 @@ def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
 
 @bare
 def consolidate_rows(rows: Rows, first: int, last: int) -> int:
-    """Sort the rows `first` to `last` by (value, time), add up equal ones, drop zeros; return where they end then."""
+    """Sort the rows `first` to `last` by (value, time), add up equal ones, drop zeros; return where they end then.
+
+    Equal ones whose sum does not fit into 64 bits stay apart, and mean the same.
+    """
     if last - first <= _FEW:
         _insert(rows, first, last)
     elif _run(rows, 0, first, last) < last:
@@ -144,7 +148,10 @@ def consolidate_rows(rows: Rows, first: int, last: int) -> int:
         val, time, diff = rows[ROW_VAL, row], rows[ROW_TIME, row], rows[ROW_DIFF, row]
         row += 1
         while row < last and rows[ROW_VAL, row] == val and rows[ROW_TIME, row] == time:
-            diff += rows[ROW_DIFF, row]
+            more = rows[ROW_DIFF, row]
+            if not fits(diff + more, (diff >> 63) + carry(diff + more, more)):
+                break
+            diff += more
             row += 1
         if diff != 0:
             put_row(rows, kept, val, time, diff)

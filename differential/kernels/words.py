@@ -18,6 +18,7 @@ import numpy as np
 from differential.kernels.compile import Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, VALS, at, column, empty
 from differential.kernels.radix import WORD, mask_of, sort_words
+from differential.kernels.wide import Overflow, carry, fits
 
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
@@ -263,7 +264,8 @@ def fold_until(
 ) -> tuple[int, int]:
     """Sum equal rows from `row` on and leave the words of those not zero in front; return how far these two came.
 
-    Without room for sums it stops at the first that is neither 0 nor 1. Diffs, or row numbers, are the lowest bits of
+    Without room for sums it stops at the first that is neither 0 nor 1, and at row ~r where those from row r on have a
+    sum that does not fit. Diffs, or row numbers, are the lowest bits of
     their word.
     """
     low, tail_mask = layout[DIFF, LOW], mask_of(layout[DIFF, BITS])
@@ -271,15 +273,19 @@ def fold_until(
     first_mask = ~tail_mask if is_tail_first else -1
     second_mask = -1 if is_tail_first else ~tail_mask
     while row < len(first):
-        head, head_second, total, after = first[row], at(second, row, 0), 0, row
+        head, head_second, total, high, after = first[row], at(second, row, 0), 0, 0, row
         while (
             after < len(first)
             and ((first[after] ^ head) & first_mask) == 0
             and ((at(second, after, 0) ^ head_second) & second_mask) == 0
         ):
             field = (first[after] if is_tail_first else second[after]) & tail_mask
-            total += diffs[field] if is_by_row else field + low
+            diff = diffs[field] if is_by_row else field + low
+            total += diff
+            high += carry(total, diff)
             after += 1
+        if not fits(total, high):
+            return ~row, kept
         if total != 0:
             if len(sums) != 0:
                 sums[kept] = total
@@ -295,10 +301,18 @@ def fold_until(
 
 @inner
 def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
-    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1."""
+    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1.
+
+    Raises Overflow where a sum does not fit into 64 bits.
+    """
     sums, row, kept = np.empty(0, np.int64), 0, 0
     while True:
         row, kept = fold_until(first, second, diffs, layout, is_by_row, sums, row, kept)
+        if row < 0:
+            words, seconds, room = first[~row:], second[~row:], np.empty(0, np.int64)
+            key = extract_field(words, seconds, 1, layout, KEY, room)
+            val = extract_field(words, seconds, 1, layout, VAL, room)
+            raise Overflow(at(key, 0, 0), at(val, 0, 0))
         if row == len(first):
             return kept, sums[:kept] if len(sums) <= kept + kept // 4 else sums[:kept].copy()
         sums = empty(kept + len(first) - row)

@@ -21,9 +21,10 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
     A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
-    Integers wrap around at 64 bits, as NumPy's do.
+    A sum of integers is exact.
 
-    A DataError ends the run where the value is no such column, or infinities of both signs are to be added.
+    A DataError ends the run where the value is no such column, a sum of integers does not fit into 64 bits, or
+    infinities of both signs are to be added.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]

@@ -13,6 +13,7 @@ from differential.interning import hold_columns, interner_of
 from differential.kernels.route import partition
 from differential.keys import EVERY, described
 from differential.logging import log_trace
+from differential.overflow import refusing
 from differential.pact import OfUpdates
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -70,7 +71,7 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     spine = new_trace(output)
     writer = Arranger(input, output, spine, key, value, keys)
     builder.operator.cancels = True
-    builder.build(lambda _: writer.run)
+    builder.build(lambda _: refusing(writer.run, key, value, writer.held))
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
 
 
@@ -101,6 +102,7 @@ class Arranger:
         self._keys = keys
         self._batcher = Batcher(spine.depth)
         self._sealer = Sealer(output, spine)
+        self.held = self._sealer.held
         self._interner = key.interner
         hold_columns(input.dataflow, self.held_codes)
 

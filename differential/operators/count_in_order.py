@@ -15,6 +15,7 @@ from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import count_changes
 from differential.operators.arrange import new_trace
+from differential.overflow import refusing
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -31,7 +32,7 @@ def count_in_order(source: Arrangement, name: str) -> Arrangement:
     output, stream = builder.add_output()
     spine = new_trace(output)
     counter = CounterInOrder(input, output, spine)
-    builder.build(lambda _: counter.run)
+    builder.build(lambda _: refusing(counter.run, source.key))
     scope.dataflow.when_complete(counter.drop)
     value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
     return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from differential.operators.linear import linear
+from differential.overflow import multiplied
 from differential.updates import Array, Ints, Updates
 from timely.container import as_columns
 from timely.errors import DataError
@@ -41,7 +42,7 @@ def explode(
             raise DataError(
                 "the function of explode must return (record, times); several columns of a record in a tuple"
             )
-        diffs = updates.each_diff() * occurrences(result[1], len(updates))
+        diffs = multiplied(updates.columns, updates.each_diff(), occurrences(result[1], len(updates)))
         exploded = Updates(as_columns(result[0], len(updates)), updates.times, updates.time_index, diffs)
         return exploded if diffs.all() else exploded.take(diffs != 0)
 

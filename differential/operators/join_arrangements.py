@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from differential.arrangement import Arrangement
 from differential.kernels.join import join as join_kernel
 from differential.keys import described
+from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
 from differential.updates import Updates
 from timely.container import as_columns
@@ -51,7 +52,7 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.
     builder.operator.waits = False
     joiner = Joiner(first, second, output, left, right, function)
-    builder.build(lambda _: joiner.run)
+    builder.build(lambda _: refusing(joiner.run, left.key))
     left.scope.dataflow.when_complete(joiner.drop)
     return stream
 

@@ -33,6 +33,7 @@ from differential.interning import Interner, hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
 from differential.operators.join_arrangements import ROWS_PER_BATCH
+from differential.overflow import refusing
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.updates import Ints, Updates
@@ -111,7 +112,7 @@ def lookup(
         read.append(Reading(input, arrangement.reader(), is_inclusive))
     output, stream = builder.add_output()
     lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangements[0][0].key.interner)
-    builder.build(lambda _: lookup.run)
+    builder.build(lambda _: refusing(lookup.run, arrangements[0][0].key))
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
 

@@ -55,6 +55,7 @@ def reduce_parts(
 
         return InPython(apply, signed=signed, hidden=1)
 
+    source.value.hidden = 1  # the number of the part
     return reduce_arrangement(source, make, None, name=name)
 
 

@@ -20,7 +20,9 @@ from differential.interning import hold_columns, interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import minimal
+from differential.kernels.wide import Overflow
 from differential.operators.arrange import Sealer, new_trace
+from differential.overflow import named, refusing, shown, too_large
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.cursor import accumulate
@@ -41,14 +43,19 @@ Pending = tuple[Codes, Codes, Codes]
 
 
 class NegativeCount(Exception):
-    """A record with a key (a code) occurs a negative number of times. Its last `hidden` columns are not told."""
+    """A record with a key (a code) occurs a negative number of times.
 
-    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0) -> None:
-        """Take what a kernel says: the key, the value if the reduction is by value, then the time."""
+    Or, where the reduction `adds`, what the values of the key add up to does not fit into 64 bits. The last `hidden`
+    columns of a record are not the program's.
+    """
+
+    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, adds: bool = False) -> None:
+        """Take what a kernel returned: the key, the value if the reduction is by value, then the time."""
         key, *rest = fault.tolist()
         self.key: int = key
         self.time: Time = tuple(rest[by_value:])
         self.hidden = hidden
+        self.adds = adds
 
 
 class Reduction(Protocol):
@@ -79,8 +86,9 @@ def reduce_arrangement(
     spine = new_trace(output)
     worker = scope.dataflow.worker
     value = Encoder(interner_of(worker), "value", value_kinds)
-    reducer = Reducer(input, source, spine, Sealer(output, spine), make(source.key, source.value, value), value)
-    builder.build(lambda _: reducer.run)
+    sealer = Sealer(output, spine)
+    reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
+    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held))
     scope.dataflow.when_complete(reducer.drop)
     return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
 
@@ -163,8 +171,13 @@ class Reducer:
     def _named(self, fault: NegativeCount) -> DataError:
         """Return the error that names a record which is to blame."""
         key, value, _ = self._meanings
-        keys, vals, counts = accumulate(self._source.batches(), fault.time)
+        try:
+            keys, vals, counts = accumulate(self._source.batches(), fault.time)
+        except Overflow as overflow:
+            return named(overflow, key, value, fault.time)
         row = np.flatnonzero((keys == fault.key) & (counts < 0))[:1]
+        if fault.adds or not len(row):
+            return too_large(key.decode(np.array([fault.key]), 1), fault.time)
         columns = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
         return negative_count(columns[: len(columns) - fault.hidden], int(counts[row[0]]), fault.time)
 
@@ -184,15 +197,17 @@ class BuiltIn:
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
-            raise NegativeCount(fault, self.by_value)
+            raise NegativeCount(
+                fault, self.by_value, adds=self._kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
+            )
         chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
         return chunks, cast(Pending, tuple(put_off))
 
 
 def negative_count(record: Sequence[Array], count: int, time: Time) -> DataError:
     """Return the error for a record, the first row of these columns, that occurs a negative number of times."""
-    fields = [column.tolist()[0] for column in record]
-    shown = repr(fields[0]) if len(fields) == 1 else f"({', '.join(map(repr, fields))})"
     return DataError(
-        f"the record {shown} occurs a negative number of times, {count}: something was removed that was not there", time
+        f"the record {shown(record)} occurs a negative number of times, {count}: something was removed that was not "
+        "there",
+        time,
     )

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
+
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.interning import interner_of
 from differential.kernels.count import record_changes
+from differential.kernels.wide import Overflow
 from differential.operators.arrange import new_trace
 from differential.operators.reduce import negative_count
+from differential.overflow import refusing
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
@@ -33,7 +37,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     spine = new_trace(output)
     value = Encoder(interner_of(scope.dataflow.worker), "value")
     operator = ThresholdInOrder(input, source, output, spine, function, value)
-    builder.build(lambda _: operator.run)
+    builder.build(lambda _: refusing(operator.run, source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
     return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
 
@@ -83,5 +87,9 @@ class ThresholdInOrder:
             time = times[time_index[row] if len(time_index) else 0]
             record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
             raise negative_count(record, int(after[row]), tuple(time.tolist()))
-        said = self._function(after) - self._function(before)
+        now, then = self._function(after), self._function(before)
+        said = now - then
+        wide = np.flatnonzero(((now ^ then) & (now ^ said)) < 0)
+        if len(wide):
+            raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
         return Batch.build(keys, vals, time_index, said, times, self._spine.upper, new[-1].upper, self._spine.origin)

@@ -11,6 +11,7 @@ from differential.keys import columns_of
 from differential.operators.explode import occurrences
 from differential.operators.linear import linear
 from differential.operators.parts import reduce_parts
+from differential.overflow import multiplied
 from differential.updates import Ints, Updates
 from timely.errors import BuildError
 from timely.lending import consult
@@ -41,7 +42,8 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
         length = len(updates)
         given = [occurrences(consult(function, updates.columns), length) for function in functions]
         rows = np.tile(np.arange(length), parts)
-        diffs = np.concatenate(given) * updates.each_diff()[rows]
+        columns = tuple([column[rows] for column in updates.columns[:keys]])
+        diffs = multiplied(columns, updates.each_diff()[rows], np.concatenate(given))
         number = np.repeat(np.arange(parts), length)
         kept = diffs != 0
         chosen = updates.take(rows[kept])

@@ -25,6 +25,7 @@ from differential.keys import check_keys
 from differential.operators.arrange import ByKey, Sealer, new_trace
 from differential.operators.fields import Fields
 from differential.operators.input import Change, check_open, gathered, owned
+from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -191,8 +192,9 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output)
-    upserter = Upserter(input, Sealer(output, spine), TraceHandle(spine), key, value, keys)
-    builder.build(lambda _: upserter.run)
+    sealer = Sealer(output, spine)
+    upserter = Upserter(input, sealer, TraceHandle(spine), key, value, keys)
+    builder.build(lambda _: refusing(upserter.run, key, value, sealer.held))
     scope.dataflow.when_complete(upserter.drop)
     return session, Collection.arranged(Arrangement(stream, TraceHandle(spine), key, value, keys))
 

@@ -72,6 +72,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.interning",
             "differential.keys",
             "differential.logging",
+            "differential.overflow",
             "differential.pact",
             "differential.replay",
             "differential.seen",

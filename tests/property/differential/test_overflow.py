@@ -1,0 +1,175 @@
+"""Whatever does not fit into 64 bits is refused, and everything else is what Python's integers say."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from differential import Collection, new_input
+from differential.delta import Prefixes
+from timely import execute_directly
+from timely.errors import OperatorError
+
+Records = Counter[tuple[int, int]]
+Update = tuple[int, int, int]
+
+LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
+numbers = st.sampled_from([1, -1, 2, 3, 1 << 31, -(1 << 31), 1 << 40, 1 << 62, -(1 << 62), LARGEST, LEAST])
+updates = st.lists(st.tuples(st.integers(0, 1), numbers, numbers), max_size=5)
+
+
+def by_key(function: Callable[[Records], Any]) -> Callable[[Records], Counter[Any]]:
+    """Return the meaning of a reduction, which is `None` where there is nothing to say."""
+
+    def meaning(records: Records) -> Counter[Any]:
+        groups: dict[int, Records] = defaultdict(Counter)
+        for (key, value), count in records.items():
+            if count:
+                groups[key][key, value] = count
+        results = {key: function(group) for key, group in groups.items()}
+        return Counter((key, result) for key, result in results.items() if result is not None)
+
+    return meaning
+
+
+def joined(records: Records) -> Counter[Any]:
+    result: Counter[Any] = Counter()
+    for (key, left), count in records.items():
+        for (other, right), times in records.items():
+            if key == other:
+                result[key, left, right] += count * times
+    return result
+
+
+def half_joined(one: Collection) -> Collection:
+    return Prefixes.of(one).half_join(one.arrange_by_key(), lambda key, left, right: (key, left, right)).results()
+
+
+OPERATORS: dict[str, tuple[Callable[[Collection], Collection], Callable[[Records], Counter[Any]], bool]] = {
+    "records": (lambda one: one.map(lambda key, value: (key, value)).consolidate(), Counter, False),
+    "sum": (
+        Collection.sum,
+        by_key(lambda group: sum(value * count for (_, value), count in group.items())),
+        False,
+    ),
+    "count": (Collection.count, by_key(lambda group: group.total() or None), False),
+    "totals": (
+        lambda one: one.totals(lambda key, value: value),
+        by_key(lambda group: sum(value * count for (_, value), count in group.items()) or None),
+        False,
+    ),
+    "distinct": (Collection.distinct, lambda records: Counter(dict.fromkeys(+records, 1)), True),
+    "max": (Collection.max, by_key(lambda group: max(value for _, value in group)), True),
+    "threshold": (lambda one: one.threshold(lambda count: count), Counter, True),
+    "join": (lambda one: one.join(one), joined, False),
+    "half_join": (half_joined, joined, False),
+    "negate": (Collection.negate, lambda records: Counter({each: -count for each, count in records.items()}), False),
+    "explode": (
+        lambda one: one.explode(lambda key, value: ((key, value), value)),
+        lambda records: Counter({(key, value): value * count for (key, value), count in records.items()}),
+        False,
+    ),
+}
+
+
+def run(build: Callable[[Collection], Collection], epochs: list[list[Update]], in_a_loop: bool) -> Counter[Any]:
+    def program(worker: Any) -> Any:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            if in_a_loop:
+                with scope.iterative() as inner:
+                    result = build(collection.enter(inner)).leave().output()
+            else:
+                result = build(collection).output()
+        for number, changes in enumerate(epochs):
+            for key, value, diff in changes:
+                session.update(key, value, diff=diff)
+            session.advance_to(number + 1)
+            worker.step_while(lambda number=number: result.less_than(number + 1))
+        session.close()
+        worker.step_while(lambda: not result.done())
+        return result.contents()
+
+    return Counter(execute_directly(program))
+
+
+def run_or_refused(
+    build: Callable[[Collection], Collection], epochs: list[list[Update]], in_a_loop: bool
+) -> Counter[Any] | None:
+    """Return what `run` does, or None where something did not fit into 64 bits."""
+    try:
+        return run(build, epochs, in_a_loop)
+    except OperatorError as error:
+        if "64 bits" not in str(error):
+            raise
+        return None
+
+
+def accumulated(epochs: list[list[Update]]) -> Records:
+    total: Records = Counter()
+    for changes in epochs:
+        for key, value, diff in changes:
+            total[key, value] += diff
+    return Counter({record: count for record, count in total.items() if count})
+
+
+def is_small(epochs: list[list[Update]]) -> bool:
+    """Whether nothing on the way can be too large, whatever is added to or multiplied with what."""
+    times = sum(abs(diff) for changes in epochs for _, _, diff in changes)
+    sums = sum(abs(diff * value) for changes in epochs for _, value, diff in changes)
+    return times * times < 1 << 62 and sums < 1 << 62
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+@pytest.mark.parametrize("name", OPERATORS)
+@given(data=st.data())
+def test_an_answer_is_right_or_refused(name: str, in_a_loop: bool, data: st.DataObject) -> None:
+    build, meaning, is_positive = OPERATORS[name]
+    epochs = data.draw(st.lists(updates, min_size=1, max_size=3))
+    if is_positive:
+        epochs = [[(key, value, abs(diff) or 1) for key, value, diff in changes if diff != LEAST] for changes in epochs]
+    if name == "half_join":  # answers a change by what was there before it
+        epochs = [[change for changes in epochs for change in changes]]
+    expected = meaning(accumulated(epochs))
+    if is_small(epochs):
+        found: Counter[Any] | None = run(build, epochs, in_a_loop)
+    else:
+        found = run_or_refused(build, epochs, in_a_loop)
+    assert found in (None, Counter({record: count for record, count in expected.items() if count}))
+
+
+def test_the_operator_the_record_and_the_time_are_named() -> None:
+    half = 1 << 62
+    with pytest.raises(OperatorError, match=r"'sum' failed at time \(1,\).*what the values of 7 add up to"):
+        run(Collection.sum, [[(7, half, 1)], [(7, half + 1, 1)]], False)
+    with pytest.raises(OperatorError, match=r"at time \(0,\).*how often \(7, 8\) occurs does not fit into 64 bits"):
+        run(Collection.distinct, [[(7, 8, half)] * 4], False)
+    with pytest.raises(OperatorError, match=r"'join' failed at time \(0,\).*how often 7 occurs"):
+        run(lambda one: one.join(one), [[(7, 8, half)]], False)
+
+
+def test_many_equal_records_that_become_too_many_are_refused() -> None:
+    rows = 1000
+
+    def program(worker: Any) -> Any:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            result = collection.consolidate().output()
+        session.update(np.arange(rows) % 10, diff=np.full(rows, 1 << 57))
+        session.close()
+        worker.step_while(lambda: not result.done())
+
+    with pytest.raises(OperatorError, match=r"how often \d occurs does not fit into 64 bits"):
+        execute_directly(program)
+
+
+def test_a_sum_counts_and_not_what_it_was_on_the_way() -> None:
+    half = 1 << 62
+    changes = [(7, half, 1), (7, half + 1, 1), (7, -half, 1), (7, half - 2, 1), (7, -half - 1, 1)]
+    assert run(Collection.sum, [changes], False) == {(7, half - 2): 1}
