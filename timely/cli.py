@@ -81,7 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
     run.add_argument(
-        "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
+        "--stall",
+        type=float,
+        metavar="SECONDS",
+        help="report who holds everything up when nothing moves for so long (30; 0 is never)",
     )
     run.add_argument("--profile", action="store_true", help="print at the end what each operator has cost")
     run.add_argument(

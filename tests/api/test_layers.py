@@ -42,6 +42,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.shapes",
             "timely.signals",
             "timely.stall",
+            "timely.standstill",
             "timely.status",
             "timely.testing",
             "timely.failure",
