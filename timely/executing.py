@@ -29,6 +29,7 @@ from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.container import records
+from timely.environment import report_unknown_variables
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.failure import THREADS_SECONDS, describe, install_hook
 from timely.heap import keep_pieces
@@ -66,6 +67,8 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     report_on_signal()
     keep_pieces()
     settled = Config.from_environ() if config is None else config
+    if config is None:
+        report_unknown_variables(settled)
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
@@ -83,6 +86,7 @@ def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result
     ['worker 0 of 2', 'worker 1 of 2']
     """
     config, _ = Config.from_args(arguments)
+    report_unknown_variables(config)
     return execute(build, config)
 
 

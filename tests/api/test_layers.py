@@ -41,6 +41,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.logging",
             "timely.shapes",
             "timely.signals",
+            "timely.environment",
             "timely.stall",
             "timely.standstill",
             "timely.status",

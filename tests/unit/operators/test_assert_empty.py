@@ -36,9 +36,7 @@ def test_a_record_that_only_one_side_has_is_named_with_its_time(workers: int) ->
 def test_an_inequality_names_the_records_of_each_side_at_the_first_time_with_their_counts(workers: int) -> None:
     left = [((1, 5), (1,), 3), ((1, 7), (2,), 1)]
     right = [((1, 5), (1,), 1), ((1, 6), (1,), 1), ((1, 8), (2,), 1)]
-    words = (
-        r"at time \(1,\).*: DataError: .* left: \(1, 5\) \(2 times\); only in the right: \(1, 6\) \(once\)$"
-    )
+    words = r"at time \(1,\).*: DataError: .* left: \(1, 5\) \(2 times\); only in the right: \(1, 6\) \(once\)$"
     with pytest.raises(OperatorError, match=words):
         run(lambda one, other: one.assert_eq(other, name="same"), left, right, workers=workers)
 
