@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from differential.given import check_rows
 from differential.updates import Updates
 from timely.errors import DataError
 
@@ -50,6 +51,7 @@ def assert_eq(collection: Collection, other: Collection, *, name: str = "assert_
     >>> example(program)
     [((1, 2), 1), ((2, 1), 1)]
     """
+    check_rows(name, other=other)
 
     def refuse(updates: Updates) -> None:
         rows = list(updates.rows())
