@@ -107,3 +107,29 @@ def test_a_function_of_rows_receives_the_records_of_a_list() -> None:
 
     execute_directly(program)
     assert seen == [("any", 1), ((1, 2), 1), (3, 1)]
+
+
+def test_what_is_of_another_dataflow_is_refused_with_the_way_to_share_it() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("one") as scope:
+            one = Collection.of(scope, 1, 2)
+            arranged, stream = one.arrange_by_key(), scope.to_stream([1])
+        with worker.dataflow("two") as scope:
+            two = Collection.of(scope, 1, 2)
+            for build, words in (
+                (lambda: one.enter(scope), "of another dataflow: import its trace there"),
+                (lambda: arranged.enter(scope), "of another dataflow: import its trace there"),
+                (lambda: two.concat(one), "import its trace there"),
+                (lambda: stream.enter(scope), "captured, and replayed here"),
+                (lambda: scope.to_stream([1]).concat(stream), "captured, and replayed here"),
+                (
+                    lambda: one.map(lambda *row: row),
+                    rf"to it \(at {__file__}:\d+\). Another .*import_into",
+                ),
+                (arranged.count, "Another dataflow has what is in this one by its trace"),
+                (lambda: stream.map(print), "capture and replay"),
+            ):
+                with pytest.raises(BuildError, match=words):
+                    build()  # type: ignore[operator]
+
+    execute_directly(program)
