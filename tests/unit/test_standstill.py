@@ -38,9 +38,12 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
 
     def report(text: str) -> None:
         told.append(text)
-        Timer(5 * SPAN, on_each, [lambda worker: inputs[worker.index].advance_to(7)]).start()
-        if len(told) == 2:
-            Timer(5 * SPAN, on_each, [lambda worker: inputs[worker.index].close()]).start()
+        is_first = len(told) == 1
+
+        def move_on(worker: Worker) -> None:
+            inputs[worker.index].advance_to(7) if is_first else inputs[worker.index].close()
+
+        Timer(5 * SPAN, on_each, [move_on]).start()
 
     monkeypatch.setattr(standstill, "say", report)
 
