@@ -110,7 +110,10 @@ class Arrangement:
         if scope is self.scope:
             return self
         if not scope.is_within(self.scope):
-            raise BuildError(f"cannot enter {scope} from {self.scope}: it does not lie inside it")
+            where = f"cannot enter {scope} from {self.scope}"
+            if scope.dataflow is not self.scope.dataflow:
+                raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
+            raise BuildError(f"{where}: it does not lie inside it")
         more = scope.width - self.scope.width
         suffix = (0,) * more
         stream = inline_timed(

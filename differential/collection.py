@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from differential.arrangement import Arrangement
+from differential.given import check_collections
 from differential.keys import EVERY, check_keys
 from differential.operators import aggregates as _aggregates
 from differential.operators import argmin as _argmin
@@ -44,6 +45,7 @@ from differential.operators import sets as _sets
 from differential.operators import totals as _totals
 from differential.operators import window as _window
 from timely.errors import BuildError
+from timely.origin import user_origin
 
 if TYPE_CHECKING:
     from timely.dataflow.operators.probe import Probe
@@ -240,6 +242,8 @@ def innermost(*collections: Collection) -> tuple[Collection, ...]:
     False True True
     [((1,), 1), ((2,), 1)]
     """
+    for position, collection in enumerate(collections):
+        check_collections("innermost", **{f"argument {position}": collection})
     target = max((collection.scope for collection in collections), key=lambda scope: scope.path.count("/"))
     for collection in collections:
         if not target.is_within(collection.scope):
@@ -255,9 +259,17 @@ def innermost(*collections: Collection) -> tuple[Collection, ...]:
 
 def arrangements(left: Collection | Arrangement, right: Collection | Arrangement) -> tuple[Arrangement, Arrangement]:
     """Return both indexed by key, in the innermost of their scopes."""
+    check_collections("join", left=left, right=right)
+    if left.scope.dataflow is not right.scope.dataflow:
+        raise BuildError(
+            f"join (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
+            f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
+        )
     first, second = (each if isinstance(each, Arrangement) else each.arrange_by_key() for each in (left, right))
     if first.scope.is_within(second.scope):
         return first, second.enter(first.scope)
     if second.scope.is_within(first.scope):
         return first.enter(second.scope), second
-    raise BuildError(f"cannot join {first.scope} with {second.scope}: neither scope lies in the other")
+    raise BuildError(
+        f"join (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
+    )

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from timely.config import Config, hosts_of, variable
+from timely.environment import report_unknown_variables
 from timely.errors import ConfigError, TimelyError
 from timely.large_pages import begin_again
 from timely.launched import INTERRUPTED, run_target, write_lines
@@ -38,7 +39,7 @@ at once.
 SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
 cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS;
-and, with --process, TIMELY_GENERATION.
+and, with --process, TIMELY_GENERATION. A variable of that form that is none of ours is reported.
 """
 
 
@@ -81,7 +82,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
     run.add_argument(
-        "--stall", type=float, metavar="SECONDS", help="say who holds everything up when nothing moves for so long"
+        "--stall",
+        type=float,
+        metavar="SECONDS",
+        help="report who holds everything up when nothing moves for so long (30; 0 is never)",
     )
     run.add_argument("--profile", action="store_true", help="print at the end what each operator has cost")
     run.add_argument(
@@ -152,10 +156,12 @@ def _run(options: argparse.Namespace) -> int:
         if processes != 1:
             from timely.launcher import launch
 
+            report_unknown_variables(config)
             arguments = ["-m", "timely.launched", *(["-m"] if is_module else []), *target]
             return launch(config, processes, arguments, addresses)
     if options.is_process:
         begin_again()
+    report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()
     if not sys.flags.safe_path:

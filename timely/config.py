@@ -58,8 +58,10 @@ class Config:
     `accumulation` who adds it up before the others hear of it (see `timely.progress`). Batches of traces with more than
     `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary files are), and else in memory.
 
-    Where nothing moves for `stall_seconds`, it is said on stderr who holds it up. With `profile`, each process prints
-    at the end what its operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as
+    A run in which nothing has moved for `stall_seconds`, and nothing can, reports on stderr who holds it up (see
+    `timely.standstill`); None is 30, and 0 never. Where a number is given, a thread also reports operators that run for
+    so long, and loops in which no time becomes final. With `profile`, each process prints at the end what its operators
+    have cost. A loop that still changes after `report_rounds` rounds, and after twice as
     many again, is reported; 0 is never.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
@@ -110,8 +112,11 @@ class Config:
             raise ConfigError(f"frame_bytes must be at least {1 << 16}, not {self.frame_bytes}")
         if not self.rendezvous_seconds > 0:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
-        if self.stall_seconds is not None and not 0 < self.stall_seconds <= LONGEST_SECONDS:
-            raise ConfigError(f"stall_seconds must be positive and at most {LONGEST_SECONDS}, not {self.stall_seconds}")
+        if self.stall_seconds is not None and not 0 <= self.stall_seconds <= LONGEST_SECONDS:
+            raise ConfigError(
+                f"stall_seconds must be positive, or 0 for no report, and at most {LONGEST_SECONDS}, "
+                f"not {self.stall_seconds}"
+            )
         if not 1 <= self.peer_timeout <= LONGEST_SECONDS:
             raise ConfigError(f"peer_timeout must be 1 to {LONGEST_SECONDS} seconds, not {self.peer_timeout}")
         if self.report_rounds < 0:

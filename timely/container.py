@@ -267,13 +267,16 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of columns that calls `function` once per row, for what cannot be written on whole columns.
 
     `function` receives one row's values and returns a value or a tuple of values. A call costs about a microsecond a
-    row, a hundred times what arithmetic on columns does.
+    row, a hundred times what arithmetic on columns does. Records of a list, of which there are no columns, it receives
+    as they are.
 
     >>> rowwise(lambda name, times: name * times)(np.array(["ab", "c"]), np.array([2, 3])).tolist()
     ['abab', 'ccc']
     """
 
-    def over_columns(*columns: Array) -> Any:
+    def over_columns(*columns: Any) -> Any:
+        if not all(isinstance(column, np.ndarray) and column.ndim for column in columns):
+            return function(*columns)
         rows = [function(*row) for row in zip(*(column.tolist() for column in columns))]
         widths = set(map(_width, rows))
         if len(widths) > 1:

@@ -49,6 +49,10 @@ class UnsettledWarning(RuntimeWarning):
     """A loop goes on for very long."""
 
 
+class CapabilityWarning(RuntimeWarning):
+    """A capability was forgotten: neither dropped nor held any more. Names its time, operator, line and worker."""
+
+
 class OperatorError(TimelyError):
     """User code in an operator raised: names operator, time, worker and line. `__cause__` is the original."""
 

@@ -29,11 +29,13 @@ from timely.communication.message import Failure, Goodbye
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.container import records
+from timely.environment import report_unknown_variables
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.failure import THREADS_SECONDS, describe, install_hook
 from timely.heap import keep_pieces
 from timely.interruption import interruption, no_interrupt_lost
 from timely.signals import report_on_signal, say, was_asked_to_end
+from timely.standstill import SECONDS, engaged
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
@@ -65,6 +67,8 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     report_on_signal()
     keep_pieces()
     settled = Config.from_environ() if config is None else config
+    if config is None:
+        report_unknown_variables(settled)
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
@@ -82,6 +86,7 @@ def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result
     ['worker 0 of 2', 'worker 1 of 2']
     """
     config, _ = Config.from_args(arguments)
+    report_unknown_variables(config)
     return execute(build, config)
 
 
@@ -134,7 +139,7 @@ def local_allocators(config: Config) -> Sequence[Allocator]:
 
 
 def _stall_watch(config: Config) -> AbstractContextManager[object]:
-    if config.stall_seconds is None:
+    if not config.stall_seconds:
         return nullcontext()
     from timely.stall import StallWatch
 
@@ -171,8 +176,9 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
     from timely.worker import Worker
 
     worker = Worker(allocator, config)
+    worker.standstill.report_after(SECONDS if config.stall_seconds is None else config.stall_seconds)
     try:
-        with running(worker):
+        with running(worker), engaged():
             allocator.connect()
             result = build(worker)
             worker.close_inputs()
@@ -206,7 +212,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
         _refuse_more(worker, enumerate(worker.shapes.told))
         if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
             break
-        allocator.park(None)
+        worker.standstill.park(None)
     _refuse_more(worker, [(peer, goodbye.dataflows) for peer, goodbye in allocator.farewells.items()])
 
 
@@ -240,9 +246,10 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
     ]
     outcomes: list[Outcome[Result]] = []
     try:
-        for thread in threads:
-            thread.start()
-        _collect(ended, outcomes, len(allocators))
+        with engaged():
+            for thread in threads:
+                thread.start()
+            _collect(ended, outcomes, len(allocators))
     except BaseException:
         for allocator in allocators:
             allocator.interrupt()

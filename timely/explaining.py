@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time as clock
 from itertools import count
+from math import ceil
 from typing import TYPE_CHECKING
 
 from timely.communication.message import Answer, Question
@@ -38,29 +39,33 @@ class Explainer:
         lines = held_here(dataflow, location, time)
         answers, silent = self._ask(dataflow, location, time, patience)
         lines += [line for peer in sorted(answers) for line in answers[peer]]
-        ended = sorted(self._worker.allocator.farewells)
+        ended = self._worker.allocator.farewells
         if silent or ended:
             counted = counted_elsewhere(dataflow, location, time)
             lines += counted
             if patience > 0:
                 lines += [f"{self._named(peer)} did not answer within {patience:g} s: {_BUSY}" for peer in silent]
             if counted:
-                lines += [f"{self._dropped(peer, dataflow.index)} before it ended" for peer in ended]
+                lines += self._gone(dataflow)
         if not lines and everywhere:
             return explain_here(dataflow)
         at = "" if time and min(time) >= LIMIT else f" at {time}"
         heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
         return explanation(lines or ["something under way between workers; ask again"], heading)
 
-    def is_first(self, dataflow: Dataflow, patience: float) -> bool:
-        """Return whether all workers before this one have dropped a dataflow, or ended, so that none explains it."""
-        if self._worker.index == 0:
-            return True
-        answers, _ = self._ask(dataflow, EVERYWHERE, (), patience)
-        return all(
-            peer in self._worker.allocator.farewells or answers.get(peer) == (self._dropped(peer, dataflow.index),)
-            for peer in range(self._worker.index)
-        )
+    def standstill(self, dataflow: Dataflow, seconds: float, patience: float) -> list[str]:
+        """Return a line for each thing that any worker holds of a dataflow, if all others have slept for `seconds`.
+
+        Nothing where one has not, or where a worker before this one runs the dataflow, too, and so reports it.
+        """
+        answers, silent = self._ask(dataflow, EVERYWHERE, (ceil(seconds * 1000),), patience)
+        before = [peer for peer in answers if peer < self._worker.index]
+        if silent or not all(self._is_without(peer, dataflow.index, answers[peer]) for peer in before):
+            return []
+        lines = held_here(dataflow, EVERYWHERE, ())
+        lines += [line for peer in sorted(answers) for line in answers[peer]]
+        counted = counted_elsewhere(dataflow, EVERYWHERE, ()) if self._worker.allocator.farewells else []
+        return lines + counted + (self._gone(dataflow) if counted else [])
 
     def refusals(self) -> list[str]:
         """Return a line, for people, where something was refused: what waits may be waiting for that."""
@@ -72,8 +77,14 @@ class Explainer:
         return [f"{self._named(allocator.index)} has refused {refused:,} of the messages and connections to it{last}"]
 
     def receive(self, sender: int, message: Question | Answer) -> None:
-        """Answer a question, or note an answer; raise `FrameError` for a question about no place there is."""
+        """Answer a question, or note an answer; raise `FrameError` for a question about no place there is.
+
+        One about everything, with a time, is only for a worker that has slept for so many milliseconds.
+        """
         if isinstance(message, Question):
+            asleep = message.time[0] / 1000 if message.location == EVERYWHERE and message.time else 0.0
+            if asleep and not self._worker.standstill.has_lasted(asleep):
+                return
             self._worker.allocator.send(sender, Answer(message.number, tuple(self._held(sender, message))))
         elif message.number in self._answers:
             self._answers[message.number][sender] = message.lines
@@ -86,7 +97,7 @@ class Explainer:
                 dataflow.arrivals.check_place(sender, question.location, question.time)
             return held_here(dataflow, question.location, question.time)
         if question.dataflow >= worker.built:
-            return [f"{self._named(worker.index)} has not built dataflow {question.dataflow} yet"]
+            return [self._unbuilt(worker.index, question.dataflow)]
         if question.dataflow in worker.abandoned:
             return [self._dropped(worker.index, question.dataflow)]
         return []
@@ -111,6 +122,17 @@ class Explainer:
         finally:
             del self._answers[number]
         return answers, [peer for peer in peers if peer not in answers]
+
+    def _is_without(self, worker: int, dataflow: int, lines: tuple[str, ...]) -> bool:
+        """Return whether a worker's answer is that it does not have a dataflow."""
+        return lines in ((self._dropped(worker, dataflow),), (self._unbuilt(worker, dataflow),))
+
+    def _gone(self, dataflow: Dataflow) -> list[str]:
+        ended = sorted(self._worker.allocator.farewells)
+        return [f"{self._dropped(peer, dataflow.index)} before it ended" for peer in ended]
+
+    def _unbuilt(self, worker: int, dataflow: int) -> str:
+        return f"{self._named(worker)} has not built dataflow {dataflow} yet"
 
     def _dropped(self, worker: int, dataflow: int) -> str:
         return f"{self._named(worker)} has dropped dataflow {dataflow}"

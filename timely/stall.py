@@ -1,10 +1,10 @@
-"""Say who holds everything up when nothing moves: `timely run --stall SECONDS`.
+"""Report operators and loops that go on for too long: `timely run --stall SECONDS`.
 
-A thread looks at the workers of its process a few times in that span. A worker stands still when no count of its
-dataflows has changed: no message was sent or taken, no capability moved, no frontier. The first worker of all that have
-not dropped a dataflow then explains, asking the others; where a worker does not come round to it, the thread says what
-that one is inside of. Each stall is told once. A loop that goes on while no time becomes final is told, too: it has not
-converged.
+A worker that sleeps reports by itself that everything stands still (see `timely.standstill`). One that is inside an
+operator cannot, so a thread looks at the workers of its process a few times in that span. When no count of a worker's
+dataflows has changed for so long (no message was sent or taken, no capability moved, no frontier) and it is inside an
+operator, the thread reports which, once. A loop that goes on while no time becomes final is reported, too: it has not
+converged. A worker in the program, or waiting, is left alone.
 
 Nothing is counted for this: what is looked at is there in any case.
 """
@@ -17,19 +17,12 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
-from timely.dataflow.explain import EVERYWHERE, PATIENCE
 from timely.signals import LAST_WORDS_SECONDS, say
 from timely.status import doing, going_round, progress_of_loops, running_workers, steady
 from timely.worker import Worker
 
 LOOKS = 8
 """How often to look in the span after which a stall is told."""
-
-RESPONSE_SECONDS = 0.5
-"""How long a worker that is seen inside an operator or the program is given to come round to answering."""
-
-STEPPING_SECONDS = 5.0
-"""How long one that steps, or waits for messages, is given: it will answer."""
 
 
 class Still:
@@ -94,41 +87,14 @@ class StallWatch:
     def _look(self, worker: Worker, thread: int, now: float) -> None:
         watched = self._watched.setdefault(worker.index, Watched(self._seconds))
         if watched.counts.is_due(steady(lambda: counts(worker)), now):
-            self._tell_stall(worker, thread)
+            activity = doing(worker, thread)
+            if activity.is_in_operator and not self._has_ended.is_set():
+                self._tell(f"nothing has moved on worker {worker.index} for {self._seconds:g} s: {activity.text}")
         if watched.outer.is_due(steady(lambda: outermost_frontiers(worker)), now):
             for line in going_round(worker, watched.loops, self._seconds):
                 self._tell(f"no time has become final for {self._seconds:g} s: {line}")
         if now == watched.outer.since:
             watched.loops = steady(lambda: progress_of_loops(worker))
-
-    def _tell_stall(self, worker: Worker, thread: int) -> None:
-        heading = f"nothing has moved on worker {worker.index} for {self._seconds:g} s"
-        texts: list[str] = []
-        answered = Event()
-
-        def answer() -> None:
-            if not self._has_ended.is_set() and not answered.is_set():
-                texts.append(explanation(worker))
-                answered.set()
-
-        now = doing(worker, thread)
-        worker.call(answer)
-        if answered.wait(STEPPING_SECONDS if now.is_stepping else RESPONSE_SECONDS):
-            if texts[0]:
-                self._tell(f"{heading}\n{texts[0]}")
-            return
-        answered.set()
-        if not self._has_ended.is_set():
-            self._tell(f"{heading}: {now.text}")
-
-
-def explanation(worker: Worker) -> str:
-    """Return what the dataflows that no worker before this one explains wait for; nothing if there are none."""
-    if worker.index == 0:
-        return worker.explain()
-    explainer = worker.explainer
-    first = [dataflow for dataflow in worker.dataflows if explainer.is_first(dataflow, PATIENCE)]
-    return "\n".join([explainer.explain(dataflow, EVERYWHERE, (), PATIENCE) for dataflow in first])
 
 
 def counts(worker: Worker) -> Any:

@@ -43,10 +43,10 @@ _MEETING = {
 
 
 class Doing(NamedTuple):
-    """What a worker does, in words, and whether it can be expected to step soon."""
+    """What a worker does, in words, and whether it is inside an operator."""
 
     text: str
-    is_stepping: bool
+    is_in_operator: bool
 
 
 @contextmanager
@@ -96,14 +96,14 @@ def doing(worker: Worker, thread: int) -> Doing:
         if code.co_name == "_step" and _is_of(frame, worker):
             for dataflow in worker.dataflows:
                 if dataflow.running is not None:
-                    return Doing(f"{who} is in {dataflow.running}{_at(line)}, {_since(worker)}", False)
+                    return Doing(f"{who} is in {dataflow.running}{_at(line)}, {_since(worker)}", True)
             is_stepping = True
         is_parked = is_parked or (code.co_name == "_park" and _is_of(frame, worker))
         frame = frame.f_back
     if is_stepping:
-        return Doing(f"{who} moves messages and progress, {_since(worker)}", True)
+        return Doing(f"{who} moves messages and progress, {_since(worker)}", False)
     if is_parked:
-        return Doing(f"{who} has nothing to do and waits for messages, since {_seconds(worker)} ago", True)
+        return Doing(f"{who} has nothing to do and waits for messages, since {_seconds(worker)} ago", False)
     return Doing(f"{who} is in the program{_at(line)}", False)
 
 

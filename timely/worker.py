@@ -36,6 +36,7 @@ from timely.events import Parked, Unparked
 from timely.explaining import Explainer
 from timely.logging import Log
 from timely.shapes import Shapes
+from timely.standstill import Standstill
 
 REMEMBERED = 1024
 """Of so many dropped dataflows a worker knows that they were."""
@@ -72,6 +73,7 @@ class Worker:
         """The numbers of those that were last dropped before they were complete, for who still waits for one."""
         self.log = Log(self)
         self.explainer = Explainer(self)
+        self.standstill = Standstill(self)
         self.step_began = 0.0
         """When the present step began, or the last one, by the monotonic clock."""
         self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
@@ -332,11 +334,15 @@ class Worker:
         return "\n".join([*(texts or ["all dataflows are complete"]), *self.explainer.refusals()])
 
     def take_in(self) -> bool:
-        """Take in what has arrived, without running anything. Return whether there was something."""
+        """Take in what has arrived, running nothing. Return whether there was more than questions and answers."""
         arrived = self.allocator.receive()
+        moved = False
         for sender, message in arrived:
             self._receive(sender, message)
-        return bool(arrived)
+            moved = moved or not isinstance(message, (Question, Answer))
+        if moved:
+            self.standstill.slept = 0.0
+        return moved
 
     def dataflow_at(self, index: int) -> Dataflow | None:
         """Return the dataflow with this number, if it runs."""
@@ -366,6 +372,8 @@ class Worker:
                 busy = True
         if self.log.pending:
             self.log.flush()
+        if busy:
+            self.standstill.slept = 0.0
         return busy
 
     def _park(self, timeout: float | None) -> None:
@@ -374,12 +382,12 @@ class Worker:
             timeout = due if timeout is None else min(timeout, due)
         log = self.log
         if not log.kinds:
-            self.allocator.park(timeout)
+            self.standstill.park(timeout)
             return
         begun = log.now()
         log.record(Parked(begun, self.index))
         log.flush()
-        self.allocator.park(timeout)
+        self.standstill.park(timeout)
         ended = log.now()
         log.record(Unparked(ended, self.index, ended - begun))
 

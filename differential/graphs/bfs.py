@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
+from differential.given import check_collections, check_rows
 
 
 def bfs(edges: Collection, roots: Collection) -> Collection:
@@ -16,6 +17,8 @@ def bfs(edges: Collection, roots: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 1), 1), ((2, 2), 1), ((3, 1), 1)]
     """
+    check_collections("bfs", edges=edges)
+    check_rows("bfs", roots=roots)
     edges, start = innermost(edges, roots.map(lambda root: (root, 0)))
     with start.scope.iterative("bfs") as inner:
         found = Variable(inner)

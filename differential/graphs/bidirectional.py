@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection, Variable, innermost
+from differential.given import check_rows
 from differential.graphs.directions import transpose
 
 
@@ -29,6 +30,7 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     >>> example(program)
     [((0, 3, 3), 1)]
     """
+    check_rows("bidirectional_search", edges=edges, goals=goals)
     edges, goals = innermost(edges, goals.map(lambda source, target: (source, target), keys=2).distinct())
     sources = goals.map(lambda source, target: (source, source, target, 0), keys=3)
     targets = goals.map(lambda source, target: (target, source, target, 0), keys=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable
+from differential.given import check_rows
 from differential.graphs.directions import transpose
 
 
@@ -12,6 +13,7 @@ def transitive_closure(edges: Collection) -> Collection:
     >>> example(lambda scope: transitive_closure(Collection.of(scope, np.array([0, 1]), np.array([1, 2]))))
     [((0, 1), 1), ((0, 2), 1), ((1, 2), 1)]
     """
+    check_rows("transitive_closure", edges=edges)
     with edges.scope.iterative("closure") as inner:
         longer = Variable(inner)
         paths = longer.collection.concat(transpose(edges)).distinct()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
+from differential.given import check_rows
 from differential.graphs.directions import both_ways, starts
 
 
@@ -23,6 +24,7 @@ def colouring(edges: Collection) -> Collection:
     >>> example(lambda scope: colouring(Collection.of(scope, *edges)))
     [((1, 0), 1), ((2, 1), 1), ((3, 2), 1), ((4, 0), 1)]
     """
+    check_rows("colouring", edges=edges)
     ends = both_ways(edges)
     upwards = ends.filter(lambda node, neighbour: node < neighbour)
     uncoloured = starts(ends).map(lambda node: (node, -1))

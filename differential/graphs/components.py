@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection
+from differential.given import check_rows
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.propagate import propagate
 
@@ -27,6 +28,7 @@ def connected_components(edges: Collection) -> Collection:
     >>> example(lambda scope: connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]
     """
+    check_rows("connected_components", edges=edges)
     ends = both_ways(edges)
     # Without `distinct` an edge that comes or goes would bring its ends' labels along, to rounds of their own.
     nodes = starts(ends)

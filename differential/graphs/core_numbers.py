@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
+from differential.given import check_rows
 from differential.graphs.directions import neighbours
 
 MANY = 1 << 40
@@ -26,6 +27,7 @@ def core_numbers(edges: Collection) -> Collection:
     >>> example(lambda scope: core_numbers(Collection.of(scope, *edges)))
     [((1, 2), 1), ((2, 2), 1), ((3, 2), 1), ((4, 1), 1)]
     """
+    check_rows("core_numbers", edges=edges)
     joined = neighbours(edges)
     with edges.scope.iterative("core_numbers") as inner:
         heard = Variable(inner, joined.map(lambda node, _: (node, MANY)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.given import check_rows, check_whole
 from differential.graphs.directions import neighbours
 
 
@@ -16,6 +17,8 @@ def k_core(edges: Collection, k: int) -> Collection:
     >>> example(lambda scope: k_core(Collection.of(scope, *edges), 2))
     [((1, 2), 1), ((1, 3), 1), ((2, 1), 1), ((2, 3), 1), ((3, 1), 1), ((3, 2), 1)]
     """
+    check_rows("k_core", edges=edges)
+    check_whole("k_core", 0, k=k)
 
     def kept(inner: Collection) -> Collection:
         enough = inner.count().filter(lambda node, degree: degree >= k).map(lambda node, degree: node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.given import check_rows
 from differential.graphs.directions import both_ways, starts
 
 
@@ -16,6 +17,7 @@ def independent_set(edges: Collection) -> Collection:
     >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))
     [((1,), 1), ((3,), 1)]
     """
+    check_rows("independent_set", edges=edges)
     ends = both_ways(edges)
     upwards = ends.filter(lambda node, neighbour: node < neighbour)
     nodes = starts(ends)

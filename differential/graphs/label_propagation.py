@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.given import check_rows, check_whole
 from differential.graphs.directions import both_ways, starts
-from timely.errors import BuildError
 
 
 def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
@@ -23,8 +23,8 @@ def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
     >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), 4))
     [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 3), 1), ((5, 3), 1), ((6, 3), 1)]
     """
-    if rounds < 0:
-        raise BuildError(f"label_propagation: there cannot be {rounds} rounds")
+    check_rows("label_propagation", edges=edges)
+    check_whole("label_propagation", 0, rounds=rounds)
     ends = both_ways(edges)
     labels = starts(ends).map(lambda node: (node, node))
     for _ in range(rounds):

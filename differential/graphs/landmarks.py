@@ -7,6 +7,7 @@ and Panigrahy, "A sketch-based distance oracle for web-scale graphs", WSDM 2010.
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
+from differential.given import check_collections, check_rows
 from differential.graphs.directions import transpose
 
 
@@ -19,6 +20,8 @@ def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
     >>> example(program)
     [((0, 0, 0), 1), ((1, 0, 1), 1), ((2, 0, 2), 1), ((2, 3, 1), 1), ((3, 3, 0), 1)]
     """
+    check_collections("landmark_distances", edges=edges)
+    check_rows("landmark_distances", landmarks=landmarks)
     edges, start = innermost(edges, landmarks.map(lambda landmark: (landmark, landmark, 0), keys=2))
     with start.scope.iterative("landmarks") as inner:
         found = Variable(inner, keys=2)
@@ -39,6 +42,7 @@ def approximate_distances(edges: Collection, landmarks: Collection, pairs: Colle
     >>> example(program)
     [((0, 2, 2), 1)]
     """
+    check_rows("approximate_distances", edges=edges, landmarks=landmarks, pairs=pairs)
     there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)
     onward = landmark_distances(edges, landmarks)
     asked = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)

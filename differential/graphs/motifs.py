@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from differential import Collection
 from differential.delta import AltNeu, Prefixes, Relation, extend
+from differential.given import check_rows
 from differential.graphs.directions import transpose
 from timely.errors import BuildError
 
@@ -31,6 +32,7 @@ def triangles(edges: Collection) -> Collection:
     >>> example(lambda scope: triangles(Collection.of(scope, *edges)))
     [((1, 2, 3), 1)]
     """
+    check_rows("triangles", edges=edges)
     return motif(edges, TRIANGLE)
 
 
@@ -41,6 +43,7 @@ def triangles_by_joins(edges: Collection) -> Collection:
     >>> example(lambda scope: triangles_by_joins(Collection.of(scope, *edges)))
     [((1, 2, 3), 1)]
     """
+    check_rows("triangles_by_joins", edges=edges)
     paths = transpose(edges).join_map(edges, lambda b, a, c: (a, c, b), keys=2)
     closing = edges.map(lambda source, target: (source, target), keys=2)
     return paths.join_map(closing, lambda a, c, b: (a, b, c))
@@ -53,6 +56,7 @@ def cliques4(edges: Collection) -> Collection:
     >>> example(lambda scope: cliques4(Collection.of(scope, *edges)))
     [((1, 2, 3, 4), 1)]
     """
+    check_rows("cliques4", edges=edges)
     return motif(edges, CLIQUE_OF_4)
 
 
@@ -63,6 +67,7 @@ def motif(edges: Collection, pattern: Pattern) -> Collection:
     >>> example(lambda scope: motif(Collection.of(scope, *edges), [(0, 1), (1, 0)]))
     [((1, 2), 1), ((2, 1), 1)]
     """
+    check_rows("motif", edges=edges)
     variables = _checked(pattern)
     forward = Relation(edges)
     backward = Relation(transpose(edges))

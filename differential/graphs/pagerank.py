@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection
+from differential.given import check_rows, check_whole
 from differential.graphs.directions import both_ways, starts
 from timely.errors import BuildError
 
@@ -37,13 +38,12 @@ def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tole
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600, tolerance=20))
     [((1, 1033), 1), ((2, 666), 1), ((3, 100), 1)]
     """
+    check_rows("pagerank", edges=edges)
+    check_whole("pagerank", 0, rounds=rounds, unit=unit, tolerance=tolerance)
     if not (6 <= unit <= _LARGEST_UNIT and 1 <= tolerance <= unit):
         raise BuildError(
             f"pagerank: unit must be from 6 to 2 ** 40, not {unit}, and tolerance from 1 to unit, not {tolerance}"
         )
-
-    if rounds < 0:
-        raise BuildError(f"pagerank: there cannot be {rounds} rounds")
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
         passed = (rank + tolerance // 2) // tolerance * tolerance

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential import Collection, Variable, innermost
+from differential.given import check_collections, check_rows
 
 
 def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] | None = None) -> Collection:
@@ -22,6 +23,8 @@ def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] 
     >>> example(program)
     [((1, 5), 1), ((2, 5), 1), ((3, 5), 1)]
     """
+    check_collections("propagate", edges=edges)
+    check_rows("propagate", labels=labels)
     edges, labels = innermost(edges, labels)
     with labels.scope.iterative("propagate") as inner:
         own = labels.enter(inner) if rounds is None else labels.enter_at(inner, rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
+from differential.given import check_collections, check_rows
 
 
 def reachability(edges: Collection, roots: Collection) -> Collection:
@@ -14,6 +15,8 @@ def reachability(edges: Collection, roots: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 0), 1), ((2, 0), 1), ((2, 3), 1), ((3, 3), 1)]
     """
+    check_collections("reachability", edges=edges)
+    check_rows("reachability", roots=roots)
     edges, start = innermost(edges, roots.map(lambda root: (root, root)))
     with start.scope.iterative("reachability") as inner:
         found = Variable(inner)

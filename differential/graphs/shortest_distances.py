@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Variable, innermost
+from differential.given import check_collections, check_rows
 from timely.errors import DataError
 
 
@@ -24,6 +25,8 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 2), 1), ((2, 5), 1)]
     """
+    check_collections("shortest_distances", edges=edges)
+    check_rows("shortest_distances", start=start)
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
         if (length < 0).any():

@@ -9,6 +9,7 @@ section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 from __future__ import annotations
 
 from differential import Collection
+from differential.given import check_rows
 from differential.graphs.components import by_magnitude
 from differential.graphs.directions import starts, transpose
 from differential.graphs.propagate import propagate
@@ -20,6 +21,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     >>> example(lambda scope: cyclic_edges(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 1, 3]))))
     [((1, 2), 1), ((2, 1), 1)]
     """
+    check_rows("cyclic_edges", edges=edges)
     edges = on_the_way(edges)
     return edges.iterate(lambda inner: _trim(_trim(inner, edges), transpose(edges)))
 
@@ -49,6 +51,7 @@ def strongly_connected_components(edges: Collection) -> Collection:
     ...     Collection.of(scope, np.array([1, 2, 2, 4]), np.array([2, 1, 3, 4]))))
     [((1, 1), 1), ((2, 1), 1)]
     """
+    check_rows("strongly_connected_components", edges=edges)
     edges = edges.filter(lambda source, target: source != target)
     cyclic = cyclic_edges(edges)
     return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), by_magnitude)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from differential.given import check_rows
 from differential.updates import Updates
 from timely.errors import DataError
 
 if TYPE_CHECKING:
     from differential.collection import Collection
+
+SHOWN = 5
+"""How many records of each side an error shows at most."""
 
 
 def assert_empty(collection: Collection, *, name: str = "assert_empty") -> Collection:
@@ -37,11 +42,36 @@ def assert_empty(collection: Collection, *, name: str = "assert_empty") -> Colle
 def assert_eq(collection: Collection, other: Collection, *, name: str = "assert_eq") -> Collection:
     """Return the collection, which must equal `other` at all times: a record that only one has ends the run.
 
+    A DataError, which ends the run, names the time, the records of which the collection (the left) has more and by how
+    many, and those of which `other` (the right) has more. On several workers it names those of one worker's share.
+
     >>> def program(scope):
     ...     pairs = Collection.of(scope, np.array([1, 1, 2]))
     ...     return pairs.count().assert_eq(Collection.of(scope, np.array([1, 2]), np.array([2, 1])))
     >>> example(program)
     [((1, 2), 1), ((2, 1), 1)]
     """
-    assert_empty(collection.concat(other.negate()), name=name)
+    check_rows(name, other=other)
+
+    def refuse(updates: Updates) -> None:
+        rows = list(updates.rows())
+        first = min(time for _, time, _ in rows)
+        now = [(record, diff) for record, time, diff in rows if time == first]
+        left = [(record, diff) for record, diff in now if diff > 0]
+        right = [(record, -diff) for record, diff in now if diff < 0]
+        sides = [f"only in the {side}: {_listed(some)}" for side, some in (("left", left), ("right", right)) if some]
+        raise DataError(f"the collections must be equal, but {'; '.join(sides)}", first)
+
+    collection.concat(other.negate()).consolidate().inspect_batch(refuse, name=name)
     return collection
+
+
+def _listed(counts: Sequence[tuple[Any, int]]) -> str:
+    """Return records and their counts in words, not too many."""
+    shown = [f"{record!r:.200} ({_times(count)})" for record, count in sorted(counts, key=repr)[:SHOWN]]
+    more = len(counts) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from differential.given import check_rows
 from differential.keys import described
 from timely.dataflow.inline import merged
 from timely.errors import BuildError
@@ -22,6 +23,8 @@ def concat(collection: Collection, *others: Collection, name: str = "concat") ->
     """
     from differential.collection import Collection, innermost
 
+    for position, other in enumerate(others):
+        check_rows(name, **{f"argument {position}": other})
     collections = innermost(collection, *others)
     for other in collections[1:]:
         if other.keys != collection.keys:

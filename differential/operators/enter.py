@@ -37,7 +37,10 @@ def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Colle
     if scope is collection.scope:
         return collection
     if not scope.is_within(collection.scope):
-        raise BuildError(f"cannot enter {scope} from {collection.scope}: it does not lie inside it")
+        where = f"cannot enter {scope} from {collection.scope}"
+        if scope.dataflow is not collection.scope.dataflow:
+            raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
+        raise BuildError(f"{where}: it does not lie inside it")
     summary = collection.scope.summary_to(scope)
     suffix = summary.suffix
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from differential.given import check_rows
 from differential.keys import ALL_BUT_LAST
 from differential.operators import arrange as _arrange
 from differential.operators.parts import as_part, reduce_parts
@@ -28,6 +29,7 @@ def union(left: Collection, right: Collection, *, name: str = "union") -> Collec
     >>> example(program)
     [((1,), 2), ((2,), 1), ((3,), 1)]
     """
+    check_rows(name, right=right)
     return _by_both(left, right, np.maximum, name)
 
 
@@ -39,6 +41,7 @@ def intersect(left: Collection, right: Collection, *, name: str = "intersect") -
     >>> example(program)
     [((1,), 1)]
     """
+    check_rows(name, right=right)
     return _by_both(left, right, np.minimum, name)
 
 
@@ -50,6 +53,7 @@ def except_(left: Collection, right: Collection, *, name: str = "except") -> Col
     >>> example(program)
     [((1,), 1), ((2,), 1)]
     """
+    check_rows(name, right=right)
     return _by_both(left, right, lambda ours, theirs: np.maximum(ours - theirs, 0), name)
 
 
@@ -62,6 +66,7 @@ def symmetric_difference(left: Collection, right: Collection, *, name: str = "sy
     >>> example(program)
     [((1,), 1), ((2,), 1), ((3,), 1)]
     """
+    check_rows(name, right=right)
     return _by_both(left, right, lambda ours, theirs: np.abs(ours - theirs), name)
 
 

@@ -41,7 +41,9 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.logging",
             "timely.shapes",
             "timely.signals",
+            "timely.environment",
             "timely.stall",
+            "timely.standstill",
             "timely.status",
             "timely.testing",
             "timely.failure",
@@ -57,7 +59,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "kernels": (("differential.kernels",), ()),
     "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
-    "graphs": (("differential.graphs",), ("differential", "delta", "leaves")),
+    "given": (("differential.given",), ("leaves",)),
+    "graphs": (("differential.graphs",), ("differential", "delta", "given", "leaves")),
     "delta": (("differential.delta",), ("leaves", "collections")),
     "collections": (
         (
@@ -81,7 +84,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.updates",
             "differential.example",
         ),
-        ("leaves", "progress", "dataflow", "timely", "kernels", "trace"),
+        ("leaves", "progress", "dataflow", "timely", "kernels", "trace", "given"),
     ),
     "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
     "timely": (("timely", "timely.api"), ("leaves", "progress", "communication", "dataflow", "running")),

@@ -64,7 +64,7 @@ BETWEEN_LAYERS = {
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "follow", "place_frontier", "pusher"},
     "Log": {"dataflow_built", "dataflow_ended", "end"},
-    "OutputPort": {"hold", "move", "release", "time_of"},
+    "OutputPort": {"forget", "hold", "move", "release", "time_of"},
     "Probe": {"schedule", "watch"},
     "Scope": {"summary_to"},
     "Statement": {"from_parts", "parts"},

@@ -58,7 +58,7 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
         ({"peer_timeout": 0.5}, "peer_timeout must be 1 to 1000000 seconds, not 0.5"),
         ({"peer_timeout": inf}, "not inf"),
         ({"peer_timeout": nan}, "not nan"),
-        ({"stall_seconds": 0}, "stall_seconds must be positive"),
+        ({"stall_seconds": -1}, "stall_seconds must be positive, or 0 for no report"),
         ({"stall_seconds": inf}, "at most 1000000, not inf"),
         ({"frame_bytes": 10}, "frame_bytes must be at least"),
         ({"rendezvous_seconds": 0}, "must be positive"),

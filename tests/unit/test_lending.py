@@ -115,10 +115,10 @@ STREAMS: dict[str, Callable[[Stream], Any]] = {
     "state_machine": lambda one: one.state_machine(spoil),
     "delay": lambda one: one.delay(spoil),
     "unary": lambda one: one.unary(Pipeline(), _first_batch),
-    "unary_frontier": lambda one: one.unary_frontier(Pipeline(), lambda _: _first_batch),
+    "unary_frontier": lambda one: one.unary_frontier(Pipeline(), _on_first_batch),
     "unary_notify": lambda one: one.unary_notify(Pipeline(), _first_batch),
     "binary": lambda one: one.binary(one, Pipeline(), Pipeline(), _first_batch),
-    "binary_frontier": lambda one: one.binary_frontier(one, Pipeline(), Pipeline(), lambda _: _first_batch),
+    "binary_frontier": lambda one: one.binary_frontier(one, Pipeline(), Pipeline(), _on_first_batch),
     "binary_notify": lambda one: one.binary_notify(one, Pipeline(), Pipeline(), _first_batch),
     "sink": lambda one: one.sink(Pipeline(), lambda input: _first_batch(input, None)),
     "graphlinq.node_join": lambda one: graphlinq.node_join(one, one, spoil),
@@ -143,6 +143,11 @@ STREAMS: dict[str, Callable[[Stream], Any]] = {
 }
 STREAMS_OF_NO_COLUMNS = {"inspect", "inspect_time", "branch_when", "reclock", "exchange"}
 """Methods whose functions receive Python values or times; and one that asks where there are several workers."""
+
+
+def _on_first_batch(capability: Any) -> Callable[..., None]:
+    capability.drop()
+    return _first_batch
 
 
 def _first_batch(input: Any, *_: Any) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import time as clock
-from functools import partial
 from threading import Event, Thread, get_ident
 
 import pytest
 
-from timely import Antichain, Config, Probe, Worker, execute, execute_directly, signals, stall
+from timely import Config, Worker, execute, execute_directly, signals
 from timely.stall import StallWatch, Still
 from timely.status import Doing, doing, report, running_workers, steady
 
@@ -42,7 +40,7 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
         return f"worker 0 of 1 (process 0, pid {os.getpid()}) is in the program, at {__file__}:{line}"
 
     text = execute_directly(program)
-    assert seen == [Doing(text, is_stepping=False)]
+    assert seen == [Doing(text, is_in_operator=False)]
 
 
 def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> None:
@@ -235,82 +233,43 @@ def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: p
     assert execute_directly(program)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_stall_is_told_once_and_the_next_one_again(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for patience in ("RESPONSE_SECONDS", "STEPPING_SECONDS"):
-        monkeypatch.setattr(stall, patience, 30.0)
-    times, told, looked = (1, 7), list[str](), {time: Event() for time in (1, 7)}
-    probes: list[Probe] = []
-
-    def program(worker: Worker) -> None:
-        worker.explain = partial(worker.explain, patience=30.0)  # type: ignore[method-assign]
-        with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
-            probe = stream.exchange().probe()
-        probes.append(probe)  # complete, so that it may be asked
-        for time in times:
-            numbers.advance_to(time)
-            while not looked[time].is_set():
-                worker.step_or_park(0.01)
-        numbers.close()
-
-    def look() -> None:
-        watch, now = StallWatch(2.0, told.append), 0.0
-        for time in times:
-            while len(probes) < workers or any(probe.frontier != Antichain([(time,)]) for probe in probes):
-                clock.sleep(0.001)
-            for _ in range(10):
-                for worker, ident in running_workers():
-                    watch._look(worker, ident, now)
-                now += 0.5
-            looked[time].set()
-
-    looker = Thread(target=look, daemon=True)
-    looker.start()
-    execute(program, Config(workers=workers))
-    looker.join()
-    assert len(told) == 2
-    for time, text in zip(times, told):
-        assert text.startswith("nothing has moved on worker 0 for 2 s\n")
-        for index in range(workers):
-            assert re.search(rf"a capability for \({time},\) on output 0 of operator 'num.*, worker {index}\b", text)
-
-
-def test_a_stall_that_ended_with_the_run_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stall, "RESPONSE_SECONDS", 0.01)
+@pytest.mark.parametrize("seconds", [0.0, 2.0])
+def test_a_watch_leaves_a_worker_in_the_program_alone_and_names_the_operator_one_is_in(seconds: float) -> None:
     told: list[str] = []
 
+    def look(_: object = None) -> None:
+        watch, ((worker, ident),) = StallWatch(2.0, told.append), running_workers()
+        looker = Thread(target=lambda: [watch._look(worker, ident, now) for now in (0.0, seconds)])
+        looker.start()
+        looker.join()
+
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, _ = scope.new_input()
-        for has_ended in (False, True):
-            with StallWatch(2.0, told.append) as watch:
-                pass
-            if not has_ended:
-                watch._has_ended.clear()
-            looker = Thread(target=lambda watch=watch: [watch._look(worker, ident, now) for now in (0.0, 2.0)])
-            looker.start()
-            looker.join()
+            numbers, stream = scope.new_input()
+            stream.exchange().inspect(look)
+        look()
+        assert told == []
+        numbers.send(1)
         numbers.close()
 
-    ident = get_ident()
     execute_directly(program)
-    assert len(told) == 1
-    assert "worker 0 of 1" in told[0]
+    assert [text.partition(" (")[0] for text in told] == ["nothing has moved on worker 0 for 2 s: worker 0 of 1"] * (
+        seconds == 2.0
+    )
 
 
 def test_a_watch_looks_while_workers_run() -> None:
     told: list[str] = []
 
-    def program(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
-            stream.probe()
+    def wait(_: object) -> None:
         end = clock.monotonic() + 30
         while not told and clock.monotonic() < end:
-            worker.step_or_park(0.01)
-        numbers.close()
+            clock.sleep(0.01)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).exchange().inspect(wait)
 
     with StallWatch(0.05, told.append):
         execute_directly(program)
-    assert told[0].startswith("nothing has moved on worker 0 for 0.05 s")
+    assert told[0].startswith("nothing has moved on worker 0 for 0.05 s: worker 0 of 1 (process 0, pid")

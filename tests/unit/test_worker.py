@@ -293,7 +293,8 @@ def test_an_operator_that_keeps_itself_busy_does_not_keep_a_step_from_ending() -
         runs = []
 
         def constructor(capability: Capability, activate: Callable[[], None]) -> Callable[[OutputPort], None]:
-            def logic(_: OutputPort) -> None:
+            def logic(output: OutputPort) -> None:
+                assert capability.output is output
                 runs.append(1)
                 activate()
 

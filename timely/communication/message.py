@@ -46,7 +46,11 @@ class Shape(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What does the receiver hold that holds up `time` at a location, or at all if the location is -1?"""
+    """What does the receiver hold that holds up `time` at a location, or at all if the location is -1?
+
+    With location -1 a `time` that is not empty is a number of milliseconds: the receiver answers only if nothing has
+    moved on it for so long, and nothing outside may wake it.
+    """
 
     number: int
     dataflow: int

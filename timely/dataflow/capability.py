@@ -3,22 +3,30 @@
 A capability for time `t` at an operator's output permits sending messages at any time not less than `t`. As long as
 it is held, no frontier downstream moves past what could result from `t`; so the rule for whoever holds one is: hold
 it no longer, and at no earlier a time, than needed. Capabilities are explicit: they are dropped by `drop` or by
-leaving a `with` block, never by the garbage collector, and each remembers the source line that made it, which is what
-`explain` shows when a dataflow does not finish.
+leaving a `with` block, and each remembers the source line that made it, which is what `explain` shows when a dataflow
+does not finish.
 
-Invariant: the tracker's own count at an output's location is the number of live capabilities there, plus messages
-queued at inputs that are counted at this location (see `timely.dataflow.ports`).
+A capability that the garbage collector finds was forgotten: nobody can send with it any more, so holding its time up
+serves nobody. Its worker drops it in its next step, with a `CapabilityWarning` at the line that made it. A program must
+not rely on that: when the collector finds an object that is part of a cycle is up to the collector.
+
+What is counted is kept apart from the capability, in `Held`, so that the port that counts it does not keep the
+capability alive.
+
+Invariant: the tracker's own count at an output's location is the number of what is held (`OutputPort.live`) there, plus
+messages queued at inputs that are counted at this location (see `timely.dataflow.ports`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from timely.errors import CapabilityError
+from timely.errors import CapabilityError, CapabilityWarning
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
 from timely.progress.antichain import Antichain, minimal
@@ -28,6 +36,54 @@ if TYPE_CHECKING:
 
 _CARRIERS = (__file__, os.path.join(os.path.dirname(__file__), "ports.py"))
 """Whose functions make capabilities for others."""
+
+
+class Held:
+    """What an output counts for a capability: its time, and the line that made it. Without an output it is dropped."""
+
+    __slots__ = ("_file", "_line", "output", "time")
+
+    def __init__(self, output: OutputPort, time: Time, is_initial: bool) -> None:
+        if is_initial:
+            self._file, self._line = output.operator.origin
+        else:
+            frame = sys._getframe()
+            while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
+                frame = frame.f_back
+            self._file = frame.f_code.co_filename
+            self._line = frame.f_lineno
+        self.output: OutputPort | None = output
+        self.time = time
+        output.hold(self, is_initial)
+
+    @property
+    def origin(self) -> Origin:
+        """The line that made the capability: the user's, or where the user built the operator holding it."""
+        if is_ours(self._file) and self.output is not None:
+            return self.output.operator.origin
+        return Origin(self._file, self._line)
+
+    def drop(self) -> None:
+        """Count it no longer."""
+        if self.output is not None:
+            self.output.release(self)
+            self.output = None
+
+    def drop_forgotten(self) -> None:
+        """Drop what nobody can drop any more, if it still counts, with a warning at the line that made it."""
+        output = self.output
+        if output is None or output.dataflow.is_closed:
+            return
+        origin = self.origin
+        self.drop()
+        warnings.warn_explicit(
+            f"a capability for {self.time} on {output}, made at {origin}, was forgotten on worker "
+            f"{output.dataflow.worker_index}, and is dropped only now that it was found: call drop() when nothing more "
+            "is to be sent with it, or hold it in a `with` block; to keep its time open, keep it",
+            CapabilityWarning,
+            origin.file,
+            origin.line,
+        )
 
 
 class Capability:
@@ -51,28 +107,26 @@ class Capability:
     (Antichain([(3,)]), Antichain([(5,)]))
     """
 
-    __slots__ = ("_file", "_line", "output", "time")
+    __slots__ = ("_held",)
 
     def __init__(self, output: OutputPort, time: Time, *, is_initial: bool = False) -> None:
         """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers."""
-        if is_initial:
-            self._file, self._line = output.operator.origin
-        else:
-            frame = sys._getframe()
-            while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
-                frame = frame.f_back
-            self._file = frame.f_code.co_filename
-            self._line = frame.f_lineno
-        self.output: OutputPort | None = output
-        self.time = time
-        output.hold(self, is_initial)
+        self._held = Held(output, time, is_initial)
+
+    @property
+    def time(self) -> Time:
+        """The least time at which it permits sending."""
+        return self._held.time
+
+    @property
+    def output(self) -> OutputPort | None:
+        """The output it permits sending on; None once it is dropped."""
+        return self._held.output
 
     @property
     def origin(self) -> Origin:
         """The line that made this capability: the user's, or where the user built the operator holding it."""
-        if is_ours(self._file) and self.output is not None:
-            return self.output.operator.origin
-        return Origin(self._file, self._line)
+        return self._held.origin
 
     def clone(self) -> Capability:
         """Return another capability for the same time."""
@@ -97,13 +151,16 @@ class Capability:
         given = as_time(time)
         if given != self.time:
             self._check(given)
-            output.move(self, given)
+            output.move(self._held, given)
 
     def drop(self) -> None:
         """Give the right up. Dropping twice is allowed."""
-        if self.output is not None:
-            self.output.release(self)
-            self.output = None
+        self._held.drop()
+
+    def __del__(self) -> None:
+        output = self._held.output
+        if output is not None:
+            output.forget(self._held)
 
     def __enter__(self) -> Capability:
         return self

@@ -22,6 +22,7 @@ from timely.dataflow.ports import InputPort, Tee
 from timely.dataflow.wiring import Wiring
 from timely.errors import BuildError
 from timely.order import Changes, Time
+from timely.origin import user_origin
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.protocol import Protocol
@@ -82,7 +83,11 @@ class Dataflow:
     def refuse_if_built(self) -> None:
         """Raise BuildError once this is complete."""
         if self.built:
-            raise BuildError(f"{self} is complete: nothing can be added to it")
+            raise BuildError(
+                f"{self} is complete: nothing can be added to it (at {user_origin()}). Another dataflow has what is in "
+                "this one by its trace (Arrangement.trace, taken inside the `with` block, and Trace.import_into), or "
+                "by capture and replay"
+            )
 
     def add_place(self, scope: Scope, named: object) -> int:
         """Return a new location whose times are those of `scope`, and which is spoken of as `str(named)`."""

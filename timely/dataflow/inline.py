@@ -114,7 +114,10 @@ def merged(streams: Sequence[Stream], *, name: str) -> Stream:
     first.tee.consumers.append(Forward(target.tee))
     for stream in streams[1:]:
         if stream.scope is not first.scope:
-            raise BuildError(f"{name}: one stream is in {first.scope}, another in {stream.scope}")
+            where = f"{name}: one stream is in {first.scope}, another in {stream.scope}"
+            if stream.scope.dataflow is not first.scope.dataflow:
+                raise BuildError(f"{where} of another dataflow: what flows there can be captured, and replayed here")
+            raise BuildError(f"{where}: use enter() or leave() to bring one to the other")
         dataflow.wiring.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
         stream.tee.consumers.append(Forward(target.tee))
     return target

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from timely.container import Batch, lent, weight_of
-from timely.dataflow.capability import Capability
+from timely.dataflow.capability import Capability, Held
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline
 from timely.errors import BuildError, CapabilityError
@@ -339,7 +339,7 @@ class OutputPort:
         self.place = self.location = self.dataflow.add_place(operator.scope, self)
         self.tee = tee
         self.initial = initial
-        self.live: set[Capability] = set()
+        self.live: set[Held] = set()
         self.recorder: Recorder | None = None
         self.summaries: dict[InputPort, PathSummary | None] = {}
 
@@ -384,24 +384,29 @@ class OutputPort:
 
     # Called by Capability alone.
 
-    def hold(self, capability: Capability, is_counted: bool) -> None:
-        """Take on a capability, which may be counted already."""
+    def hold(self, held: Held, is_counted: bool) -> None:
+        """Take on what a capability holds, which may be counted already."""
         if not is_counted:
-            self.dataflow.update(self.location, capability.time, 1)
-        self.live.add(capability)
+            self.dataflow.update(self.location, held.time, 1)
+        self.live.add(held)
         if self.recorder is not None:
-            self.recorder.made(capability, self)
+            self.recorder.made(held, self)
 
-    def move(self, capability: Capability, time: Time) -> None:
+    def move(self, held: Held, time: Time) -> None:
         update = self.dataflow.update
         update(self.location, time, 1)
-        update(self.location, capability.time, -1)
-        before, capability.time = capability.time, time
+        update(self.location, held.time, -1)
+        before, held.time = held.time, time
         if self.recorder is not None:
-            self.recorder.moved(capability, self, before)
+            self.recorder.moved(held, self, before)
 
-    def release(self, capability: Capability) -> None:
-        self.dataflow.update(self.location, capability.time, -1)
-        self.live.discard(capability)
+    def release(self, held: Held) -> None:
+        self.dataflow.update(self.location, held.time, -1)
+        self.live.discard(held)
         if self.recorder is not None:
-            self.recorder.dropped(capability, self)
+            self.recorder.dropped(held, self)
+
+    def forget(self, held: Held) -> None:
+        """Have the worker drop what nobody holds any more. The garbage collector runs in any thread, at any moment."""
+        if not self.dataflow.is_closed:
+            self.dataflow.worker.call(held.drop_forgotten)

@@ -36,7 +36,7 @@ from timely.events import (
 from timely.order import Changes, Time
 
 if TYPE_CHECKING:
-    from timely.dataflow.capability import Capability
+    from timely.dataflow.capability import Held
     from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.inline import Function, Inline
     from timely.dataflow.operator import Operator
@@ -114,16 +114,16 @@ class Recorder:
 
     # Capabilities
 
-    def made(self, capability: Capability, output: OutputPort) -> None:
+    def made(self, capability: Held, output: OutputPort) -> None:
         """A capability is held from now on."""
         if CapabilityMade in self._log.kinds:
             self._of_capability(CapabilityMade, output, capability.time, str(capability.origin))
 
-    def moved(self, capability: Capability, output: OutputPort, before: Time) -> None:
+    def moved(self, capability: Held, output: OutputPort, before: Time) -> None:
         """A capability was downgraded."""
         self._of_capability(CapabilityMoved, output, before, capability.time)
 
-    def dropped(self, capability: Capability, output: OutputPort) -> None:
+    def dropped(self, capability: Held, output: OutputPort) -> None:
         """A capability is held no longer."""
         self._of_capability(CapabilityDropped, output, capability.time)
 

@@ -146,8 +146,9 @@ def test_a_delayed_activation_of_a_dropped_dataflow_does_nothing() -> None:
     def program(worker: Worker) -> list[int]:
         ran: list[int] = []
 
-        def constructor(_: Capability, activate: Activator) -> Logic:
-            def logic(_: OutputPort) -> None:
+        def constructor(capability: Capability, activate: Activator) -> Logic:
+            def logic(output: OutputPort) -> None:
+                assert capability.output is output
                 ran.append(1)
                 activate.activate_after(0)
 

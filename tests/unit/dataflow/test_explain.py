@@ -28,7 +28,7 @@ def test_an_input_left_open_is_named_with_its_time_and_the_users_line() -> None:
     assert execute_directly(program) == (
         "held back at (3,) by:\n"
         f"  a capability for (3,) on output 0 of operator 'numbers' (built at {__file__}:{line}), "
-        f"made at {__file__}:{line}, worker 0"
+        f"made at {__file__}:{line}, waits for numbers.advance_to(4) or numbers.close(), worker 0"
     )
 
 

@@ -28,5 +28,20 @@ def test_a_record_that_should_not_be_is_named_with_its_time(workers: int) -> Non
 
 @on_workers
 def test_a_record_that_only_one_side_has_is_named_with_its_time(workers: int) -> None:
-    with pytest.raises(OperatorError, match=r"at time \(3,\).*the count of \(1, 5\) changes by -1"):
+    with pytest.raises(OperatorError, match=r"at time \(3,\).* equal, but only in the right: \(1, 5\) \(once\)$"):
         run(lambda one, other: one.assert_eq(other), UPDATES, UPDATES[:2], workers=workers)
+
+
+@on_workers
+def test_an_inequality_names_the_records_of_each_side_at_the_first_time_with_their_counts(workers: int) -> None:
+    left = [((1, 5), (1,), 3), ((1, 7), (2,), 1)]
+    right = [((1, 5), (1,), 1), ((1, 6), (1,), 1), ((1, 8), (2,), 1)]
+    words = r"at time \(1,\).*: DataError: .* left: \(1, 5\) \(2 times\); only in the right: \(1, 6\) \(once\)$"
+    with pytest.raises(OperatorError, match=words):
+        run(lambda one, other: one.assert_eq(other, name="same"), left, right, workers=workers)
+
+
+def test_an_inequality_names_a_few_records_and_how_many_more() -> None:
+    left = [((key, 0), (0,), 1) for key in range(2000)]
+    with pytest.raises(OperatorError, match=r"only in the left: \(0, 0\) \(once\), .* and 1,995 more$"):
+        run(lambda one, other: one.assert_eq(other), left, [])

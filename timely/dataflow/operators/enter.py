@@ -24,7 +24,10 @@ def enter(stream: Stream, scope: Scope, *, name: str = "enter") -> Stream:
     [1, 2, 3]
     """
     if not scope.is_within(stream.scope):
-        raise BuildError(f"cannot enter {scope} from {stream.scope}: it does not lie inside it")
+        where = f"cannot enter {scope} from {stream.scope}"
+        if scope.dataflow is not stream.scope.dataflow:
+            raise BuildError(f"{where}, of another dataflow: what flows there can be captured, and replayed here")
+        raise BuildError(f"{where}: it does not lie inside it")
     summary = stream.scope.summary_to(scope)
     suffix = summary.suffix
     return inline_timed(stream, lambda time, batch: (time + suffix, batch), name=name, scope=scope, summary=summary)

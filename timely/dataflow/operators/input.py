@@ -73,6 +73,7 @@ class Input:
         self._weighed = 0  # so many of the rows are counted in the bytes gathered
         self._gathered = 0
         self._meter = Meter(builder.scope.dataflow.worker)
+        builder.operator.awaits = self._awaited
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
         builder.scope.dataflow.when_complete(self._end)
@@ -165,6 +166,13 @@ class Input:
         if self._capability is not None and not self.is_closed:
             self.flush()
             self._capability.drop()
+
+    def _awaited(self) -> str:
+        """Return, for people, what moves this input on."""
+        *outer, last = self._open().time
+        later = (*outer, last + 1) if outer else last + 1
+        name = self._builder.operator.name
+        return f"{name}.advance_to({later}) or {name}.close()"
 
     def _end(self) -> None:
         """Take nothing any more: the dataflow was dropped, or is complete."""

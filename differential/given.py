@@ -1,0 +1,53 @@
+"""Refuse what is no collection where an operator needs one, at the line of the program that gives it."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from timely.errors import BuildError
+from timely.origin import user_origin
+
+
+def check_collections(name: str, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is a collection, or an arrangement of one.
+
+    >>> check_collections("bfs", roots=[1])
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: bfs (at ...): `roots` must be a collection, not [1]; Collection.of(scope, ...) makes one
+    """
+    for role, value in given.items():
+        if isinstance(value, type) or not hasattr(value, "scope") or not hasattr(value, "keys"):
+            is_stream = not isinstance(value, type) and hasattr(value, "tee")
+            made = "Collection(stream) makes one of updates" if is_stream else "Collection.of(scope, ...) makes one"
+            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a collection, not {value!r:.80}; {made}")
+
+
+def check_rows(name: str, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is a collection, and no arrangement.
+
+    >>> check_rows("bfs", roots=None)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: bfs (at ...): `roots` must be a collection, not None; Collection.of(scope, ...) makes one
+    """
+    check_collections(name, **given)
+    for role, value in given.items():
+        if hasattr(value, "as_collection"):
+            where = f"{name} (at {user_origin()})"
+            raise BuildError(f"{where}: `{role}` must be a collection, not an arrangement; its as_collection() is one")
+
+
+def check_whole(name: str, least: int, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is a whole number of at least `least`.
+
+    >>> check_whole("k_core", 0, k=1.5)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: k_core (at ...): `k` must be a whole number of at least 0, not 1.5
+    """
+    for role, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            where = f"{name} (at {user_origin()})"
+            raise BuildError(f"{where}: `{role}` must be a whole number of at least {least}, not {value!r:.80}")
