@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from differential.arguments import check_collections
 from differential.arrangement import Arrangement
-from differential.given import check_collections
 from differential.keys import EVERY, check_keys
 from differential.operators import aggregates as _aggregates
 from differential.operators import argmin as _argmin

@@ -31,7 +31,7 @@ from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_columns, as_mask
 from timely.errors import BuildError
-from timely.lending import call, consult
+from timely.user_functions import call, consult
 
 
 class AltNeu(Enum):

@@ -1,7 +1,7 @@
 """Errors for what does not fit into 64 bits: numbers of occurrences, and sums.
 
-Whatever this library adds up or multiplies is right, or refused: it never wraps around. What a program's functions
-compute with NumPy wraps as NumPy does.
+The sums and products that operators on collections make are exact, or refused: they never wrap around. What a program's
+functions compute with NumPy wraps as NumPy does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from timely.order import Time
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
-_LARGEST = float(1 << 63)
-
 
 def shown(record: Sequence[Array]) -> str:
     """Return the record that is the first row of columns, for people.
@@ -37,8 +35,11 @@ def shown(record: Sequence[Array]) -> str:
 def refusing(
     run: Callable[[], None], key: Encoder, value: Encoder | None = None, held: CapabilitySet | None = None
 ) -> Callable[[], None]:
-    """Return the logic of an operator that names the record, by the meaning of its codes, when a kernel raises
-    `Overflow`: by the key alone where no value is meant. Its time is the least that the operator holds."""
+    """Return the logic `run`, with errors that name the record when a kernel raises `Overflow`.
+
+    `key` and `value` give the codes of the record their meaning; without `value` only the key is named. The time named
+    is the least that the operator holds.
+    """
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
     def named_run() -> None:
@@ -88,8 +89,9 @@ def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
 
 
 def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
-    """Return how often records occur that occurred `diffs` times, each taken `times` times; raise DataError where that
-    does not fit into 64 bits.
+    """Return the products of diffs, `times` for each row of `columns`, and again for each as often as there are more.
+
+    Raises DataError, which names the record, where a product does not fit into 64 bits.
 
     >>> multiplied((np.array([7]),), np.array([1 << 40]), np.array([1 << 23]))
     Traceback (most recent call last):
@@ -97,10 +99,13 @@ def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
     timely.errors.DataError: how often 7 occurs does not fit into 64 bits: ...
     """
     products = diffs * times
-    # Rounded, a product is still on its side of this bound unless it is within a thousandth of a millionth of it.
-    near = np.abs(diffs.astype(np.float64) * times) >= _LARGEST * 0.999
-    if near.any():
-        for row in np.flatnonzero(near).tolist():
-            if int(diffs[row]) * int(times[row]) != int(products[row]):
-                raise too_often([column[row : row + 1] for column in columns])
+    if len(diffs) and _magnitude(diffs) * _magnitude(times) >= 1 << 63:
+        for row, (one, other) in enumerate(zip(diffs.tolist(), times.tolist())):
+            if one * other != products[row]:
+                place = row % len(columns[0])
+                raise too_often([column[place : place + 1] for column in columns])
     return products
+
+
+def _magnitude(numbers: Ints) -> int:
+    return max(int(numbers.max()), -int(numbers.min()))

@@ -18,8 +18,8 @@ from differential.kernels.compile import NOTHING
 from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.container import bytes_of, register
 from timely.errors import DataError
-from timely.lending import lend
 from timely.order import Time
+from timely.user_functions import read_only_views
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -84,14 +84,14 @@ class Updates:
             self.diffs[rows] if len(self.diffs) else NOTHING,
         )
 
-    def lent(self) -> Updates:
+    def as_read_only(self) -> Updates:
         """Return the updates for a program to read, in read-only arrays.
 
-        >>> Updates.at((7,), (np.array([1, 2]),)).lent().times.flags.writeable
+        >>> Updates.at((7,), (np.array([1, 2]),)).as_read_only().times.flags.writeable
         False
         """
-        times, time_index, diffs = lend((self.times, self.time_index, self.diffs))
-        return Updates(lend(self.columns), times, time_index, diffs)
+        times, time_index, diffs = read_only_views((self.times, self.time_index, self.diffs))
+        return Updates(read_only_views(self.columns), times, time_index, diffs)
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""

@@ -6,8 +6,8 @@ call user functions once per record, and between processes its records must be p
 tuples).
 
 Batches are immutable: whoever receives one may keep it, nobody may write to it. Within a process they are passed by
-reference, so programs receive them with read-only columns (see `timely.lending`); the records of lists are shared as
-they are.
+reference, so programs receive them with read-only columns (see `timely.user_functions`); the records of lists are
+shared as they are.
 
 Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it
 becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on
@@ -29,7 +29,7 @@ from timely.columns import as_column as as_column
 from timely.columns import as_columns as as_columns
 from timely.columns import stacked
 from timely.errors import DataError
-from timely.lending import freeze, lend
+from timely.user_functions import freeze, read_only_views
 
 SAMPLED = 32
 """The length of texts, bytes and records of lists is looked at for so many of a batch, evenly spread."""
@@ -152,13 +152,13 @@ class Columns:
         """Return the records where the boolean column `mask` holds."""
         return Columns.of_equals(tuple(column[mask] for column in self.columns))
 
-    def lent(self) -> Columns:
+    def as_read_only(self) -> Columns:
         """Return the records for a program to read, in read-only columns.
 
-        >>> Columns((np.arange(2),)).lent().columns[0].flags.writeable
+        >>> Columns((np.arange(2),)).as_read_only().columns[0].flags.writeable
         False
         """
-        return Columns.of_equals(lend(self.columns))
+        return Columns.of_equals(read_only_views(self.columns))
 
     def rows(self) -> Iterator[Any]:
         """Yield the records as Python values: scalars for one column, tuples for several. Costs an object per field."""
@@ -210,18 +210,18 @@ def check_batch(batch: Any) -> Any:
     return batch
 
 
-def lent(batch: Batch) -> Batch:
+def as_read_only(batch: Batch) -> Batch:
     """Return a batch for a program to read: one of columns with these read-only, any other as it is.
 
     The records of lists are the program's own objects, and nothing protects them.
 
-    >>> lent(Columns((np.arange(2),))).columns[0].flags.writeable
+    >>> as_read_only(Columns((np.arange(2),))).columns[0].flags.writeable
     False
     """
     if isinstance(batch, list):
         return batch
-    lend_batch = getattr(batch, "lent", None)
-    return batch if lend_batch is None else cast(Batch, lend_batch())
+    as_view = getattr(batch, "as_read_only", None)
+    return batch if as_view is None else cast(Batch, as_view())
 
 
 def frozen(batch: Any) -> Batch:

@@ -16,11 +16,11 @@ not dropped a dataflow reports what its completion waits for, once, until someth
 
 from __future__ import annotations
 
+import threading
 import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import inf
-from threading import Thread, current_thread, enumerate
 from typing import TYPE_CHECKING
 
 from timely.dataflow.explain import PATIENCE, explanation
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 """After how long a standstill is reported, unless the configuration sets another time."""
 
-SERVICES = frozenset({"timely reporter", "timely watch", "timely lifeline", "timely stall watch"})
-"""The names of this library's own threads, none of which sends anything."""
+OURS = "timely "
+"""How the names of this library's own threads begin, none of which sends anything."""
 
-_engaged: set[Thread] = set()
+_engaged: set[threading.Thread] = set()
 
 
 @contextmanager
 def engaged() -> Iterator[None]:
     """Take this thread for one that runs a worker, or waits for those that do, and so asks nothing of any."""
-    thread = current_thread()
+    thread = threading.current_thread()
     added = thread not in _engaged
     _engaged.add(thread)
     try:
@@ -53,7 +53,7 @@ def engaged() -> Iterator[None]:
 
 def is_alone() -> bool:
     """Return whether all threads of this process are engaged, or this library's own: nothing else can wake a worker."""
-    return all(thread in _engaged or thread.name in SERVICES for thread in enumerate())
+    return all(thread in _engaged or thread.name.startswith(OURS) for thread in threading.enumerate())
 
 
 class Standstill:

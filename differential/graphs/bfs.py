@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.given import check_collections, check_rows
+from differential.arguments import check_collections, check_rows
 
 
 def bfs(edges: Collection, roots: Collection) -> Collection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.graphs.directions import transpose
 
 

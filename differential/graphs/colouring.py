@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.given import check_rows, check_whole
+from differential.arguments import check_rows, check_whole
 from differential.graphs.directions import neighbours
 
 

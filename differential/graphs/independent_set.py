@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
 
 

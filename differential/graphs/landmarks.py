@@ -7,7 +7,7 @@ and Panigrahy, "A sketch-based distance oracle for web-scale graphs", WSDM 2010.
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.given import check_collections, check_rows
+from differential.arguments import check_collections, check_rows
 from differential.graphs.directions import transpose
 
 

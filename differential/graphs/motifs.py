@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from differential import Collection
+from differential.arguments import check_rows
 from differential.delta import AltNeu, Prefixes, Relation, extend
-from differential.given import check_rows
 from differential.graphs.directions import transpose
 from timely.errors import BuildError
 

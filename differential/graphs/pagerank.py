@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection
-from differential.given import check_rows, check_whole
+from differential.arguments import check_rows, check_whole
 from differential.graphs.directions import both_ways, starts
 from timely.errors import BuildError
 

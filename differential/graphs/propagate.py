@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.given import check_collections, check_rows
+from differential.arguments import check_collections, check_rows
 
 
 def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] | None = None) -> Collection:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Variable, innermost
-from differential.given import check_collections, check_rows
+from differential.arguments import check_collections, check_rows
 from timely.errors import DataError
 
 

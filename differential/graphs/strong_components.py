@@ -9,7 +9,7 @@ section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 from __future__ import annotations
 
 from differential import Collection
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.graphs.components import by_magnitude
 from differential.graphs.directions import starts, transpose
 from differential.graphs.propagate import propagate

@@ -16,6 +16,7 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIMES, VALS, empty, item
+from differential.kernels.wide import Overflow, carry, fits, product_high
 
 DONE = -1
 """The position after all prefixes."""
@@ -74,19 +75,24 @@ def _find(past: Table, first: int, end: int, key: int, ranges: Table) -> int:
 
 
 @bare
-def _seen(past: Table, first: int, end: int, ranges: Table, value: int, bound: int) -> int:
-    """Return how often a relation has `value` as of `bound`, and go on in its layers to what comes after it."""
-    occurs = 0
+def _seen(past: Table, first: int, end: int, ranges: Table, value: int, bound: int) -> tuple[int, bool]:
+    """Return how often a relation has `value` as of `bound`, and whether that fits into 64 bits.
+
+    Go on in its layers to what comes after it.
+    """
+    occurs, high = 0, 0
     for layer in range(first, end):
         row, last = ranges[layer, HEAD], ranges[layer, END]
         row = _seek(past, layer, VALS, row, last, value)
         while row < last and _item(past, layer, VALS, row, 0) == value:
             time = _item(past, layer, TIME_INDEX, row, 0)
             if item(past[layer, TIMES] + 8 * time) <= bound:
-                occurs += _item(past, layer, DIFFS, row, 1)
+                diff = _item(past, layer, DIFFS, row, 1)
+                occurs += diff
+                high += carry(occurs, diff)
             row += 1
         ranges[layer, HEAD] = row
-    return occurs
+    return occurs, fits(occurs, high)
 
 
 @bare
@@ -144,7 +150,10 @@ def _leap(past: Table, one: int, other: int, ranges: Table) -> bool:
 def _intersect(
     proposer: int, bound: int, is_excluded: Ints, firsts: Ints, past: Table, ranges: Table, out: Table, written: int
 ) -> int:
-    """Write the values that all relations have, and how often they occur, for which there is room; return the end."""
+    """Write the values that all relations have, and how often they occur, for which there is room.
+
+    Return the end, or -1 where a value occurs too often for 64 bits.
+    """
     checker = 1 if proposer == 0 else 0
     one = _only(firsts[proposer], firsts[proposer + 1], ranges)
     other = _only(firsts[checker], firsts[checker + 1], ranges)
@@ -159,7 +168,10 @@ def _intersect(
             # The proposer comes first, and so goes on in any case.
             relation = proposer if turn == 0 else turn - 1 if turn <= proposer else turn
             first, end = firsts[relation], firsts[relation + 1]
-            occurs *= _seen(past, first, end, ranges, value, bound - is_excluded[relation])
+            seen, is_word = _seen(past, first, end, ranges, value, bound - is_excluded[relation])
+            if not is_word or not fits(occurs * seen, product_high(occurs, seen)):
+                return -1
+            occurs *= seen
             if occurs == 0:
                 break
         if occurs != 0:
@@ -181,7 +193,10 @@ def _extend(
     written: int,
     work: int,
 ) -> tuple[int, int, int, int]:
-    """Extend prefixes until it is enough; return (prefixes done, written, work, how much room there lacks)."""
+    """Extend prefixes until it is enough; return (prefixes done, written, work, how much room there lacks).
+
+    Where a value occurs too often for 64 bits, -1 is written, and that prefix is not done.
+    """
     relations, prefixes = keys.shape
     for prefix in range(start, prefixes):
         if work >= limit:
@@ -198,6 +213,8 @@ def _extend(
         if fewest > 0:
             before, bound = written, bounds[prefix] if len(bounds) > 1 else bounds[0]
             written = _intersect(proposer, bound, is_excluded, firsts, past, ranges, out, written)
+            if written < 0:
+                return prefix, written, work, 0
             out[0, before:written] = prefix
         work += 1 + fewest
     return prefixes, written, work, 0
@@ -220,6 +237,8 @@ def extend(
         position, written, work, lacks = _extend(
             keys, bounds, is_excluded, firsts, past, ranges, position, limit, out, written, work
         )
+        if written < 0:
+            raise Overflow(keys[0, position], 0)
         if lacks == 0:
             break
         room = 2 * out.shape[1] + lacks

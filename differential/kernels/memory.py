@@ -42,7 +42,7 @@ def _view2(address: int, rows: int, columns: int) -> Table:
 
 
 def _item(address: int) -> int:
-    return ctypes.c_int64.from_address(int(address)).value
+    return np.int64(ctypes.c_int64.from_address(int(address)).value)  # type: ignore[return-value]  # wraps around
 
 
 def _empty(n: int) -> Ints:

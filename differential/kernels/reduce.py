@@ -22,10 +22,10 @@ from differential.kernels.memory import DIFFS, TIME_ROWS
 from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
+    FAULT,
     LARGEST,
     MAX,
     MIN,
-    NEGATIVE_DIFF,
     SMALLEST,
     SUM,
     SUM_FLOAT,
@@ -123,7 +123,7 @@ def _fold_at_once(
             put_row(said, count, value_at(layers, layer, row), 0, -diff_at(layers, layer, row))
             count += 1
     count = fold_layers(kind, parameter, layers, deltas, inputs, group, exact, said, count)
-    return count if count == NEGATIVE_DIFF else consolidate_rows(said, 0, count)
+    return count if count == FAULT else consolidate_rows(said, 0, count)
 
 
 @bare
@@ -148,7 +148,7 @@ def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, said
     """Put into `said` whether a record, all of whose rows are at one time, comes or goes; return 1 if so, else 0."""
     now = _occurrences(layers, deltas, inputs)
     if now < 0:
-        return NEGATIVE_DIFF
+        return FAULT
     diff = int(now > 0) - int(now - _occurrences(layers, 0, deltas) > 0)
     put_row(said, 0, group[VAL], 0, diff)
     return abs(diff)
@@ -231,7 +231,7 @@ def _reduce_groups(
                     count = _change_of_record(layers, deltas, inputs, group, said)
                 else:
                     count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, said)
-                if count == NEGATIVE_DIFF:
+                if count == FAULT:
                     found[VISIT] = 0
                     copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)
                     return AT_FAULT

@@ -41,7 +41,7 @@ TOTAL, NONZERO, NEGATIVE, FIRST, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
 """The low word of the sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one;
 the sum's high word; whether a value's diff did not fit into 64 bits."""
 
-NEGATIVE_DIFF = -1
+FAULT = -1
 """What a fold returns in place of a number of rows when a value has a negative diff, or a sum does not fit."""
 
 
@@ -102,7 +102,7 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
     while places > 0 and _rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, descending)
         if diff < 0:
-            return NEGATIVE_DIFF
+            return FAULT
         if diff > 0:
             taken = min(diff, places)
             put_row(said, count, val, 0, 1 if kind in (MIN, MAX) else taken)
@@ -146,11 +146,11 @@ def fold_layers(
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
     present = diffs != 0 or diffs_high != 0
     if kind == DISTINCT and diffs_high < 0:
-        return NEGATIVE_DIFF
+        return FAULT
     if kind in (COUNT, DISTINCT) and not fits(diffs, diffs_high):
-        return NEGATIVE_DIFF
+        return FAULT
     if kind == SUM and not fits(total, total_high):
-        return NEGATIVE_DIFF
+        return FAULT
     if kind != COUNT and kind != DISTINCT and not present and mixed:
         while not present and _rows_left(layers, first, last) > 0:
             _, diff = _take_value(layers, first, last, False)
@@ -215,22 +215,22 @@ def fold_tally(
     """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on; return how many rows."""
     total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
     if tally[TALLY, TOO_WIDE] != 0:
-        return NEGATIVE_DIFF
+        return FAULT
     if not is_ordered(kind):
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
             present = total != 0 or high != 0
         if kind == DISTINCT and high < 0:
-            return NEGATIVE_DIFF
+            return FAULT
         if present and kind != SUM_FLOAT and not fits(total, high):
-            return NEGATIVE_DIFF
+            return FAULT
         if present:
             put_row(fold, first, _single(kind, group, total, total, exact), 0, 1)
         return int(present)
     if tally[TALLY, NONZERO] == 0:
         return 0
     if tally[TALLY, NEGATIVE] > 0:
-        return NEGATIVE_DIFF
+        return FAULT
     place = tally[TALLY, FIRST]
     while tally[TALLY_DIFFS, place] == 0:
         place += 1

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from differential.kernels.compile import Ints, Table, bare
 from differential.kernels.reduce_fold import (
+    FAULT,
     FREE,
-    NEGATIVE_DIFF,
     TALLY_VALS,
     empty_tally,
     fold_at_most,
@@ -141,7 +141,7 @@ def visit_times(
                     tally_row(kind, room, exact, room[_PLACES, row], sign * rows[ROW_DIFF, row])
         reached += 1
         nows = fold_tally(kind, parameter, group, room, exact, distinct, fold, now)
-        if nows == NEGATIVE_DIFF:
+        if nows == FAULT:
             if due:
                 found[VISIT] = visit
                 return AT_FAULT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.updates import Updates
 from timely.errors import DataError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.keys import described
 from timely.dataflow.inline import merged
 from timely.errors import BuildError

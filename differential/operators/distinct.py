@@ -13,7 +13,7 @@ from differential.operators.groups import CodeGroups, CodeRows, InPython
 from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
-from timely.lending import consult
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
@@ -47,19 +47,19 @@ def threshold(collection: Collection, function: Callable[[Codes], Codes], *, nam
     """
 
     def checked(counts: Codes) -> Codes:
-        said = np.asarray(consult(function, (counts,)))
-        if said.shape != counts.shape or said.dtype.kind not in "iub":
+        result = np.asarray(consult(function, (counts,)))
+        if result.shape != counts.shape or result.dtype.kind not in "iub":
             raise DataError("the function of threshold must return one integer for each count")
-        if said.dtype.kind == "u" and said.size and int(said.max()) >= 1 << 63:
-            raise DataError(f"records cannot occur {said.max()} times: that is too large for a 64-bit integer")
-        return said.astype(np.int64)
+        if result.dtype.kind == "u" and result.size and int(result.max()) >= 1 << 63:
+            raise DataError(f"records cannot occur {result.max()} times: that is too large for a 64-bit integer")
+        return result.astype(np.int64)
 
     def in_order(counts: Codes) -> Codes:
-        said = np.zeros(len(counts), np.int64)
+        result = np.zeros(len(counts), np.int64)
         occurs = counts != 0
         if occurs.any():
-            said[occurs] = checked(counts[occurs])
-        return said
+            result[occurs] = checked(counts[occurs])
+        return result
 
     def apply(groups: CodeGroups) -> CodeRows:
         return CodeRows(groups.offsets, groups.vals, checked(groups.counts))

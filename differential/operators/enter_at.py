@@ -12,8 +12,8 @@ from differential.updates import Array, Ints, Updates
 from timely.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError
-from timely.lending import consult
 from timely.order import LIMIT, Time
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection

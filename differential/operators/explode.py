@@ -12,7 +12,7 @@ from differential.overflow import multiplied
 from differential.updates import Array, Ints, Updates
 from timely.container import as_columns
 from timely.errors import DataError
-from timely.lending import call
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection

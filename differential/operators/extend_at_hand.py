@@ -21,6 +21,7 @@ from differential.collection import Collection
 from differential.kernels.compile import NOTHING
 from differential.kernels.extend import extend
 from differential.operators.lookup import Past, lookup, refuse_other_keys
+from differential.overflow import multiplied
 from differential.trace.batch import table_of
 from differential.updates import Ints, Updates
 from timely.dataflow.pact import Pipeline
@@ -105,6 +106,6 @@ class Extensions:
     def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:
         """Return extensions as updates."""
         extended = self._prefixes.take(rows)
-        diffs = occurs * extended.diffs if len(extended.diffs) else occurs
+        diffs = multiplied(extended.columns, extended.diffs, occurs) if len(extended.diffs) else occurs
         columns = (*extended.columns, *self._value.decode(vals, len(rows)))
         return Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)

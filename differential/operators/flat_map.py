@@ -11,7 +11,7 @@ from differential.operators.linear import linear
 from differential.updates import Updates
 from timely.container import as_columns
 from timely.errors import DataError
-from timely.lending import call
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -10,10 +10,10 @@ import numpy as np
 import differential.kernels.reduce_rounds as rounds
 from differential.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
-from differential.operators.reduce import Chunk, NegativeCount, Pending, reduce_arrangement
+from differential.operators.reduce import Chunk, GroupFault, Pending, reduce_arrangement
 from timely.container import as_columns
 from timely.errors import DataError
-from timely.lending import lend
+from timely.user_functions import read_only_views
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -54,9 +54,9 @@ class Groups:
     __slots__ = ("counts", "keys", "offsets", "values")
 
     def __init__(self, keys: tuple[Any, ...], offsets: Codes, values: tuple[Any, ...], counts: Codes) -> None:
-        self.keys = lend(keys)
-        self.values = lend(values)
-        self.offsets, self.counts = lend((offsets, counts))
+        self.keys = read_only_views(keys)
+        self.values = read_only_views(values)
+        self.offsets, self.counts = read_only_views((offsets, counts))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -116,7 +116,7 @@ class InPython:
         for number in range(rounds.rounds(state)):
             active, offsets, vals, counts, fault = rounds.accumulate(state, number)
             if len(fault) and not self._signed:
-                raise NegativeCount(fault, hidden=self._hidden)
+                raise GroupFault(fault, hidden=self._hidden)
             rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
             chunk = rounds.settle(state, number, *rows)
             if len(chunk[0]):

@@ -28,7 +28,7 @@ from differential.trace.parts import Rows, table_of_parts
 from differential.updates import Ints, Updates
 from timely.container import as_columns
 from timely.dataflow.stream import Stream
-from timely.lending import call
+from timely.user_functions import call
 
 PIECE = 1 << 19
 """About how many pairs are produced before other operators get a turn."""

@@ -44,7 +44,7 @@ def inspect_batch(
     """
 
     def transform(updates: Updates) -> Updates:
-        look(updates.lent())
+        look(updates.as_read_only())
         return updates
 
     return linear(collection, transform, name=name)

@@ -23,8 +23,8 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError, DataError
-from timely.lending import call
 from timely.progress.antichain import Antichain
+from timely.user_functions import call
 
 ROWS_PER_BATCH = 1 << 18
 """About how many pairs an activation produces before other operators get a turn."""

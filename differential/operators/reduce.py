@@ -42,11 +42,11 @@ Pending = tuple[Codes, Codes, Codes]
 """Groups (key, and value where groups are by value) and times to come back to."""
 
 
-class NegativeCount(Exception):
-    """A record with a key (a code) occurs a negative number of times.
+class GroupFault(Exception):
+    """The values of a key (a code) have no reduction at a time.
 
-    Or, where the reduction `adds`, what the values of the key add up to does not fit into 64 bits. The last `hidden`
-    columns of a record are not the program's.
+    A record occurs a negative number of times; or, if the reduction `adds`, the sum does not fit into 64 bits. The last
+    `hidden` columns of a record are not the program's.
     """
 
     def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, adds: bool = False) -> None:
@@ -162,13 +162,13 @@ class Reducer:
                 self._said.table(said),
                 frontier_table(upper, self._batcher.depth),
             )
-        except NegativeCount as fault:
+        except GroupFault as fault:
             raise self._named(fault) from None
         self._new.clear()
         for chunk in chunks:
             self._batcher.push(*chunk)
 
-    def _named(self, fault: NegativeCount) -> DataError:
+    def _named(self, fault: GroupFault) -> DataError:
         """Return the error that names a record which is to blame."""
         key, value, _ = self._meanings
         try:
@@ -197,9 +197,7 @@ class BuiltIn:
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
-            raise NegativeCount(
-                fault, self.by_value, adds=self._kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
-            )
+            raise GroupFault(fault, self.by_value, adds=self._kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT))
         chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
         return chunks, cast(Pending, tuple(put_off))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from differential.given import check_rows
+from differential.arguments import check_rows
 from differential.keys import ALL_BUT_LAST
 from differential.operators import arrange as _arrange
 from differential.operators.parts import as_part, reduce_parts

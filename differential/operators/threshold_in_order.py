@@ -87,9 +87,9 @@ class ThresholdInOrder:
             time = times[time_index[row] if len(time_index) else 0]
             record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
             raise negative_count(record, int(after[row]), tuple(time.tolist()))
-        now, then = self._function(after), self._function(before)
-        said = now - then
-        wide = np.flatnonzero(((now ^ then) & (now ^ said)) < 0)
+        new_count, old_count = self._function(after), self._function(before)
+        change = new_count - old_count
+        wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
         if len(wide):
             raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
-        return Batch.build(keys, vals, time_index, said, times, self._spine.upper, new[-1].upper, self._spine.origin)
+        return Batch.build(keys, vals, time_index, change, times, self._spine.upper, new[-1].upper, self._spine.origin)

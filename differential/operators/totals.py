@@ -14,7 +14,7 @@ from differential.operators.parts import reduce_parts
 from differential.overflow import multiplied
 from differential.updates import Ints, Updates
 from timely.errors import BuildError
-from timely.lending import consult
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection
@@ -42,8 +42,7 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
         length = len(updates)
         given = [occurrences(consult(function, updates.columns), length) for function in functions]
         rows = np.tile(np.arange(length), parts)
-        columns = tuple([column[rows] for column in updates.columns[:keys]])
-        diffs = multiplied(columns, updates.each_diff()[rows], np.concatenate(given))
+        diffs = multiplied(updates.columns[:keys], updates.each_diff()[rows], np.concatenate(given))
         number = np.repeat(np.arange(parts), length)
         kept = diffs != 0
         chosen = updates.take(rows[kept])

@@ -22,7 +22,7 @@ LEAVES = (
     "timely.captured",
     "timely.events",
     "timely.interruption",
-    "timely.lending",
+    "timely.user_functions",
     "timely.text",
 )
 LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -59,8 +59,8 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "kernels": (("differential.kernels",), ()),
     "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
-    "given": (("differential.given",), ("leaves",)),
-    "graphs": (("differential.graphs",), ("differential", "delta", "given", "leaves")),
+    "arguments": (("differential.arguments",), ("leaves",)),
+    "graphs": (("differential.graphs",), ("differential", "delta", "arguments", "leaves")),
     "delta": (("differential.delta",), ("leaves", "collections")),
     "collections": (
         (
@@ -84,7 +84,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.updates",
             "differential.example",
         ),
-        ("leaves", "progress", "dataflow", "timely", "kernels", "trace", "given"),
+        ("leaves", "progress", "dataflow", "timely", "kernels", "trace", "arguments"),
     ),
     "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
     "timely": (("timely", "timely.api"), ("leaves", "progress", "communication", "dataflow", "running")),

@@ -66,13 +66,8 @@ def count(values: Multiset) -> Multiset:
     return {total: 1} if total else {}
 
 
-def wrapping(number: int) -> int:
-    """Return a number as 64 bits hold it."""
-    return (number + 2**63) % 2**64 - 2**63
-
-
 def total(values: Multiset) -> Multiset:
-    return {wrapping(sum(val * diff for val, diff in values.items())): 1} if values else {}
+    return {sum(val * diff for val, diff in values.items()): 1} if values else {}
 
 
 def float_total(values: Multiset) -> Multiset:

@@ -13,13 +13,13 @@ from timely.dataflow.operators.input import Input
 from timely.status import running_workers
 
 SPAN = 0.2
-Told = list[str]
+Reports = list[str]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+def reports(monkeypatch: pytest.MonkeyPatch) -> Reports:
     """What is reported, in a process whose other threads (those of the tests' runner) count for nothing."""
-    texts: Told = []
+    texts: Reports = []
     monkeypatch.setattr(standstill, "is_alone", lambda: True)
     monkeypatch.setattr(standstill, "say", texts.append)
     return texts
@@ -32,13 +32,13 @@ def on_each(function: Callable[[Worker], None]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_standstill_is_reported_once_and_the_next_one_again(
-    told: Told, monkeypatch: pytest.MonkeyPatch, workers: int
+    reports: Reports, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     inputs: dict[int, Input] = {}
 
     def report(text: str) -> None:
-        told.append(text)
-        is_first = len(told) == 1
+        reports.append(text)
+        is_first = len(reports) == 1
 
         def move_on(worker: Worker) -> None:
             inputs[worker.index].advance_to(7) if is_first else inputs[worker.index].close()
@@ -55,8 +55,8 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
             pass
 
     execute(program, Config(workers=workers, stall_seconds=SPAN))
-    assert len(told) == 2
-    for time, text in zip((0, 7), told):
+    assert len(reports) == 2
+    for time, text in zip((0, 7), reports):
         assert text.startswith(
             "nothing has moved on worker 0 for 0.2 s\ndataflow 0 ('numbers') is kept from completing"
         )
@@ -66,7 +66,7 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
 
 
 @pytest.mark.parametrize("idle", ["limited", "program", "operator", "timer", "request"])
-def test_nothing_is_reported_while_one_worker_may_still_move(told: Told, idle: str) -> None:
+def test_nothing_is_reported_while_one_worker_may_still_move(reports: Reports, idle: str) -> None:
     ended = Event()
 
     def program(worker: Worker) -> None:
@@ -92,7 +92,7 @@ def test_nothing_is_reported_while_one_worker_may_still_move(told: Told, idle: s
 
     Timer(5 * SPAN, ended.set).start()
     execute(program, Config(workers=2, stall_seconds=0.2))
-    assert [text for text in told if "is in operator" not in text] == []
+    assert [text for text in reports if "is in operator" not in text] == []
 
 
 def test_a_thread_of_the_program_may_wake_a_worker() -> None:
@@ -107,7 +107,7 @@ def test_a_thread_of_the_program_may_wake_a_worker() -> None:
     assert standstill.is_alone() == before
 
 
-def test_a_worker_that_never_slept_has_not_stood_still(told: Told) -> None:
+def test_a_worker_that_never_slept_has_not_stood_still(reports: Reports) -> None:
     def program(worker: Worker) -> bool:
         return worker.standstill.has_lasted(0.001)
 

@@ -14,7 +14,7 @@ import numpy as np
 from timely.container import Array, Batch, Columns, as_columns, take
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError
-from timely.lending import call
+from timely.user_functions import call
 
 
 class Pact(Protocol):

@@ -63,4 +63,15 @@ class Pairwise:
 
     def _combined(self, first: Array, second: Array) -> Array:
         # The type stays: a result of another one could not be combined further.
-        return np.asarray(self._ufunc(first, second, dtype=first.dtype))
+        with np.errstate(over="ignore"):
+            total = np.asarray(self._ufunc(first, second, dtype=first.dtype))
+        if self._ufunc is np.add and total.dtype.kind in "iu" and _has_wrapped(first, second, total).any():
+            raise DataError(f"a total of vectors does not fit into {total.dtype}: use floats, or a wider type")
+        return total
+
+
+def _has_wrapped(first: Array, second: Array, total: Array) -> Array:
+    """Return for which numbers `total` is not the sum of both."""
+    if total.dtype.kind == "u":
+        return np.asarray(total < first)
+    return np.asarray(((first ^ total) & (second ^ total)) < 0)

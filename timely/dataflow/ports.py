@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from timely.container import Batch, lent, weight_of
+from timely.container import Batch, as_read_only, weight_of
 from timely.dataflow.capability import Capability, Held
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline
@@ -180,7 +180,7 @@ class InputPort:
         """Take the queued messages; each comes with the right to send at its time."""
         operator = self.operator
         for time, batch in self.drain():
-            yield InputCapability(self, time, operator.activations), lent(batch)
+            yield InputCapability(self, time, operator.activations), as_read_only(batch)
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
         """Take the queued messages with their bare times.

@@ -12,7 +12,7 @@ from timely.container import Array, as_columns
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.table import Table
-from timely.lending import call
+from timely.user_functions import call
 
 
 def node_join(

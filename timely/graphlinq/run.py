@@ -18,7 +18,7 @@ from timely.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.errors import DataError
 from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
-from timely.lending import call, consult
+from timely.user_functions import call, consult
 
 Rows = Ints | slice
 """Some rows of the state; all of them, as a slice, without a copy."""

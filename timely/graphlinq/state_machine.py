@@ -18,7 +18,7 @@ from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
 from timely.graphlinq.table import Table
-from timely.lending import call
+from timely.user_functions import call
 
 Transition = Callable[..., Any]
 """`transition(*state, *values)` returns (state, output) or (state, output, whether there is output)."""

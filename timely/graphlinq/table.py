@@ -11,7 +11,7 @@ from timely.columns import in_type
 from timely.container import Array, as_columns
 from timely.errors import DataError
 from timely.graphlinq.index import Index, Ints
-from timely.lending import call
+from timely.user_functions import call
 
 
 class Table:

@@ -18,7 +18,7 @@ from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
-from timely.lending import call
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.graphlinq.graph import Graph

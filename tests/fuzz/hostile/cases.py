@@ -85,7 +85,7 @@ class Case:
         hostility, target = self.hostility, self.target
         if hostility.sizes and (target.any_length or target.no_result):
             return Verdict.EITHER
-        if hostility.name in _RETURNS and target.no_result:
+        if hostility.returns and target.no_result:
             return Verdict.RIGHT
         if self.form is forms.Lazy and target.on_streams:
             return Verdict.EITHER  # one value that is no scalar
@@ -134,9 +134,6 @@ class Case:
 
 
 Found = tuple[Records, Records, Counter[int]]
-_RETURNS = {
-    "nothing", "an object", "an empty tuple", "a dictionary", "a nested list", "an exception class"
-}  # fmt: skip
 
 
 def _collection_program(case: Case, worker: Worker, called: list[None]) -> Found:

@@ -42,12 +42,13 @@ class Expected(Exception):
 
 
 class Hostility(NamedTuple):
-    """A way to misbehave; of `sizes` where it returns too few or too many rows."""
+    """A way to misbehave: of `sizes` with too few or too many rows, of `returns` if its result alone is wrong."""
 
     name: str
     verdict: Verdict
     disguise: Callable[[Function, Around], Function]
     sizes: bool = False
+    returns: bool = False
 
 
 def arrays_in(value: Any) -> Iterator[np.ndarray[Any, Any]]:
@@ -233,17 +234,21 @@ def _for_scalars(function: Function, around: Around) -> Function:
 RIGHT, REFUSED, EITHER = Verdict
 
 HOSTILE: tuple[Hostility, ...] = (
-    *(Hostility(f"as {form.__name__}", EITHER, _as(form)) for form in forms.EXACT),
-    *(Hostility(f"as {form.__name__}", EITHER, _as(form)) for form in forms.BROKEN),
+    # Objects are no mask and no positions, though they are a column.
+    *(
+        Hostility(f"as {form.__name__}", EITHER if form is forms.of_objects else RIGHT, _as(form))
+        for form in forms.EXACT
+    ),
+    *(Hostility(f"as {form.__name__}", REFUSED, _as(form), returns=True) for form in forms.BROKEN),
     Hostility("plain", RIGHT, lambda function, around: function),
     Hostility("a row less", REFUSED, _one_of(-1), sizes=True),
     Hostility("a row more", REFUSED, _one_of(1), sizes=True),
-    Hostility("nothing", REFUSED, _instead(None)),
-    Hostility("an object", REFUSED, _instead(object())),
-    Hostility("an empty tuple", REFUSED, _instead(())),
-    Hostility("a dictionary", REFUSED, _instead({})),
-    Hostility("a nested list", REFUSED, _instead([[1, 2], [3]])),
-    Hostility("an exception class", REFUSED, _instead(ValueError)),
+    Hostility("nothing", REFUSED, _instead(None), returns=True),
+    Hostility("an object", REFUSED, _instead(object()), returns=True),
+    Hostility("an empty tuple", REFUSED, _instead(()), returns=True),
+    Hostility("a dictionary", REFUSED, _instead({}), returns=True),
+    Hostility("a nested list", REFUSED, _instead([[1, 2], [3]]), returns=True),
+    Hostility("an exception class", REFUSED, _instead(ValueError), returns=True),
     Hostility("writes", REFUSED, _writes),
     Hostility("keeps its buffers", EITHER, _keeps_its_buffers),
     Hostility("returns views of its buffers", EITHER, _returns_views_of_its_buffers),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from differential import Collection, new_input
-from differential.delta import Prefixes
+from differential.delta import Prefixes, Relation, extend
 from timely import execute_directly
 from timely.errors import OperatorError
 
@@ -51,6 +51,11 @@ def half_joined(one: Collection) -> Collection:
     return Prefixes.of(one).half_join(one.arrange_by_key(), lambda key, left, right: (key, left, right)).results()
 
 
+def extended(one: Collection) -> Collection:
+    relation = Relation(one)
+    return extend(Prefixes.of(one), [relation.extension(0)]).results()
+
+
 OPERATORS: dict[str, tuple[Callable[[Collection], Collection], Callable[[Records], Counter[Any]], bool]] = {
     "records": (lambda one: one.map(lambda key, value: (key, value)).consolidate(), Counter, False),
     "sum": (
@@ -69,6 +74,7 @@ OPERATORS: dict[str, tuple[Callable[[Collection], Collection], Callable[[Records
     "threshold": (lambda one: one.threshold(lambda count: count), Counter, True),
     "join": (lambda one: one.join(one), joined, False),
     "half_join": (half_joined, joined, False),
+    "extend": (extended, joined, False),
     "negate": (Collection.negate, lambda records: Counter({each: -count for each, count in records.items()}), False),
     "explode": (
         lambda one: one.explode(lambda key, value: ((key, value), value)),
@@ -134,7 +140,7 @@ def test_an_answer_is_right_or_refused(name: str, in_a_loop: bool, data: st.Data
     epochs = data.draw(st.lists(updates, min_size=1, max_size=3))
     if is_positive:
         epochs = [[(key, value, abs(diff) or 1) for key, value, diff in changes if diff != LEAST] for changes in epochs]
-    if name == "half_join":  # answers a change by what was there before it
+    if name in ("half_join", "extend"):  # answers a change by what was there before it
         epochs = [[change for changes in epochs for change in changes]]
     expected = meaning(accumulated(epochs))
     if is_small(epochs):

@@ -33,7 +33,7 @@ def product_of(items: Ints) -> tuple[int, int, int]:
 
 
 def of_two_words(low: int, high: int) -> int:
-    return (high << 64) + (low & ((1 << 64) - 1))
+    return (int(high) << 64) + (int(low) & ((1 << 64) - 1))
 
 
 def is_a_word(number: int) -> bool:

@@ -248,7 +248,8 @@ def test_what_was_put_off_may_come_when_there_is_but_one_batch() -> None:
     pending = (np.array([1]), EMPTY, np.array([[2]]))
     past: list[Update] = [(1, 5, (0,), 1)]
     assert call(kinds.COUNT, [], past=past, pending=pending)[0] == [(1, 1, (2,), 1)]
-    table = Layers([past], 1).table
+    layers = Layers([past], 1)  # owns what the table has the addresses of
+    table = layers.table
     state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 1), np.int64))
     assert (state.visits.tolist(), state.input.tolist()) == ([[2]], [[5, 0, 1]])
 
@@ -259,7 +260,8 @@ def test_very_many_times_that_were_put_off_may_come_due_at_once() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1)]
     rows = call(kinds.COUNT, [], past=past, pending=pending, depth=2)[0]
     assert accumulate(rows, (10, 10)) == {1: {1: 1}}
-    table = Layers([past], 2).table
+    layers = Layers([past], 2)
+    table = layers.table
     state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 2), np.int64))
     assert all(time in state.visits.tolist() for time in times)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from timely.container import Batch, of_columns
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.pact import Pipeline
-from timely.lending import consult
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

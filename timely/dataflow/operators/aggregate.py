@@ -20,7 +20,7 @@ from timely.container import Array, Columns, as_columns
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from timely.errors import BuildError, DataError
-from timely.lending import call
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -9,8 +9,8 @@ import numpy as np
 
 from timely.container import Batch, as_mask, of_columns, take
 from timely.dataflow.inline import split
-from timely.lending import consult
 from timely.order import Time
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

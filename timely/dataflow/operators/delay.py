@@ -13,8 +13,8 @@ from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import DataError
-from timely.lending import consult
 from timely.order import LIMIT, Time
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.container import Batch, Columns, as_columns, of_columns
 from timely.dataflow.inline import inline
-from timely.lending import call
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, lent, records
+from timely.container import Batch, as_read_only, records
 from timely.dataflow.inline import inline, inline_timed
 from timely.order import Time
 
@@ -37,7 +37,7 @@ def inspect_batch(stream: Stream, look: Callable[[Time, Batch], object], *, name
     """
 
     def transform(time: Time, batch: Batch) -> tuple[Time, Batch]:
-        look(time, lent(batch))
+        look(time, as_read_only(batch))
         return time, batch
 
     return inline_timed(stream, transform, name=name)

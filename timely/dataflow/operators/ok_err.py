@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from timely.container import Batch, Columns, as_columns, as_mask, of_columns
 from timely.dataflow.inline import split
 from timely.errors import DataError
-from timely.lending import call
 from timely.order import Time
+from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

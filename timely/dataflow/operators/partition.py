@@ -11,8 +11,8 @@ from timely.container import Batch, Columns, records
 from timely.dataflow.inline import split
 from timely.dataflow.pact import scatter
 from timely.errors import BuildError, DataError
-from timely.lending import consult
 from timely.order import Time
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -124,6 +124,16 @@ def test_vectors_that_are_not_alike_are_refused(method: Method) -> None:
             totals(method, vectors, workers)
 
 
+@methods
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_total_of_integers_that_does_not_fit_is_refused(method: Method, dtype: type, shape: tuple[int, ...]) -> None:
+    largest = np.full(shape, np.iinfo(dtype).max, dtype)
+    assert totals(method, [largest, np.zeros(shape, dtype)], 2)[0][0].tolist() == largest.tolist()
+    with pytest.raises(OperatorError, match=f"a total of vectors does not fit into {np.dtype(dtype)}"):
+        totals(method, [largest, np.ones(shape, dtype)], 2)
+
+
 def test_columns_are_refused_for_they_would_be_cut_anywhere() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:

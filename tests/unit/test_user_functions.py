@@ -18,7 +18,7 @@ from differential.delta import Prefixes
 from timely import Columns, Exchange, Pipeline, Stream, execute_directly
 from timely.errors import OperatorError
 from timely.graphlinq import Aggregator, Graph
-from timely.lending import call, consult
+from timely.user_functions import call, consult
 
 Function = Callable[..., Any]
 NUMBERS = np.array([1, 1, 2]), np.array([10, 20, 5])
@@ -84,19 +84,11 @@ def _in_a_loop(one: Collection, rounds: Function) -> Collection:
 
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_a_function_that_writes_to_columns_of_a_collection_raises_in_its_line(name: str) -> None:
-    found: list[Any] = []
-
     def program(worker: Any) -> None:
         with worker.dataflow() as scope:
-            session, numbers = new_input(scope)
-            beside = numbers.output(), numbers.count().output(), numbers.distinct().output()
-            COLLECTIONS[name](numbers)
-        found.extend(beside)
-        session.insert(*NUMBERS)
-        session.close()
-        worker.step_while(lambda: not all(each.done() for each in beside))
+            COLLECTIONS[name](Collection.of(scope, *NUMBERS))
 
-    with pytest.raises(OperatorError, match=rf"test_lending.py:{_line_of_spoil()}.*read-only"):
+    with pytest.raises(OperatorError, match=rf"test_user_functions.py:{_line_of_spoil()}.*read-only"):
         execute_directly(program)
 
 
@@ -170,7 +162,7 @@ def test_a_function_that_writes_to_columns_of_a_stream_raises_in_its_line(name: 
         with worker.dataflow() as scope:
             STREAMS[name](scope.to_stream((np.array([1, 2, 3]), np.array([2, 3, 4]))))
 
-    with pytest.raises(OperatorError, match=rf"test_lending.py:{_line_of_spoil()}.*read-only"):
+    with pytest.raises(OperatorError, match=rf"test_user_functions.py:{_line_of_spoil()}.*read-only"):
         execute_directly(program)
 
 
@@ -331,3 +323,15 @@ def test_arrays_of_a_batch_that_is_sent_become_read_only() -> None:
         assert seen == [0, 1, 0, 1]
 
     execute_directly(program)
+
+
+@pytest.mark.parametrize("operator", [Collection.filter, Collection.map])
+def test_a_hole_in_a_masked_result_is_refused(operator: Function) -> None:
+    holed = np.ma.MaskedArray([True, False], mask=[False, True])
+
+    def program(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            operator(Collection.of(scope, np.array([1, 2])), lambda column: holed)
+
+    with pytest.raises(OperatorError, match="masked values, as at row 1"):
+        execute_directly(program)

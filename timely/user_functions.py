@@ -1,10 +1,10 @@
-"""Lending columns to functions that are not ours, and keeping what they return.
+"""Calling the functions of a program: they read columns, and own nothing of a dataflow.
 
-Batches are shared: siblings of an operator, and traces, read the same arrays. So a function of the program's receives
-read-only views (`lend`), and an attempt to write raises in the line that makes it. What the function returns must not
-change afterwards either: `call` takes over an array that nobody else refers to, and copies one that is a view of memory
-the program can write to, or that the program still holds. A column that is returned as it was lent becomes the array
-behind it again, so a projection copies nothing.
+Batches are shared: siblings of an operator, and traces, read the same arrays. So a function receives read-only views,
+and an attempt to write raises in the line that makes it. What the function returns must not change afterwards either:
+`call` takes over an array that nobody else refers to, and copies one that the program still holds, or that is a view of
+memory the program can write to. A view that is returned as it was received becomes the array behind it again, so a
+projection copies nothing.
 
 Whether somebody else refers to an array shows in its reference count: the least that a fresh result has is measured
 when this module is imported. A count that is higher for another reason costs a copy, and never the right answer.
@@ -29,25 +29,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.columns import as_column
+
 Array = NDArray[Any]
 
 
-def lend(columns: tuple[Array, ...]) -> tuple[Array, ...]:
+def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return read-only views of columns.
 
-    >>> [view.flags.writeable for view in lend((np.arange(3), np.arange(2)))]
+    >>> [view.flags.writeable for view in read_only_views((np.arange(3), np.arange(2)))]
     [False, False]
     """
     views = []
     for column in columns:
         view = column[:]
-        view.setflags(write=False)
+        view.setflags(False)  # type: ignore[call-arg]  # by its name it takes half as long again
         views.append(view)
     return tuple(views)
 
 
 def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return columns that become part of a dataflow: read-only ones, and copies of views of writable memory.
+    """Return columns that become part of a dataflow: the arrays given, now read-only, and copies of views of others.
+
+    Views of an array that were made before stay writable: a program must not write to these.
 
     >>> numbers = np.arange(3)
     >>> freeze((numbers,))[0] is numbers, numbers.flags.writeable
@@ -66,40 +70,41 @@ def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
-    """Return `function(*before, *columns)`, whose columns are lent and whose result is kept.
+    """Return `function(*before, *columns)`, whose result the program cannot change any more.
 
     >>> numbers = np.arange(3)
     >>> call(lambda column: (column, 2 * column), (numbers,))[0] is numbers
     True
     """
-    lent = lend(columns)
+    views = read_only_views(columns)
     try:
-        result = function(*before, *lent)
+        result = function(*before, *views)
     except _MISTAKES as error:
-        explain(error, function, before, lent)
+        add_hint(error, function, before, views)
         raise
-    return _kept(result, lent, columns, _limits[0])
+    return _kept(result, views, columns, _limits[0])
 
 
 def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
-    """Return `function(*before, *columns)`, whose columns are lent and whose result is read at once, and not kept.
+    """Return `function(*before, *columns)`, whose result is read at once.
 
     >>> consult(lambda limit, column: column < limit, (np.arange(3),), 2)
     array([ True,  True, False])
     """
-    lent = lend(columns)
+    views = read_only_views(columns)
     try:
-        return function(*before, *lent)
+        result = function(*before, *views)
     except _MISTAKES as error:
-        explain(error, function, before, lent)
+        add_hint(error, function, before, views)
         raise
+    return as_column(result) if isinstance(result, np.ma.MaskedArray) else result
 
 
 _MISTAKES = (TypeError, ValueError, AttributeError)
 """What functions raise that were written for something else than columns."""
 
 
-def explain(error: Exception, function: Callable[..., Any], before: tuple[Any, ...], lent: tuple[Array, ...]) -> None:
+def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, ...], views: tuple[Array, ...]) -> None:
     """Add a note to an error that came up in a function: what it received, and what functions of columns are.
 
     An error that the program raised itself explains itself, and gets none.
@@ -112,8 +117,8 @@ def explain(error: Exception, function: Callable[..., Any], before: tuple[Any, .
     """
     if _was_raised(error):
         return
-    received = ", ".join([f"{column.dtype.name}[{len(column)}]" for column in lent])
-    if _takes(function, len(before) + len(lent)):
+    received = ", ".join([f"{column.dtype.name}[{len(column)}]" for column in views])
+    if _takes(function, len(before) + len(views)):
         hint = (
             "functions receive whole columns, which are read-only; rowwise(f) makes one of a function f of one row's "
             "values"
@@ -147,31 +152,30 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
     return True
 
 
-def _kept(value: Any, lent: tuple[Array, ...], columns: tuple[Array, ...], limit: int) -> Any:
-    """Return a value, which has at most `limit` references if the program has none, with no array that it can write to.
+def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int) -> Any:
+    """Return a value without arrays that the program can write to.
 
-    `lent` are the views that it received, and `columns` the arrays behind them. Tuples are looked into; whatever else
-    is neither an array nor a tuple becomes a column by being copied, and is returned as it is.
+    The program does not hold a value of at most `limit` references. `columns` are the arrays behind the `views` that
+    the function received. Tuples are looked into. What is neither an array nor a tuple becomes a column by being
+    copied, and is returned as it is.
     """
     if type(value) is np.ndarray:
-        for place, view in enumerate(lent):
+        for place, view in enumerate(views):
             if view is value:
                 return columns[place]
-        if getrefcount(value) > limit:
-            return value.copy()
         base = value.base
-        if base is None or _is_ours(value, base, columns):
-            return value
-        return value.copy()
+        if getrefcount(value) > limit or not (base is None or _is_ours(value, base, columns)):
+            return value.copy()
+        return value
     if type(value) is tuple:
         inner = _limits[1] if getrefcount(value) <= limit else 0
-        return tuple([_kept(each, lent, columns, inner) for each in value])
-    return value.copy() if isinstance(value, np.ndarray) else value
+        return tuple([_kept(each, views, columns, inner) for each in value])
+    return as_column(value) if isinstance(value, np.ndarray) else value
 
 
 def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
-    """Return whether a view is of memory that nobody else can write to: of lent columns, or of an array that only it
-    refers to."""
+    """Return whether only the dataflow can write to the memory of a view: that of `columns`, or of an array to which
+    nothing but the view refers."""
     if not value.flags.writeable:
         for column in columns:
             if base is column or base is column.base:
@@ -181,7 +185,6 @@ def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
 
 _limits = [0, 0, 0]
 """The references to a fresh array that is the result, in a tuple that is the result, and behind a view."""
-
 
 _MOST_REFERENCES = 16
 """More than a fresh result has in any interpreter."""
