@@ -2,8 +2,9 @@
 
 Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
 
-- Integers and booleans are their own codes; a float's code is its bit pattern, bent so that codes order as the
-  numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes).
+- Integers and booleans are their own codes; a float's code is the bit pattern it has in 64 bits, bent so that codes
+  order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
+  0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
 - Text and bytes are interned: a worker-wide table gives each distinct string a small number, and takes it back when
   nothing has it any more (see `differential.interning`). Codes never leave their worker.
 - Several columns whose codes are small are packed into one word, which keeps their order; anything else that has
@@ -14,12 +15,14 @@ Below the operators everything is int64: one code for a row's key and one for it
 
 An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
 rows and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not
-data.
+data. Encoders whose codes are compared, such as those of the two keys of a join, refuse each other's kinds too
+(`Encoder.compare_with`). Every worker learns the kinds of all workers' rows (see `differential.pact`), so a mistake is
+refused even if the rows in question never meet on one worker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -44,6 +47,8 @@ class Kind(Enum):
     INT = "integers"
     BOOL = "booleans"
     FLOAT = "floats"
+    FLOAT32 = "32-bit floats"
+    FLOAT16 = "16-bit floats"
     TEXT = "text"
     BYTES = "bytes"
 
@@ -52,12 +57,14 @@ _KIND_OF = {
     "i": Kind.INT,
     "u": Kind.INT,
     "b": Kind.BOOL,
-    "f": Kind.FLOAT,
     "T": Kind.TEXT,
     "U": Kind.TEXT,
     "S": Kind.BYTES,
     "O": Kind.BYTES,
 }
+_FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
+"""The kinds of floats by the bytes of one."""
+FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
 _STRINGS = {Kind.TEXT, Kind.BYTES}
 _ORDERED = set(Kind) - _STRINGS
 
@@ -90,13 +97,14 @@ def fields(count: int) -> list[Field]:
 class Encoder:
     """Turns the columns of one part of one arrangement into codes and back. The last `hidden` ones are not told of."""
 
-    __slots__ = ("hidden", "interner", "kinds", "ordered", "part")
+    __slots__ = ("_compared", "hidden", "interner", "kinds", "ordered", "part")
 
     def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
         self.interner = interner
         self.part = part
         self.hidden = 0
         self.kinds = kinds
+        self._compared: dict[Callable[[], str], Encoder] = {}
         self.ordered = kinds is None or self._orders(kinds)
 
     @staticmethod
@@ -109,7 +117,7 @@ class Encoder:
             column = columns[0]
             if column.dtype == np.int64 and self.kinds == _ONE_INT:
                 return column if column.flags.c_contiguous and column.flags.writeable else column.copy()
-        kinds = tuple(_kind_of(column) for column in columns)
+        kinds = tuple([kind_of(column) for column in columns])
         if kinds != self.kinds:
             self._learn(kinds)
         if not columns:
@@ -121,7 +129,7 @@ class Encoder:
 
         So a question costs no numbers. Two rows that were never encoded may have the same code.
         """
-        kinds = tuple(_kind_of(column) for column in columns)
+        kinds = tuple([kind_of(column) for column in columns])
         if kinds != self.kinds:
             self._learn(kinds)
         return self._codes(columns, kinds, self.interner.find)
@@ -142,9 +150,28 @@ class Encoder:
         """Let codes mean what they mean in `other`, of the same worker."""
         self.kinds, self.ordered = other.kinds, other.ordered
 
+    def learn(self, columns: tuple[Array, ...]) -> None:
+        """Take note of the kinds of columns, as `encode` does. Raises DataError where they are not those known."""
+        kinds = tuple([kind_of(column) for column in columns])
+        if kinds != self.kinds:
+            self._learn(kinds)
+
     def agrees(self, other: Encoder) -> bool:
         """Return whether equal codes mean equal values in both encoders."""
         return tuple(map(_comparable, self.kinds or ())) == tuple(map(_comparable, other.kinds or ()))
+
+    def compare_with(self, other: Encoder, refusal: Callable[[], str]) -> None:
+        """Raise DataError with the text `refusal()` as soon as this encoder and `other` know different kinds."""
+        if other is not self:
+            self._compared[refusal] = other
+            other._compared[refusal] = self
+            self._refuse_unlike(other, refusal)
+
+    def stop_comparing(self, refusal: Callable[[], str]) -> None:
+        """Take back `compare_with`."""
+        other = self._compared.pop(refusal, None)
+        if other is not None:
+            other._compared.pop(refusal, None)
 
     @property
     def interns(self) -> bool:
@@ -182,15 +209,15 @@ class Encoder:
             if len(kinds) != len(known):
                 before, now = len(known) - self.hidden, len(kinds) - self.hidden
                 raise DataError(f"the {self.part} had {before} column(s) and now has {now}")
-            for position, (old, new) in enumerate(zip(known, kinds)):
-                if old is not new and {old, new} != {Kind.INT, Kind.BOOL}:
-                    raise DataError(
-                        f"column {position} of the {self.part} held {old.value} and now holds {new.value}: "
-                        "convert it, so that it is always the same"
-                    )
-            kinds = tuple(old if old is new else Kind.INT for old, new in zip(known, kinds))
+            kinds = settled(known, kinds, self.part)
         self.kinds = kinds
         self.ordered = self.ordered and self._orders(kinds)
+        for refusal, other in self._compared.items():
+            self._refuse_unlike(other, refusal)
+
+    def _refuse_unlike(self, other: Encoder, refusal: Callable[[], str]) -> None:
+        if self.kinds is not None and other.kinds is not None and not self.agrees(other):
+            raise DataError(refusal())
 
     def _codes(self, columns: tuple[Array, ...], kinds: tuple[Kind, ...], numbers: Numbers) -> Codes:
         """Return one code per row, with the numbers of strings and tuples from `numbers`.
@@ -205,7 +232,7 @@ class Encoder:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(f"{int(column.max())} in the {self.part} is too large for a 64-bit integer")
             return column.astype(np.int64)
-        if kind is Kind.FLOAT:
+        if kind in FLOAT_TYPES:
             return float_codes(column)
         return numbers(column.tolist())
 
@@ -214,8 +241,8 @@ class Encoder:
             return codes
         if kind is Kind.BOOL:
             return codes.astype(np.bool_)
-        if kind is Kind.FLOAT:
-            return code_floats(codes)
+        if kind in FLOAT_TYPES:
+            return code_floats(codes).astype(FLOAT_TYPES[kind], copy=False)
         items = self.interner.decode(codes)
         return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
 
@@ -285,11 +312,44 @@ def _comparable(kind: Kind) -> Kind:
     return Kind.INT if kind is Kind.BOOL else kind
 
 
-def _kind_of(column: Array) -> Kind:
-    kind = _KIND_OF.get(column.dtype.kind)
+def kind_of(column: Array) -> Kind:
+    """Return what a column holds. Raises DataError where it is of a type that collections do not have.
+
+    >>> kind_of(np.array([0.5], np.float32))
+    <Kind.FLOAT32: '32-bit floats'>
+    """
+    dtype = column.dtype
+    kind = _KIND_OF.get(dtype.kind)
+    if kind is None and dtype.kind == "f":
+        kind = _FLOATS.get(dtype.itemsize)
     if kind is None:
-        raise DataError(f"a column of dtype {column.dtype} cannot be part of a collection")
+        remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
+        raise DataError(f"a column of dtype {dtype} cannot be part of a collection{remedy}")
     return kind
+
+
+def settled(known: Sequence[Kind], kinds: Sequence[Kind], part: str) -> tuple[Kind, ...]:
+    """Return the kinds of columns, equally many, that are `known` to be of some kinds and are now of `kinds`.
+
+    Booleans beside integers are integers. Raises DataError, which names the column of `part`, for other differences.
+
+    >>> settled((Kind.INT, Kind.BOOL), (Kind.BOOL, Kind.FLOAT), "key")
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: column 1 of the key held booleans and now holds floats: convert it, so that it is ...
+    """
+    for position, (old, new) in enumerate(zip(known, kinds)):
+        if _comparable(old) is not _comparable(new):
+            raise DataError(
+                f"column {position} of the {part} held {old.value} and now holds {new.value}: {_remedy(old, new)}"
+            )
+    return tuple([old if old is new else Kind.INT for old, new in zip(known, kinds)])
+
+
+def _remedy(one: Kind, other: Kind) -> str:
+    if {one, other} <= set(FLOAT_TYPES):
+        return "convert one with .astype(), for most numbers, such as 0.1, are not the same in both widths"
+    return "convert it, so that it is always the same"
 
 
 def float_codes(column: Array) -> Codes:

@@ -22,12 +22,11 @@ from differential.codes import Codes, Encoder
 from differential.collection import Collection
 from differential.interning import hold_columns, interner_of
 from differential.kernels.compile import NOTHING
-from differential.pact import OfUpdates
+from differential.pact import Parts, Spreading
 from differential.seen import Rows, Seen
 from differential.tally import Tally
 from differential.updates import Ints, Updates
 from timely.captured import EventSource
-from timely.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
@@ -43,13 +42,13 @@ if TYPE_CHECKING:
     from timely.dataflow.stream import Stream
 
 
-class ByRecord(OfUpdates):
+class ByRecord(Spreading):
     """A pact: each update goes to the worker that its record's hash names."""
 
     name = "by record"
 
-    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
-        return scatter(batch, destinations(hash_columns(cast(Updates, batch).columns), peers))
+    def spread(self, updates: Updates, peers: int) -> Parts:
+        return scatter(updates, destinations(hash_columns(updates.columns), peers))
 
 
 def replay_into(scope: Scope, sources: Sequence[EventSource], *, keys: int = 1, name: str = "replay") -> Collection:
@@ -159,6 +158,10 @@ class Admission:
 
     def admit(self, updates: Updates) -> Updates:
         """Return those of the updates that are new."""
+        if not len(updates):  # the kinds of rows that are on other workers
+            self._key.learn(updates.columns[:1])
+            self._value.learn(updates.columns[1:])
+            return updates
         times = [tuple(time) for time in updates.times.tolist()]
         if len(times[0]) != self._width:
             raise CaptureError(f"{times[0]} is not a time of this scope: it has {self._width} coordinate(s)")

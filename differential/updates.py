@@ -31,7 +31,7 @@ class Updates:
     """A batch of updates.
 
     `columns` hold n rows; `times` is int64[T, D]; `time_index` is int64[n], or absent when T = 1; `diffs` is
-    int64[n], or absent when all are 1. Immutable.
+    int64[n], or absent when all are 1. Immutable. A batch without rows still has columns of some types, and a time.
 
     >>> updates = Updates.at((7,), (np.array([1, 2]), np.array(["a", "b"])), np.array([1, -1]))
     >>> list(updates.rows())
@@ -132,14 +132,16 @@ class Updates:
         times, time_index, diffs = (np.frombuffer(buffer, np.int64) for buffer in buffers[:3])
         columns = columns_from_buffers(dtypes, buffers[3:])
         length = len(columns[0]) if columns else 0
-        if not length or any(len(column) != length for column in columns):
+        if not columns or any(len(column) != length for column in columns):
             raise ValueError("columns of different lengths, or none")
         if len(times) % width or not len(times):
             raise ValueError("the table of times is cut off")
         table = times.reshape(-1, width)
-        indexed = len(time_index) == length and 0 <= int(time_index.min()) and int(time_index.max()) < len(table)
-        if not (indexed or (not len(time_index) and len(table) == 1)):
-            raise ValueError("a time index out of range")
+        if len(time_index) or len(table) > 1:
+            if len(time_index) != length or not length:
+                raise ValueError("not one time per row")
+            if int(time_index.min()) < 0 or int(time_index.max()) >= len(table):
+                raise ValueError("a time index out of range")
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)

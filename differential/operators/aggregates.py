@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from differential.codes import Encoder, Kind
+from differential.codes import FLOAT_TYPES, Encoder, Kind
 from differential.kernels import reduce as kernels
 from differential.kernels.reduce_float import NAN
 from differential.operators.groups import InPython, largest_rows
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def sum(collection: Collection, *, name: str = "sum") -> Collection:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
-    A sum of floats is that of the accumulated values, rounded once, so it does not depend on the order of changes.
+    A sum of floats is that of the accumulated values, rounded once, to 64 bits, whatever the width of the values; so it
+    does not depend on the order of changes.
     A sum of integers is exact.
 
     A DataError ends the run where the value is no such column, a sum of integers does not fit into 64 bits, or
@@ -107,9 +108,9 @@ class Sum:
         if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
             self._said.kinds = (Kind.INT,)
             return self._integers(new, pending, input, output, upper)
-        if kinds != (Kind.FLOAT,):
+        if len(kinds) != 1 or kinds[0] not in FLOAT_TYPES:
             raise DataError(f"sum needs one column of numbers as the value, not {self._value.describe()}")
-        self._said.kinds = kinds
+        self._said.kinds = (Kind.FLOAT,)
         chunks, put_off = self._floats(new, pending, input, output, upper)
         for keys, sums, *_ in chunks:
             if (sums == NAN).any():

@@ -14,13 +14,12 @@ from differential.kernels.route import partition
 from differential.keys import EVERY, described
 from differential.logging import log_trace
 from differential.overflow import refusing
-from differential.pact import OfUpdates
+from differential.pact import Parts, Spreading
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from differential.updates import Updates
-from timely.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import CapabilitySet
 from timely.dataflow.pact import scatter
@@ -33,22 +32,22 @@ if TYPE_CHECKING:
     from differential.collection import Collection
 
 
-class ByKey(OfUpdates):
+class ByKey(Spreading):
     """A pact: each update goes to the worker that its key's hash names."""
 
     def __init__(self, keys: int) -> None:
+        super().__init__()
         self.name = f"by {described(keys)}"
         self._keys = keys
 
-    def split(self, batch: AnyBatch, peers: int) -> Iterator[tuple[int, AnyBatch]] | None:
-        assert isinstance(batch, Updates)
-        keys = batch.columns[: self._keys]
+    def spread(self, updates: Updates, peers: int) -> Parts:
+        keys = updates.columns[: self._keys]
         if len(keys) == 1 and keys[0].dtype == np.int64:
-            return _spread(batch, keys[0], peers)
-        return scatter(batch, destinations(hash_columns(keys), peers))
+            return _spread(updates, keys[0], peers)
+        return scatter(updates, destinations(hash_columns(keys), peers))
 
 
-def _spread(batch: Updates, keys: Codes, peers: int) -> Iterator[tuple[int, AnyBatch]]:
+def _spread(batch: Updates, keys: Codes, peers: int) -> Parts:
     """Yield what `scatter` does, for a key of one column of integers."""
     order, offsets = partition(keys if keys.flags.carray else keys.copy(), peers)
     bounds = offsets.tolist()
@@ -119,14 +118,18 @@ class Arranger:
         self._input.operator.waits = bool(self._sealer.held)
 
     def _gather(self) -> None:
-        """Hand all that has come to the batcher, and hold on to none of it: sealing lets go of what it has packed."""
+        """Move the messages into the batcher, and keep no reference to them: sealing frees what it has packed."""
         held, keys, hidden = self._sealer.held, self._keys, self._value.hidden
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
-            held.hold(time)
             columns = updates.columns
             if len(columns) - hidden < keys < EVERY:
                 raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
+            if not len(updates):  # the kinds of rows that are on other workers
+                self._key.learn(columns[:keys])
+                self._value.learn(columns[keys:])
+                continue
+            held.hold(time)
             self._batcher.push(
                 self._key.encode(columns[:keys]),
                 self._value.encode(columns[keys:]),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from differential.codes import kind_of
 from timely.columns import as_column
 from timely.errors import DataError
 
@@ -41,7 +42,7 @@ class Fields:
             )
         types = tuple([type(field) for field in record])
         if self._types is None and _ARRAYS.issuperset(types):
-            if self._kinds != [field.dtype.kind for field in record]:
+            if self._kinds != [_KINDS.get(field.dtype.char) for field in record]:
                 self._compare(record, types)
         elif types != self._types or not _are_plain(record):
             self._compare(record, types)
@@ -57,6 +58,7 @@ class Fields:
                 raise DataError(
                     f"field {position} is {self._shown[position]!r:.80} in one record and {shown[position]!r:.80} in "
                     "another: convert it, so that it is always of one kind"
+                    + (" and width" if {known, kind} <= _FLOATS else "")
                 )
             kinds[position] = known if known == kind else "i"
         self._kinds, self._shown = kinds, self._shown or shown
@@ -64,7 +66,10 @@ class Fields:
 
 
 _ARRAYS = {np.ndarray}
+_KINDS = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
+"""The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""
 _WHOLE = {"b", "i"}
+_FLOATS = {"d", "f", "e"}
 _FIRST_UNSIGNED = 1 << 63
 
 
@@ -82,4 +87,7 @@ def _are_plain(record: tuple[Any, ...]) -> bool:
 def _kind_of(column: np.ndarray[Any, Any]) -> str:
     """Return the kind of a column's type: unsigned integers are integers, unless they are too large for these."""
     kind = column.dtype.kind
+    if kind == "f":
+        kind_of(column)  # refuses floats of more than 64 bits
+        return str(column.dtype.char)
     return "i" if kind == "u" and int(column.max()) < _FIRST_UNSIGNED else kind

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from differential.codes import kind_of
 from differential.collection import Collection
 from differential.kernels.compile import NOTHING
 from differential.operators.fields import Fields
@@ -215,7 +216,8 @@ def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
 def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
     """Return a change as it is kept until it is sent: scalars, or columns that nobody else writes to.
 
-    Columns have the width they will have where they are indexed: integers and floats of 64 bits.
+    Integers have the width they will have where they are indexed, 64 bits. Floats keep theirs, for most numbers are not
+    the same in another one.
     """
     for field in record:
         if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
@@ -240,15 +242,19 @@ def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
 _SCALARS = {int, float, bool, str, bytes}
 _NUMPY_SCALARS = (np.number, np.bool_, np.character)
 _MOST = 1 << 63
-_WIDE: dict[str, np.dtype[Any]] = {"i": np.dtype(np.int64), "f": np.dtype(np.float64)}
+_INT64 = np.dtype(np.int64)
 
 
 def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
-    """Return a column with integers or floats of 64 bits, if it is of numbers."""
-    kind = column.dtype.kind
-    if kind == "u" and not (len(column) and int(column.max()) >= _MOST):
-        kind = "i"
-    return column.astype(_WIDE.get(kind, column.dtype), subok=False, copy=copy)
+    """Return a column with integers of 64 bits, if it is of integers; floats in the byte order of this machine."""
+    dtype = column.dtype
+    kind = dtype.kind
+    if kind == "f":
+        kind_of(column)
+        dtype = dtype.newbyteorder("=")
+    elif kind == "i" or (kind == "u" and not (len(column) and int(column.max()) >= _MOST)):
+        dtype = _INT64
+    return column.astype(dtype, subok=False, copy=copy)
 
 
 def _checked(diff: Any, shape: tuple[int, ...]) -> Diff:

@@ -22,7 +22,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
-from timely.errors import BuildError, DataError
+from timely.errors import BuildError
 from timely.progress.antichain import Antichain
 from timely.user_functions import call
 
@@ -77,6 +77,8 @@ class Joiner:
         self._theirs = Side(second, right)
         self._todo: deque[Pairing] = deque()
         self._position = 0
+        self._refusal = self._refuse  # one object, by which the comparison ends
+        left.key.compare_with(right.key, self._refusal)
 
     def run(self) -> None:
         self._take_in(self._mine, self._theirs, True)
@@ -91,8 +93,17 @@ class Joiner:
 
     def drop(self) -> None:
         """Stop reading both traces."""
+        self._left.key.stop_comparing(self._refusal)
         self._mine.drop()
         self._theirs.drop()
+
+    def _refuse(self) -> str:
+        """Return the error for keys of different kinds."""
+        ours, theirs = self._left.key, self._right.key
+        return (
+            f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
+            f"{theirs.describe()} on the right, so that none could ever be equal; convert one side"
+        )
 
     def _take_in(self, side: Side, other: Side, is_left: bool) -> None:
         """Note what new batches of one side are to be matched with."""
@@ -107,7 +118,6 @@ class Joiner:
     def _match(self) -> None:
         """Send about a batch of what comes of the first pairing."""
         pairing = self._todo[0]
-        _check_kinds(self._left, self._right)
         pairs, self._position = _matched(pairing, self._position, self._left, self._right, self._function)
         if pairs is not None:
             self._output.give(pairing.capability, cast(Any, pairs))
@@ -183,12 +193,3 @@ class Side:
         if not self._released:
             self._released = True
             self._trace.drop()
-
-
-def _check_kinds(left: Arrangement, right: Arrangement) -> None:
-    ours, theirs = left.key.kinds, right.key.kinds
-    if ours is not None and theirs is not None and not left.key.agrees(right.key):
-        raise DataError(
-            f"the keys joined are of different kinds: {left.key.describe()} on the left, {right.key.describe()} on the "
-            "right, so that none could ever be equal"
-        )

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
-from differential.interning import Interner, hold_columns
+from differential.interning import hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
 from differential.operators.join_arrangements import ROWS_PER_BATCH
@@ -111,8 +111,9 @@ def lookup(
         input = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)
         read.append(Reading(input, arrangement.reader(), is_inclusive))
     output, stream = builder.add_output()
-    lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangements[0][0].key.interner)
-    builder.build(lambda _: refusing(lookup.run, arrangements[0][0].key))
+    arrangement = arrangements[0][0]
+    lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangement)
+    builder.build(lambda _: refusing(lookup.run, arrangement.key))
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
 
@@ -135,14 +136,15 @@ class Lookup:
         output: OutputPort,
         ask: Ask,
         width: int,
-        interner: Interner,
+        arrangement: Arrangement,
     ) -> None:
         self._prefixes = prefixes
         self._read = read
         self._output = output
         self._ask = ask
         self._width = width
-        self._interner = interner
+        self._arrangement = arrangement
+        self._interner = arrangement.key.interner
         self._dataflow = prefixes.dataflow
         self._is_released = False
         self._since = 0
@@ -158,6 +160,9 @@ class Lookup:
     def run(self) -> None:
         for time, batch in self._prefixes.drain():
             prefixes = cast(Updates, batch)
+            if not len(prefixes):  # the kinds of prefixes that are on other workers
+                self._arrangement.key.learn(prefixes.columns[: self._arrangement.keys])
+                continue
             self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
         self._interner.collect()
         for reading in self._read:

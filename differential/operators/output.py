@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from differential.codes import refuse_nan
+from differential.codes import Kind, kind_of, refuse_nan, settled
 from differential.pact import OfUpdates
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
@@ -55,7 +55,7 @@ class Output:
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
-        self._columns = 0
+        self._kinds: tuple[Kind, ...] = ()
         self._width = scope.width
         self._dataflow = scope.dataflow
         self._operator = builder.operator
@@ -68,13 +68,16 @@ class Output:
         Raises BuildError where the dataflow is not complete yet, as all methods but `done` do.
         """
         frontier = self._frontier
-        self._gather()
+        try:
+            self._gather()
+        except DataError as error:
+            raise self._operator.failure(error, self._input.time) from error
         passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
         result = []
         contents = self._contents
         for time in passed:
             updates = self._waiting.pop(time)
-            for record, diff in self._in_order(updates, time):
+            for record, diff in sorted(updates.items()):
                 if diff:
                     result.append((record, time, diff))
                     contents[record] = contents.get(record, 0) + diff
@@ -111,33 +114,28 @@ class Output:
             raise BuildError("an output can be read once the dataflow is complete: leave its `with` block first")
         return self._input.frontier
 
-    def _check(self, columns: tuple[Any, ...]) -> None:
-        """Raise DataError where records are of another number of columns than before, or can never be removed."""
-        if self._columns not in (0, len(columns)):
-            raise DataError(
-                f"some records have {self._columns} column(s), others {len(columns)}: all records of a collection have "
-                "the same number"
-            )
-        self._columns = len(columns)
-        for column in columns:
+    def _check(self, updates: Updates) -> None:
+        """Raise DataError where records are of other kinds than before, or can never be removed."""
+        kinds = tuple([kind_of(column) for column in updates.columns])
+        if kinds != self._kinds:
+            if self._kinds and len(kinds) != len(self._kinds):
+                raise DataError(
+                    f"some records have {len(self._kinds)} column(s), others {len(kinds)}: all records of a collection "
+                    "have the same number"
+                )
+            try:
+                self._kinds = settled(self._kinds or kinds, kinds, "collection")
+            except DataError as error:
+                record, _, _ = next(updates.rows())
+                raise DataError(f"{record!r:.80} is not like the records before it: {error}") from None
+        for column in updates.columns:
             if column.dtype.kind == "f":
                 refuse_nan(column)
-
-    def _in_order(self, updates: dict[Record, int], time: Time) -> list[tuple[Record, int]]:
-        try:
-            return sorted(updates.items())
-        except TypeError:
-            kinds = {tuple(type(field).__name__ for field in record): record for record in updates}
-            one, other = list(kinds.values())[:2]
-            raise DataError(
-                f"{self._operator}: {one!r:.80} and {other!r:.80}, at {time}, are not of the same kinds, as all "
-                "records of a collection must be"
-            ) from None
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():
             updates = cast(Updates, batch)
-            self._check(updates.columns)
+            self._check(updates)
             for record, time, diff in updates.rows():
                 at = self._waiting.setdefault(time, {})
                 at[record] = at.get(record, 0) + diff

@@ -222,8 +222,12 @@ class Upserter:
         # Between runs statements wait as columns, and all that has been encoded is in the trace.
         self._key.interner.collect()
         for time, batch in self._input.drain():
-            self._sealer.held.hold(time)
-            self._waiting.append((time, cast(Updates, batch)))
+            updates = cast(Updates, batch)
+            if len(updates):
+                self._sealer.held.hold(time)
+                self._waiting.append((time, updates))
+            else:
+                self._learn(updates)
         frontier = self._input.frontier
         due = [updates for time, updates in self._waiting if not frontier.less_equal(time)]
         if due:
@@ -237,6 +241,13 @@ class Upserter:
     def drop(self) -> None:
         """Stop reading."""
         self._held.drop()
+
+    def _learn(self, updates: Updates) -> None:
+        """Take note of the kinds of rows that are on other workers; only statements that set a key have a value."""
+        *columns, _ = updates.columns
+        self._key.learn(tuple(columns[: self._keys]))
+        if len(columns) > self._keys:
+            self._value.learn(tuple(columns[self._keys :]))
 
     def _statements(self, due: list[Updates]) -> tuple[Ints, Ints, Ints, Array]:
         """Return key, time, value (0 for none) and whether there is one, of the last statement on each key and time."""

@@ -70,9 +70,8 @@ def test_updates_go_where_the_hash_of_their_key_says(rows: int, peers: int) -> N
     for keys in (every[:, 0], every[:, 0].copy(), np.full(rows, 7), every[:, 0] / 4, every[:, 0].astype(np.int32)):
         updates = Updates((keys, every[:, 1], np.arange(rows)), np.array([[0], [3]]), np.arange(rows) % 2)
         for width in (1, 2):
-            split = ByKey(width).split(updates, peers)
+            split = ByKey(width).spread(updates, peers)
             expected = scatter(updates, destinations(hash_columns(updates.columns[:width]), peers))
-            assert split is not None
             for (worker, part), (right_worker, right) in zip(split, expected, strict=True):
                 assert isinstance(part, Updates)
                 assert isinstance(right, Updates)

@@ -75,7 +75,7 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: Collection.of(scope, 1, keys=1.0), "`keys` cannot be 1.0"),  # type: ignore[arg-type]
     (lambda scope: numbers(scope).top_k(1.5), "a whole number, .* at least 1, not 1.5"),  # type: ignore[arg-type]
     (lambda scope: numbers(scope).iterate(lambda inner: None), "what the collection becomes, and returned None"),  # type: ignore[arg-type, return-value]
-    (lambda scope: numbers(scope).concat(words(scope)), r"'output'.*\(\d, '.'\).* not of the same kinds"),
+    (lambda scope: numbers(scope).concat(words(scope)), r"'output'.*\(1, .*\) is not like .*column 1 .*held"),
 ]
 
 
