@@ -191,13 +191,13 @@ class Arrangement:
         """
         return self.as_collection().reduce(function, name=name)
 
-    def count(self, *, name: str = "count") -> Collection:
+    def count(self, *, signed: bool = False, name: str = "count") -> Collection:
         """Return (key, number of records with that key); see `Collection.count`.
 
         >>> example(lambda scope: Collection.of(scope, np.array([3, 3])).arrange_by_key().count())
         [((3, 2), 1)]
         """
-        return self.as_collection().count(name=name)
+        return self.as_collection().count(signed=signed, name=name)
 
     def distinct(self, *, name: str = "distinct") -> Collection:
         """Return every record once that occurs at all; see `Collection.distinct`.

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...], int]]:
-    """Return the records of the collection that `program(scope)` makes, sorted, each with how often it occurs.
+    """Return the records of the collection that `program(scope)` makes, sorted, each with how often it occurs, which
+    may be a negative number of times.
 
     >>> example(lambda scope: Collection.of(scope, np.array([5, 5, 4])))
     [((4,), 1), ((5,), 2)]
@@ -25,7 +26,7 @@ def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...
             made = program(scope)
             if not hasattr(made, "output"):
                 raise BuildError(f"the program of an example must return a collection, and returned {made!r:.80}")
-            answer = made.output()
+            answer = made.output(signed=True)
         worker.step_while(lambda: not answer.done())
         return answer.contents()
 

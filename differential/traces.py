@@ -36,6 +36,7 @@ import numpy as np
 from differential.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
 from differential.kernels.wide import Overflow
+from differential.negative import negative_count
 from differential.operators.import_trace import import_trace
 from differential.overflow import named
 from differential.trace.batch import Batch
@@ -113,8 +114,11 @@ class Cursor:
     (array([0, 1, 1]), array([3, 2, 3]))
     """
 
-    def __init__(self, batches: tuple[Batch, ...], time: Time, key: Encoder, value: Encoder) -> None:
+    def __init__(
+        self, batches: tuple[Batch, ...], time: Time, key: Encoder, value: Encoder, signed: bool = False
+    ) -> None:
         self.time = time
+        self._is_signed = signed
         self._batches = batches
         # A copy, so that a question of another kind is refused and teaches the arrangement nothing.
         self._key = Encoder(key.interner, key.part, key.kinds)
@@ -127,6 +131,9 @@ class Cursor:
         """Return the values of each key of a column: of one column of keys, or of a tuple of columns for longer keys.
 
         A list, an array, or several scalars are such a column. Costs a binary search per key and batch.
+
+        Raises DataError where a record of one of the keys occurs a negative number of times, unless the cursor is
+        `signed`.
         """
         width = len(self._key.kinds or ())
         if width > 1:
@@ -139,6 +146,8 @@ class Cursor:
             place, vals, counts = lookup(self._batches, codes, self.time)
         except Overflow as fault:
             raise named(fault, self._key, self._value, self.time) from None
+        if not self._is_signed:
+            _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
         return Found(place, self._value.decode(vals, len(place)), counts)
 
 
@@ -200,18 +209,27 @@ class Trace:
         self.set_logical_compaction(frontier)
         self._handle.set_physical_compaction(physical)
 
-    def contents(self, time: Moment) -> Contents:
-        """Return this worker's share of the collection as of `time`, as columns that are the caller's own."""
+    def contents(self, time: Moment, *, signed: bool = False) -> Contents:
+        """Return this worker's share of the collection as of `time`, as columns that are the caller's own.
+
+        Raises DataError where a record occurs a negative number of times, unless the collection is a difference, as
+        `signed` says.
+        """
         batches, at = self._as_of(time)
         try:
             keys, vals, counts = accumulate(batches, at)
         except Overflow as fault:
             raise named(fault, self._export.key, self._export.value, at) from None
+        if not signed:
+            _refuse_negative(keys, vals, counts, self._export.key, self._export.value, at)
         return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
 
-    def cursor(self, time: Moment) -> Cursor:
-        """Return the collection as of `time`, to look up the values of a few keys or of many in."""
-        return Cursor(*self._as_of(time), self._export.key, self._export.value)
+    def cursor(self, time: Moment, *, signed: bool = False) -> Cursor:
+        """Return the collection as of `time`, to look up the values of a few keys or of many in.
+
+        `signed` is for a difference of collections, in which records may occur a negative number of times.
+        """
+        return Cursor(*self._as_of(time), self._export.key, self._export.value, signed)
 
     def import_into(
         self, scope: Scope, *, since: Antichain | Moment | None = None, name: str = "import"
@@ -320,3 +338,11 @@ class Trace:
     def _check(self) -> None:
         if self.is_dropped:
             raise TraceError(f"the trace of {self._export} was dropped, and cannot be asked any more")
+
+
+def _refuse_negative(keys: Codes, vals: Codes, counts: Codes, key: Encoder, value: Encoder, time: Time) -> None:
+    """Raise DataError where one of the records, given as codes, occurs a negative number of times."""
+    if len(counts) and int(counts.min()) < 0:
+        row = np.flatnonzero(counts < 0)[:1]
+        record = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
+        raise negative_count(record, int(counts[row[0]]), time, may_be_signed=True)

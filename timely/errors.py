@@ -53,6 +53,10 @@ class CapabilityWarning(RuntimeWarning):
     """A capability was forgotten: neither dropped nor held any more. Names its time, operator, line and worker."""
 
 
+class LateWarning(RuntimeWarning):
+    """Records came after their window had ended and were left out. Names one, the operator, line and worker."""
+
+
 class OperatorError(TimelyError):
     """User code in an operator raised: names operator, time, worker and line. `__cause__` is the original."""
 

@@ -17,6 +17,10 @@ from differential.kernels.seek import seek
 from differential.kernels.wide import Overflow, carry, fits
 
 
+class Negative(ArithmeticError):
+    """A key has a negative number of records. Has the code of the key, the number, and the index of the time."""
+
+
 @inner
 def _said(past: Table, places: Ints, key: int) -> int:
     """Return the count said last of a key, and move `places`, where each layer was left, behind it."""
@@ -32,11 +36,15 @@ def _said(past: Table, places: Ints, key: int) -> int:
 
 
 @kernel
-def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return what to say, as keys, counts, time index and diffs, when the given rows are new.
+def count_changes(
+    keys: Ints, time_index: Ints, diffs: Ints, past: Table, is_signed: int
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the changes of the counts, as keys, counts, time index and diffs, when the given rows are new.
 
-    The rows are sorted by (key, time), times indexed in their order; `past` is what was said before, all of it earlier.
-    What is said at one time is sorted by (key, count); diffs are absent when all are 1.
+    The rows are sorted by (key, time), times indexed in their order; `past` holds the counts emitted so far, all of
+    them earlier. What is emitted at one time is sorted by (key, count); diffs are absent when all are 1.
+
+    Raises Overflow where a count does not fit into 64 bits, Negative where one is negative and not `is_signed`.
     """
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
@@ -54,6 +62,8 @@ def count_changes(keys: Ints, time_index: Ints, diffs: Ints, past: Table) -> tup
             row += 1
         if not fits(total, high):
             raise Overflow(key, 0)
+        if total < 0 and is_signed == 0:
+            raise Negative(key, total, time)
         if total != before:
             for count in (min(before, total), max(before, total)):
                 if count != 0:

@@ -26,6 +26,7 @@ from differential.kernels.reduce_fold import (
     LARGEST,
     MAX,
     MIN,
+    SIGNED,
     SMALLEST,
     SUM,
     SUM_FLOAT,
@@ -99,7 +100,7 @@ from differential.kernels.reduce_visit import (
 )
 from differential.kernels.wide import carry, fits
 
-__all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
+__all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SIGNED", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
 
 
 @bare

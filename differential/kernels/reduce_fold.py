@@ -2,7 +2,7 @@
 
 | kind        | says of a group                                                                                   |
 |-------------|---------------------------------------------------------------------------------------------------|
-| `COUNT`     | the sum of its diffs; nothing when that is 0                                                      |
+| `COUNT`     | the sum of its diffs; nothing when that is 0; negative only where the parameter is `SIGNED`       |
 | `SUM`       | the sum of value times diff; nothing when no value has a diff other than 0                        |
 | `SUM_FLOAT` | the same of values that are codes of floats: the exact sum, rounded once                          |
 | `MIN`       | the smallest value                                                                                |
@@ -12,7 +12,8 @@
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
 
 A sum or number of occurrences that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning when a
-value accumulates to a negative diff: that is an error, found among the values that are looked at.
+value accumulates to a negative diff: that is an error, found among the values that are looked at. So is a negative
+`COUNT`, unless it is of a difference, which is what `SIGNED` means.
 
 A multiset is read in one of two ways. When the whole group is at one time, `fold_layers` reads it from the layers where
 it lies, and for `MIN` to `LARGEST` only as far as it must: a smallest value costs as many steps as there are layers,
@@ -32,6 +33,9 @@ from differential.kernels.reduce_rows import Rows, put_row
 from differential.kernels.wide import carry, fits, product_high
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
+
+SIGNED = 1
+"""The parameter of a `COUNT` that may be negative."""
 
 TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
 """The columns of a tally: the group's distinct values, the first to look at first; what each accumulates to; the items
@@ -145,7 +149,7 @@ def fold_layers(
                 add_float(exact, value_at(layers, layer, row), diff)
     # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
     present = diffs != 0 or diffs_high != 0
-    if kind == DISTINCT and diffs_high < 0:
+    if diffs_high < 0 and (kind == DISTINCT or (kind == COUNT and parameter != SIGNED)):
         return FAULT
     if kind in (COUNT, DISTINCT) and not fits(diffs, diffs_high):
         return FAULT
@@ -220,7 +224,7 @@ def fold_tally(
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
             present = total != 0 or high != 0
-        if kind == DISTINCT and high < 0:
+        if high < 0 and (kind == DISTINCT or (kind == COUNT and parameter != SIGNED)):
             return FAULT
         if present and kind != SUM_FLOAT and not fits(total, high):
             return FAULT

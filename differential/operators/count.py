@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from differential.collection import Collection
 
 
-def count(collection: Collection, *, name: str = "count") -> Collection:
+def count(collection: Collection, *, signed: bool = False, name: str = "count") -> Collection:
     """Return (key, number of records with that key), for every key that has records.
+
+    A key that has a negative number of records ends the run with a DataError that names it, unless the collection is a
+    difference, as `signed` says.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2])).count())
     [((1, 2), 1), ((2, 1), 1)]
     """
     source = collection.arrange_by_key()
     if source.is_in_order:
-        return count_in_order(source, name).as_collection()
-    counted = reduce_arrangement(source, lambda key, value, said: BuiltIn(kernels.COUNT, 0), (Kind.INT,), name=name)
-    return counted.as_collection()
+        return count_in_order(source, name, signed=signed).as_collection()
+    reduction = BuiltIn(kernels.COUNT, kernels.SIGNED if signed else 0)
+    return reduce_arrangement(source, lambda key, value, said: reduction, (Kind.INT,), name=name).as_collection()

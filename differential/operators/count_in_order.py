@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
+
 from differential.arrangement import Arrangement
 from differential.codes import Encoder, Kind
 from differential.interning import interner_of
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
-from differential.kernels.count import count_changes
+from differential.kernels.count import Negative, count_changes
+from differential.negative import negative_total
 from differential.operators.arrange import new_trace
 from differential.overflow import refusing
 from differential.trace.batch import Batch
@@ -24,14 +27,14 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 
 
-def count_in_order(source: Arrangement, name: str) -> Arrangement:
-    """Return the arrangement of (key, number of records with that key)."""
+def count_in_order(source: Arrangement, name: str, *, signed: bool) -> Arrangement:
+    """Return the arrangement of (key, number of records with that key), an error if negative and not `signed`."""
     scope = source.scope
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     spine = new_trace(output)
-    counter = CounterInOrder(input, output, spine)
+    counter = CounterInOrder(input, output, spine, source.key, signed)
     builder.build(lambda _: refusing(counter.run, source.key))
     scope.dataflow.when_complete(counter.drop)
     value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
@@ -45,10 +48,12 @@ class CounterInOrder:
     of their intervals, each is final, and is answered at once, by a batch.
     """
 
-    def __init__(self, input: InputPort, output: OutputPort, spine: Spine) -> None:
+    def __init__(self, input: InputPort, output: OutputPort, spine: Spine, key: Encoder, signed: bool) -> None:
         self._input = input
         self._output = output
         self._spine = spine
+        self._key = key
+        self._is_signed = int(signed)
         self._said = TraceHandle(spine)
 
     def run(self) -> None:
@@ -68,6 +73,12 @@ class CounterInOrder:
         keys, time_index, diffs, times = batch.keys, batch.time_index, batch.diffs, batch.times
         if len(times) > 1:
             keys, _, time_index, diffs, times = consolidate(keys, NOTHING, time_index, diffs, times)
-        keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, self._said.table(self._said.batches()))
+        past = self._said.table(self._said.batches())
+        try:
+            keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
+        except Negative as fault:
+            key, total, time = fault.args
+            where = tuple(times[time].tolist())
+            raise negative_total(self._key.decode(np.array([key], np.int64), 1), total, where) from None
         make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
         return make(keys, counts, time_index, diffs, times, self._spine.upper, batch.upper, self._spine.origin)

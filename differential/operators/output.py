@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from differential.codes import Kind, kind_of, refuse_nan, settled
+from differential.negative import negative_count
 from differential.pact import OfUpdates
 from differential.updates import Updates
+from timely.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
 from timely.errors import BuildError, DataError
@@ -30,6 +32,9 @@ class Output:
     lexicographic order of times. On the other workers there is never anything to read, but `done` and the frontier
     tell the same.
 
+    A record that occurs a negative number of times is refused when it is read, where times are totally ordered; unless
+    the output is `signed`, and so may be a difference of collections.
+
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
     ...         session, words = new_input(scope)
@@ -49,7 +54,7 @@ class Output:
     {('be', 1): 1, ('to', 2): 1}
     """
 
-    def __init__(self, collection: Collection, worker: int, name: str) -> None:
+    def __init__(self, collection: Collection, worker: int, signed: bool, name: str) -> None:
         scope = collection.scope
         builder = OperatorBuilder(scope, name)
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
@@ -57,6 +62,7 @@ class Output:
         self._contents: dict[Record, int] = {}
         self._kinds: tuple[Kind, ...] = ()
         self._width = scope.width
+        self._is_signed = signed
         self._dataflow = scope.dataflow
         self._operator = builder.operator
         builder.operator.waits = False
@@ -65,14 +71,17 @@ class Output:
     def changes(self) -> list[tuple[Record, Time, int]]:
         """Return the updates (record, time, diff) that have become final since the last call, of this or of `contents`.
 
-        Raises BuildError where the dataflow is not complete yet, as all methods but `done` do.
+        Raises BuildError where the dataflow is not complete yet, as all methods but `done` do; OperatorError where a
+        record occurs a negative number of times, and then nothing counts as read.
         """
         frontier = self._frontier
         try:
             self._gather()
+            passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
+            if self._width == 1 and not self._is_signed:
+                self._refuse_negative(passed)
         except DataError as error:
             raise self._operator.failure(error, self._input.time) from error
-        passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
         result = []
         contents = self._contents
         for time in passed:
@@ -132,6 +141,15 @@ class Output:
             if column.dtype.kind == "f":
                 refuse_nan(column)
 
+    def _refuse_negative(self, times: list[Time]) -> None:
+        """Raise DataError where the changes at `times` let a record occur a negative number of times."""
+        counts: dict[Record, int] = {}
+        for time in times:
+            for record, diff in self._waiting[time].items():
+                counts[record] = count = counts.get(record, self._contents.get(record, 0)) + diff
+                if count < 0:
+                    raise negative_count(as_columns(record), count, time, may_be_signed=True)
+
     def _gather(self) -> None:
         for _, batch in self._input.drain():
             updates = cast(Updates, batch)
@@ -141,10 +159,11 @@ class Output:
                 at[record] = at.get(record, 0) + diff
 
 
-def output(collection: Collection, worker: int = 0, *, name: str = "output") -> Output:
+def output(collection: Collection, worker: int = 0, *, signed: bool = False, name: str = "output") -> Output:
     """Return a handle on `worker` to read the collection's final changes from.
 
-    Costs Python objects for each update: meant for answers, not for what they are computed from.
+    Costs Python objects for each update: meant for answers, not for what they are computed from. `signed` is for a
+    difference of collections, in which records may occur a negative number of times (see `Output`).
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -154,4 +173,4 @@ def output(collection: Collection, worker: int = 0, *, name: str = "output") -> 
     >>> execute_directly(program)
     {(3, 1): 1, (4, 1): 1}
     """
-    return Output(collection, worker, name)
+    return Output(collection, worker, signed, name)

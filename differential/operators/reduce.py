@@ -9,20 +9,21 @@ round with all the groups that have an interesting time in it, and a round is ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Protocol, cast
 
 import numpy as np
 
 from differential.arrangement import Arrangement
-from differential.codes import Array, Codes, Encoder, Kind
+from differential.codes import Codes, Encoder, Kind
 from differential.interning import hold_columns, interner_of
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import minimal
 from differential.kernels.wide import Overflow
+from differential.negative import negative_count, negative_total
 from differential.operators.arrange import Sealer, new_trace
-from differential.overflow import named, refusing, shown, too_large
+from differential.overflow import named, refusing, too_large
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.cursor import accumulate
@@ -45,17 +46,19 @@ Pending = tuple[Codes, Codes, Codes]
 class GroupFault(Exception):
     """The values of a key (a code) have no reduction at a time.
 
-    A record occurs a negative number of times; or, if the reduction `adds`, the sum does not fit into 64 bits. The last
-    `hidden` columns of a record are not the program's.
+    A record occurs a negative number of times, or the key has a negative number of records; or, if the reduction `adds`
+    (in a kernel, of that kind), the sum does not fit into 64 bits. The last `hidden` columns of a record are not the
+    program's.
     """
 
-    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, adds: bool = False) -> None:
+    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = kernels.DISTINCT) -> None:
         """Take what a kernel returned: the key, the value if the reduction is by value, then the time."""
         key, *rest = fault.tolist()
         self.key: int = key
         self.time: Time = tuple(rest[by_value:])
         self.hidden = hidden
-        self.adds = adds
+        self.counts = kind == kernels.COUNT
+        self.adds = kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
 
 
 class Reduction(Protocol):
@@ -175,6 +178,8 @@ class Reducer:
             keys, vals, counts = accumulate(self._source.batches(), fault.time)
         except Overflow as overflow:
             return named(overflow, key, value, fault.time)
+        if fault.counts and -1 << 63 <= (total := sum(counts[keys == fault.key].tolist())) < 0:
+            return negative_total(key.decode(np.array([fault.key]), 1), total, fault.time)
         row = np.flatnonzero((keys == fault.key) & (counts < 0))[:1]
         if fault.adds or not len(row):
             return too_large(key.decode(np.array([fault.key]), 1), fault.time)
@@ -197,15 +202,6 @@ class BuiltIn:
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
-            raise GroupFault(fault, self.by_value, adds=self._kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT))
+            raise GroupFault(fault, self.by_value, kind=self._kind)
         chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
         return chunks, cast(Pending, tuple(put_off))
-
-
-def negative_count(record: Sequence[Array], count: int, time: Time) -> DataError:
-    """Return the error for a record, the first row of these columns, that occurs a negative number of times."""
-    return DataError(
-        f"the record {shown(record)} occurs a negative number of times, {count}: something was removed that was not "
-        "there",
-        time,
-    )

@@ -16,8 +16,8 @@ from differential.codes import Codes, Encoder
 from differential.interning import interner_of
 from differential.kernels.count import record_changes
 from differential.kernels.wide import Overflow
+from differential.negative import negative_count
 from differential.operators.arrange import new_trace
-from differential.operators.reduce import negative_count
 from differential.overflow import refusing
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle

@@ -8,13 +8,21 @@ first multiple of `slide` at or after e, until the first at or after e + size.
 So a change enters at one time and is taken back at another, both of which are known when it comes. What is to enter or
 to leave later is held until then: an epoch costs what enters and leaves in it, however large the window. No clock
 ticks, and at the end of the input everything leaves.
+
+A removal must name the occurrence that it takes back, for that one's end depends on when it happened. With event times
+it does: a record has the same event time when it is removed as when it was inserted. Without them a window accepts
+insertions alone, and refuses a record of which more is removed than inserted in an epoch.
+
+What comes after its window has ended is late. It is left out, and reported: to a function of the program's, or by a
+`LateWarning` for the first such record and, at the end, by another with their number.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +30,16 @@ from numpy.typing import NDArray
 from differential.kernels.compile import NOTHING
 from differential.operators.hold import hold
 from differential.operators.linear import linear
+from differential.overflow import shown
 from differential.updates import Ints, Updates
-from timely.errors import BuildError, DataError
+from timely.errors import BuildError, DataError, LateWarning
 from timely.order import LIMIT
+from timely.origin import user_origin
+from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection
+    from timely.dataflow.scope import Scope
 
 
 def window(
@@ -36,6 +48,7 @@ def window(
     slide: int = 1,
     *,
     at: Callable[..., Any] | None = None,
+    late: Callable[[Updates], object] | None = None,
     name: str = "window",
 ) -> Collection:
     """Return the collection of what has happened lately: each change lasts for `size`, in steps of `slide`.
@@ -45,8 +58,11 @@ def window(
     is in from then on, for as long as it would have been had it come in time, or not at all if that is over; what comes
     before it waits.
 
+    Insertions that come after their window has ended are left out, and a `LateWarning` reports them; with `late`, that
+    function is called instead with each batch of them, an `Updates`. To remove what has left the window has no effect.
+
     Raises BuildError where `size` or `slide` is less than 1, or no whole number. A DataError ends the run where `at`
-    does not return an integer for each record, or a window would end after 2 ** 62.
+    does not return an integer for each record, a window would end after 2 ** 62, or, without `at`, a record is removed.
 
     >>> def lately(scope):
     ...     visits = Collection.of(scope, np.array(["ann", "bob"]), np.array([3, 5]))
@@ -71,13 +87,14 @@ def window(
         return np.maximum(first, now), np.maximum(last, now)
 
     def by_epoch(updates: Updates) -> Updates:
+        _refuse_removals(updates, name)
         now = updates.times[:, 0]
         in_bounds(now)
         index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
         return _for_a_while(updates, *bounds(now, now), index)
 
     def by_event(updates: Updates) -> Updates:
-        happened = np.asarray(at(*updates.columns) if at is not None else 0)
+        happened = np.asarray(consult(cast(Callable[..., Any], at), updates.columns))
         if happened.dtype.kind not in "iu" or happened.shape not in ((), (len(updates),)):
             raise DataError(
                 f"the event times of {name} must be one integer for each of {len(updates)} record(s), not "
@@ -87,13 +104,69 @@ def window(
         table = updates.times[updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)]
         begin, end = bounds(np.broadcast_to(happened.astype(np.int64), len(updates)), table[:, 0])
         lasts = np.flatnonzero(begin < end)
+        if len(lasts) < len(updates):
+            stragglers.see(updates.take(np.flatnonzero((end <= table[:, 0]) & (updates.each_diff() > 0))))
         updates, table, begin, end = updates.take(lasts), table[lasts], begin[lasts], end[lasts]
         moments, index = np.unique(np.column_stack((begin, end, table)), axis=0, return_inverse=True)
         own = Updates(updates.columns, moments[:, 2:].copy(), index.reshape(-1), updates.diffs)
         return _for_a_while(own, moments[:, 0], moments[:, 1], own.time_index)
 
-    both = linear(collection, by_epoch if at is None else by_event, name=name)
+    if at is None:
+        # What is inserted and removed in one epoch, wherever, is no removal.
+        both = linear(collection.consolidate(), by_epoch, name=name)
+    else:
+        stragglers = Stragglers(collection.scope, late, name)
+        both = linear(collection, by_event, name=name)
     return hold(both, name=f"{name} until its end")
+
+
+def _refuse_removals(updates: Updates, name: str) -> None:
+    """Raise DataError where a record is removed."""
+    rows = np.flatnonzero(updates.diffs < 0)[:1]
+    if len(rows):
+        removed = updates.take(rows)
+        (time,) = removed.each_time()
+        raise DataError(
+            f"{name}: the record {shown(removed.columns)} is removed, and nothing tells in which epoch it was inserted "
+            "and hence how long it would have lasted; give it `at`, a function that returns each record's event time",
+            time,
+        )
+
+
+class Stragglers:
+    """Counts and reports the records that come after their windows have ended."""
+
+    def __init__(self, scope: Scope, late: Callable[[Updates], object] | None, name: str) -> None:
+        self._late = late
+        self._name = name
+        self._origin = user_origin()
+        self._worker = scope.index
+        self._count = 0
+        if late is None:
+            scope.dataflow.when_complete(self._report_number)
+
+    def see(self, updates: Updates) -> None:
+        """Report insertions that came too late."""
+        if not len(updates):
+            return
+        if self._late is not None:
+            self._late(updates.as_read_only())
+            return
+        self._count += len(updates)
+        if self._count == len(updates):
+            (time,) = updates.take(np.array([0])).each_time()
+            self._warn(
+                f"the record {shown(updates.columns)} came at {time}, when its window had ended, and is left out, as "
+                "others will be without a word; give window() a function as `late` to receive them, or a larger size"
+            )
+
+    def _report_number(self) -> None:
+        if self._count > 1:
+            self._warn(f"{self._count} records came when their windows had ended, and were left out")
+
+    def _warn(self, message: str) -> None:
+        text = f"{self._name} (built at {self._origin}) on worker {self._worker}: {message}"
+        warnings.warn_explicit(text, LateWarning, self._origin.file, self._origin.line)
 
 
 def _for_a_while(updates: Updates, begin: Ints, end: Ints, index: Ints) -> Updates:

@@ -75,6 +75,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.interning",
             "differential.keys",
             "differential.logging",
+            "differential.negative",
             "differential.overflow",
             "differential.pact",
             "differential.replay",

@@ -40,7 +40,7 @@ def run(program: Program, *inputs: Sequence[Update], workers: int = 1, outer: in
     for worker in everybody:
         with worker.dataflow(outer=outer) as scope:
             sessions, collections = zip(*(new_input(scope) for _ in inputs))
-            parts.append((sessions, program(*collections).output()))
+            parts.append((sessions, program(*collections).output(signed=True)))
     random = Random(seed)
 
     def step() -> None:

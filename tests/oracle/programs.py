@@ -24,6 +24,8 @@ Program = tuple[Any, ...]
 
 ROUNDS = 200
 SIZE = 4
+_FAR = 1 << 40
+"""A time after all others."""
 """Keys and values of inputs are below it."""
 
 
@@ -328,7 +330,9 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "bound": lambda one: one.map(lambda key, value: (key % SIZE, value % SIZE)),
     "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
     "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
-    "window": lambda one: one.window(2).concat(one.delay(lambda time: (time[0] + 2, *time[1:]))),
+    "window": lambda one: one.window(_FAR, at=lambda key, value: np.zeros_like(key)).concat(
+        one.delay(lambda time: (_FAR, *time[1:]))
+    ),
     "watched": lambda one: one.inspect(_look).inspect_batch(repr).assert_eq(one.map(lambda key, value: (key, value))),
     "concat": lambda left, right: left.concat(right),
     "less": lambda left, right: left.concat(right).concat(right.negate()),

@@ -240,7 +240,7 @@ def test_what_a_trace_is_said_to_hold_is_what_it_holds(workers: int) -> None:
             session, words = new_input(scope)
             arranged = words.arrange_by_key()
             trace = arranged.reader()
-            probe = arranged.count().probe()
+            probe = arranged.count(signed=True).probe()
         random = np.random.default_rng(worker.index)
 
         def go_on(epochs: int) -> None:

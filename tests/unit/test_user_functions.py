@@ -63,6 +63,8 @@ COLLECTIONS: dict[str, Callable[[Collection], Any]] = {
     "argmin": lambda one: one.argmin(spoil),
     "argmax": lambda one: one.argmax(spoil),
     "totals": lambda one: one.totals(spoil),
+    "window": lambda one: one.window(2, at=spoil),
+    "window late": lambda one: one.window(2, at=lambda key, value: -5, late=lambda late: spoil(*late.columns)),
     "enter_at": lambda one: _in_a_loop(one, spoil),
     "identifiers": lambda one: one.identifiers(hash=lambda columns: spoil(*columns)),
     "of an index": lambda one: one.arrange_by_key().as_collection().map(spoil),
@@ -73,7 +75,7 @@ COLLECTIONS: dict[str, Callable[[Collection], Any]] = {
     "Prefixes.half_join": lambda one: Prefixes.of(one).half_join(one.arrange_by_key(), spoil).results(),
     "Prefixes.count": lambda one: Prefixes.of(one).count(one.arrange_by_key(), spoil).results(),
 }
-OF_NO_COLUMNS = {"inspect", "delay", "iterate", "reduce_each", "window"}
+OF_NO_COLUMNS = {"inspect", "delay", "iterate", "reduce_each"}
 """Methods whose functions receive Python values, times or collections."""
 
 

@@ -33,7 +33,7 @@ def written(updates: list[Any], workers: int) -> tuple[list[Event], list[Change]
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
             capture_into(collection, queues[worker.index])
-            output = collection.output()
+            output = collection.output(signed=True)
         if worker.index == 0:
             for epoch, record, diff in sorted(updates):
                 session.advance_to(epoch)
@@ -57,7 +57,7 @@ def read(queues: list[EventQueue], workers: int) -> list[Change]:
 
     def program(worker: Worker) -> list[Change]:
         with worker.dataflow() as scope:
-            output = replay_into(scope, queues).output()
+            output = replay_into(scope, queues).output(signed=True)
         worker.step_while(lambda: not output.done())
         return output.changes()
 

@@ -63,7 +63,7 @@ OPERATORS: dict[str, tuple[Callable[[Collection], Collection], Callable[[Records
         by_key(lambda group: sum(value * count for (_, value), count in group.items())),
         False,
     ),
-    "count": (Collection.count, by_key(lambda group: group.total() or None), False),
+    "count": (lambda one: one.count(signed=True), by_key(lambda group: group.total() or None), False),
     "totals": (
         lambda one: one.totals(lambda key, value: value),
         by_key(lambda group: sum(value * count for (_, value), count in group.items()) or None),
@@ -90,9 +90,9 @@ def run(build: Callable[[Collection], Collection], epochs: list[list[Update]], i
             session, collection = new_input(scope)
             if in_a_loop:
                 with scope.iterative() as inner:
-                    result = build(collection.enter(inner)).leave().output()
+                    result = build(collection.enter(inner)).leave().output(signed=True)
             else:
-                result = build(collection).output()
+                result = build(collection).output(signed=True)
         for number, changes in enumerate(epochs):
             for key, value, diff in changes:
                 session.update(key, value, diff=diff)
@@ -166,7 +166,7 @@ def test_many_equal_records_that_become_too_many_are_refused() -> None:
     def program(worker: Any) -> Any:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
-            result = collection.consolidate().output()
+            result = collection.consolidate().output(signed=True)
         session.update(np.arange(rows) % 10, diff=np.full(rows, 1 << 57))
         session.close()
         worker.step_while(lambda: not result.done())

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING
-from differential.kernels.count import count_changes, record_changes
+from differential.kernels.count import Negative, count_changes, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, table_of
 from tests.strategies_batches import batches, rows_of, rows_of_batch, rows_of_batches
@@ -34,9 +34,18 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
     assume(all(map(_is_a_word, before.values())))
     if not all(map(_is_a_word, _totals(own, before))):
         with pytest.raises(Overflow):
-            count_changes(own.keys, own.time_index, own.diffs, table_of(past))
+            count_changes(own.keys, own.time_index, own.diffs, table_of(past), 1)
         return
-    keys, counts, index, diffs = count_changes(own.keys, own.time_index, own.diffs, table_of(past))
+    if min(_totals(own, before), default=0) < 0:
+        with pytest.raises(Negative) as negative:
+            count_changes(own.keys, own.time_index, own.diffs, table_of(past), 0)
+        key, total, time = negative.value.args
+        rows = [row for row in rows_of_batch(own) if row[0] == key and row[2] <= tuple(own.times[time].tolist())]
+        assert total == before[key] + sum(diff for *_, diff in rows) < 0
+    else:
+        signed, unsigned = (count_changes(*_columns(own), table_of(past), each) for each in (1, 0))
+        assert [column.tolist() for column in unsigned] == [column.tolist() for column in signed]
+    keys, counts, index, diffs = count_changes(*_columns(own), table_of(past), 1)
     said: defaultdict[int, list[tuple[tuple[int, ...], int, int]]] = defaultdict(list)
     for key, count, time, diff in rows_of((keys, counts, index, diffs, own.times)):
         said[key].append((time, count, diff))
@@ -85,6 +94,10 @@ def test_a_record_is_found_however_far_it_is() -> None:
             every = np.arange(0, 3 * rows, stride)
             before, _ = record_changes(np.full(len(every), 5), every, np.zeros(len(every), np.int64), table)
             assert before.tolist() == [val + 1 if val % 3 == 0 else 0 for val in every.tolist()]
+
+
+def _columns(batch: Batch) -> tuple[Any, Any, Any]:
+    return batch.keys, batch.time_index, batch.diffs
 
 
 def _totals(batch: Batch, before: Mapping[int, int]) -> Iterator[int]:

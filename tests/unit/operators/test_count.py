@@ -22,8 +22,9 @@ def test_a_key_without_records_is_not_counted(workers: int) -> None:
 
 
 @on_workers
-def test_counts_may_be_negative(workers: int) -> None:
-    assert run(lambda one: one.negate().count(), [((7, 1), (0,), 1)], workers=workers) == [((7, -1), (0,), 1)]
+def test_counts_of_a_difference_may_be_negative(workers: int) -> None:
+    changes = run(lambda one: one.negate().count(signed=True), [((7, 1), (0,), 1)], workers=workers)
+    assert changes == [((7, -1), (0,), 1)]
 
 
 @pytest.mark.parametrize("epochs", [2, 3])

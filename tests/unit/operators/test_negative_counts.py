@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from differential import Collection
+from differential import Collection, example, new_input
 from tests.oracle.grid import Update, contents, on_workers, run
-from timely.errors import OperatorError
+from timely import Worker, execute
+from timely.errors import DataError, OperatorError
 
 Operator = Callable[[Collection, Collection], Collection]
 
@@ -61,12 +62,13 @@ def test_a_record_of_one_column_is_named_by_it() -> None:
 
 
 @on_workers
-def test_sums_and_counts_may_pass_below_nothing(workers: int) -> None:
+def test_sums_and_signed_counts_may_pass_below_nothing(workers: int) -> None:
     numbers = [((7, 5), (0,), 1), ((7, 6), (3,), -2)]
 
     def program(one: Collection) -> Collection:
         sums = one.sum().concat(one.totals(lambda key, value: value))
-        return one.count().concat(sums).concat(one.join_map(one, lambda key, ours, theirs: (key, ours * theirs)))
+        products = one.join_map(one, lambda key, ours, theirs: (key, ours * theirs))
+        return one.count(signed=True).concat(sums).concat(products)
 
     assert contents(run(program, numbers, workers=workers), (3,)) == {
         (7, -1): 1,
@@ -75,3 +77,87 @@ def test_sums_and_counts_may_pass_below_nothing(workers: int) -> None:
         (7, 30): -4,
         (7, 36): 4,
     }
+
+
+@on_workers
+@pytest.mark.parametrize("outer", [1, 2])
+@pytest.mark.parametrize("place", TIMES)
+def test_a_key_of_which_more_was_removed_than_there_was_is_named(place: str, outer: int, workers: int) -> None:
+    more = (0,) * (outer - 1)
+    updates: list[Update] = [((7, "a"), (0, *more), 2), ((8, "b"), (1, *more), 2), ((7, "b"), (3, *more), -3)]
+    count: Operator = lambda one, _: one.count()  # noqa: E731
+    program = count if place == "outermost" else in_a_loop(count)
+    with pytest.raises(OperatorError, match=r"the key 7 has a negative number of records, -1: .* signed=True") as error:
+        run(program, updates, [], workers=workers, outer=outer)
+    inside = () if place == "outermost" else (0,)
+    assert f"operator 'count' failed at time {(3, *more, *inside)}" in str(error.value)
+    assert "test_negative_counts.py:" in str(error.value)
+
+
+@on_workers
+@pytest.mark.parametrize("place", TIMES)
+def test_a_difference_may_be_counted(place: str, workers: int) -> None:
+    updates: list[Update] = [((7, "a"), (0,), 1), ((7, "b"), (1,), -3), ((7, "c"), (2,), 5)]
+    count: Operator = lambda one, _: one.count(signed=True)  # noqa: E731
+    changes = run(count if place == "outermost" else in_a_loop(count), updates, [], workers=workers)
+    assert [contents(changes, (epoch,)) for epoch in range(3)] == [{(7, 1): 1}, {(7, -2): 1}, {(7, 3): 1}]
+
+
+def test_an_output_names_what_was_removed_that_was_not_there_and_loses_nothing() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stock = new_input(scope)
+            output, signed = stock.output(name="shelf"), stock.output(signed=True)
+        session.insert("tea")
+        session.advance_to(1)
+        session.remove("rice")
+        session.advance_to(2)
+        session.insert("rice")
+        session.advance_to(3)
+        worker.step_while(lambda: output.less_than(2))
+        for read in (output.changes, output.contents, output.changes):
+            with pytest.raises(OperatorError, match=r"'shelf' failed at time \(1,\) .* 'rice' occurs .* -1: .*signed"):
+                read()
+        assert signed.contents() == {("tea",): 1}
+        session.close()
+
+    execute(program)
+
+
+def test_removed_and_inserted_in_one_epoch_is_no_mistake() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stock = new_input(scope)
+            output = stock.output()
+        session.remove("rice")
+        session.insert("rice")
+        session.close()
+        worker.step_while(lambda: not output.done())
+        assert output.changes() == []
+
+    execute(program)
+
+
+def test_a_trace_names_what_was_removed_that_was_not_there() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, stock = new_input(scope)
+            trace = stock.arrange_by_key().trace()
+        session.insert(np.array([7, 8]), np.array(["a", "b"]))
+        session.remove(8, "c")
+        session.advance_to(1)
+        worker.step_while(lambda: trace.upper.less_equal((0,)))
+        message = r"the record \(8, 'c'\) occurs a negative number of times, -1: .* signed=True"
+        with pytest.raises(DataError, match=message):
+            trace.contents(0)
+        with pytest.raises(DataError, match=message):
+            trace.cursor(0)[[7, 8]]
+        assert trace.cursor(0)[7].counts.tolist() == [1]
+        assert trace.cursor(0, signed=True)[8].counts.tolist() == [1, -1]
+        assert trace.contents(0, signed=True).records() == {(7, "a"): 1, (8, "b"): 1, (8, "c"): -1}
+
+    execute(program)
+
+
+def test_an_example_shows_a_difference() -> None:
+    assert example(lambda scope: Collection.of(scope, np.array([7])).negate()) == [((7,), -1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -13,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from differential import Collection, example, new_input
+from differential.updates import Updates
 from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
 from tests.thorough import examples
 from timely import TimelyError, Worker, execute_directly
+from timely.errors import LateWarning, OperatorError
 from timely.order import Time, less_equal
 
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
@@ -41,10 +44,73 @@ def test_a_window_holds_at_every_time_what_happened_lately(
     history: History, bounds: tuple[int, int], by_event: bool
 ) -> None:
     updates, (size, slide) = history.inputs[0], bounds
+    if not by_event:
+        updates = [(record, time, abs(diff)) for record, time, diff in updates]
     at = (lambda _, value: value) if by_event else None
-    changes = run(lambda records: records.window(size, slide, at=at), updates, **history.run)
+    changes = run(lambda records: records.window(size, slide, at=at, late=late), updates, **history.run)
     for time in product(range(14), *[range(3)] * (history.outer - 1)):
         assert contents(changes, time) == window(updates, time, size, slide, by_event), time
+
+
+def late(updates: Updates) -> None:
+    """Receive what comes too late."""
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(histories(), SIZES)
+def test_what_is_inserted_after_its_window_has_ended_is_given_to_late(
+    history: History, bounds: tuple[int, int]
+) -> None:
+    updates, (size, slide) = history.inputs[0], bounds
+    found: Counter[Update] = Counter()
+
+    def program(records: Collection) -> Collection:
+        return records.window(size, slide, at=lambda _, value: value, late=lambda batch: found.update(batch.rows()))
+
+    run(program, updates, **history.run)
+    end = {value: next(n for n in range(100) if n >= value + size and n % slide == 0) for value in range(4)}
+    assert found == Counter(
+        (record, time, diff) for record, time, diff in updates if diff > 0 and end[record[1]] <= time[0]
+    )
+
+
+def on_line(events: list[tuple[int, int]], **options: Any) -> list[warnings.WarningMessage]:
+    """Return the warnings of a window of 2 over (event time, epoch)."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        updates = [((event,), (epoch,), 1) for event, epoch in events]
+        run(lambda records: records.window(2, at=lambda event: event, name="lately", **options), updates)
+    return caught
+
+
+def test_what_comes_too_late_is_reported_at_the_users_line_once_and_counted_at_the_end() -> None:
+    assert on_line([(0, 0), (1, 2)]) == []
+    (only,) = on_line([(0, 0), (1, 3)])
+    assert only.category is LateWarning
+    assert only.filename == __file__
+    assert "lately (built at " in str(only.message)
+    assert "the record 1 came at (3,), when its window had ended" in str(only.message)
+    first, last = on_line([(0, 2), (1, 4), (2, 9), (9, 9)])
+    assert "the record 0 came at (2,)" in str(first.message)
+    assert "on worker 0: 3 records came when their windows had ended" in str(last.message)
+    assert on_line([(0, 2), (1, 4)], late=late) == []
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_removal_without_event_times_is_refused_and_named(workers: int) -> None:
+    updates = [((7, "a"), (0,), 1), ((7, "a"), (2,), -1)]
+    with pytest.raises(OperatorError, match=r"'lately' failed at time \(2,\).*\(7, 'a'\) is removed.*give it `at`"):
+        run(lambda records: records.window(5, name="lately"), updates, workers=workers)
+    with_times = [((7, "a", 0), (0,), 1), ((7, "a", 0), (2,), -1)]
+    changes = run(lambda records: records.window(5, at=lambda *columns: columns[-1]), with_times, workers=workers)
+    assert [len(contents(changes, (epoch,))) for epoch in range(8)] == [1, 1, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_is_inserted_and_removed_in_one_epoch_is_in_no_window(workers: int) -> None:
+    updates = [((7,), (0,), 1), ((8,), (1,), 1)]
+    changes = run(lambda left, right: left.concat(right.negate()).window(2), updates, updates[:1], workers=workers)
+    assert changes == [((8,), (1,), 1), ((8,), (3,), -1)]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
