@@ -139,8 +139,8 @@ class OperatorBuilder:
         """Finish the operator, when all its ports are added.
 
         `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
-        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already, or has
-        no ports.
+        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already or has no
+        ports, and, when the dataflow is complete, if what the constructor returns cannot be called.
         """
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
@@ -160,7 +160,13 @@ class OperatorBuilder:
             capabilities = [
                 Capability(output, self.scope.minimum, is_initial=True) for output in operator.outputs if output.initial
             ]
-            operator.logic = operator.attempt(lambda: constructor(capabilities))
+            logic = operator.attempt(lambda: constructor(capabilities))
+            if not callable(logic):
+                raise BuildError(
+                    f"the constructor of {operator} must return the function to call at each activation, and returned "
+                    f"{logic!r:.80}"
+                )
+            operator.logic = logic
             if operator.inline is None:
                 dataflow.activate(operator)
 

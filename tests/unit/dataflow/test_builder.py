@@ -308,6 +308,17 @@ def test_a_loop_left_open_is_refused_where_the_dataflow_ends() -> None:
         execute_directly(program)
 
 
+def test_a_constructor_that_returns_no_logic_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            builder = OperatorBuilder(scope, "deaf")
+            builder.add_input(scope.to_stream([1]), Pipeline())
+            builder.build(lambda _: None)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(BuildError, match=r"'deaf' \(built at .*test_builder.py:\d+\) must return .* returned None"):
+        execute_directly(program)
+
+
 def test_an_operator_without_logic_is_refused() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
