@@ -28,6 +28,7 @@ class Tally:
     def __init__(self, minimum: Antichain) -> None:
         self.stated = minimum
         """Times in advance of this have not been stated."""
+        self._width = len(minimum.elements[0])
         self._seen: dict[Time, int] = {}
         self._expected: dict[Time, int] = {}
         self._waiting: dict[Antichain, Statement] = {}
@@ -84,6 +85,10 @@ class Tally:
     def _is_known(self, statement: Statement) -> bool:
         """Return whether the statement was taken before; refuse one that contradicts another."""
         lower, upper = statement.lower, statement.upper
+        if any(len(time) != self._width for time in (*lower, *upper, *(time for time, _ in statement.counts))):
+            raise CaptureError(
+                f"{statement} is about times of another scope: those here have {self._width} coordinate(s)"
+            )
         if not lower.dominates(upper) or lower == upper:
             raise CaptureError(f"a statement from {lower} up to {upper} is of no interval")
         for time, count in statement.counts:

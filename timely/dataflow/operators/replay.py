@@ -135,6 +135,9 @@ class Replay:
         self._check(source, event.time)
         if not times.frontier.less_equal(event.time):
             raise CaptureError(f"{source} has a message at {event.time}, before its frontier {times.frontier}")
+        fits = getattr(event.batch, "is_in_advance_of", None)  # of batches that have times of their own
+        if fits is not None and not fits(event.time):
+            raise CaptureError(f"{source} has a batch at {event.time}, with updates at other times")
         with self._held.covering(event.time).delayed(event.time) as capability:
             self._output.give(capability, event.batch)
 
