@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import struct
 import time as clock
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -113,6 +114,24 @@ def test_a_tuple_within_tuples_is_refused(tmp_path: Path) -> None:
     for _ in range(1000):
         header = b"\xc9" + struct.pack(">I", len(header)) + b"\x01" + header
     assert "nested too deep" in refused(file_with(tmp_path / "events", header))
+
+
+@pytest.mark.parametrize("record", [b"\x80", b"\x90", b"\xca\0\0\0\1", b"\xc7\1\1\x90", b"\xa1a"])
+def test_an_event_takes_memory_in_proportion_to_its_bytes(record: bytes, tmp_path: Path) -> None:
+    count = 100_000
+    records = b"\xdd" + struct.pack(">I", count) + count * record
+    header = b"\x95" + b"".join(map(PlainPacker().pack, ("messages", (0,), "list"))) + records + b"\x90"
+    reader = EventFileReader(file_with(tmp_path / "events", header))
+    tracemalloc.start()
+    try:
+        event = reader.next_nowait()
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        reader.close()
+    assert isinstance(event, Messages)
+    assert len(event.batch) == count
+    assert taken < 100 * len(records)
 
 
 # Columns

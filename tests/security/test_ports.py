@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import socket
+import subprocess
+import sys
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -223,6 +228,43 @@ def test_a_byte_that_is_changed_on_the_way_ends_the_run_and_is_not_believed(keys
 # With keys or without
 
 
+ATTACK = """
+import socket, sys
+held = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(int(sys.argv[2]))]
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+def is_full() -> bool:
+    """Return whether this process can open no more files."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return error.errno == errno.EMFILE
+    return False
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_connections_fill_the_table_of_descriptors_and_peers_go_on_talking(protected: bool, keys: str) -> None:
+    settings = tcp_configs(curve_dir=keys if protected else None)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    room = 20
+    with connected(settings) as (first, second):
+        attack = [sys.executable, "-c", ATTACK, str(port_of(settings[0])[1]), str(2 * room)]
+        with subprocess.Popen(attack, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+            highest = max(map(int, os.listdir("/proc/self/fd")))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + room, limits[1]))
+            try:
+                until(is_full, [first, second])
+                for _ in range(100):
+                    still_talk(first, second)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                stranger.kill()
+        still_talk(first, second)
+
+
 @pytest.mark.parametrize("protected", [True, False])
 def test_connections_that_never_finish_a_greeting_do_not_hinder_the_others(protected: bool, keys: str) -> None:
     settings = tcp_configs(curve_dir=keys if protected else None)
@@ -253,6 +295,20 @@ def test_a_flood_of_hellos_of_another_run_is_refused_and_counted() -> None:
             push.send(Encoder(sender % 3, f"guess {sender}").encode(hello, 0)[0])
         until(lambda: first.statistics().refused == count, [first, second])
         still_talk(first, second)
+
+
+def test_frames_of_a_stranger_take_memory_until_the_worker_reads_them() -> None:
+    settings = tcp_configs(queue_bytes=1 << 16)
+    frame, count = bytes(1 << 20), 64
+    with connected(settings) as (first, second), zmq.Context() as context, context.socket(zmq.PUSH) as push:
+        push.linger = 0
+        push.sndhwm = 1
+        push.sndtimeo = 30_000
+        push.connect(settings[0].endpoint(0))
+        for _ in range(count):  # more than the system's buffers hold: the process takes them in
+            push.send(frame)
+        still_talk(first, second)
+        until(lambda: first.statistics().refused >= count - 1, [first, second])
 
 
 def test_who_listens_in_a_peers_place_learns_the_generation() -> None:
