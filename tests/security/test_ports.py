@@ -125,16 +125,23 @@ def test_without_keys_whoever_knows_the_generation_takes_part(protocol: str) -> 
             listen(first, 30)
 
 
-def test_whoever_has_the_public_key_takes_part_so_it_is_secret_too(keys: str) -> None:
+@pytest.mark.parametrize("has_secret", [False, True])
+def test_the_public_key_without_the_secret_one_lets_nobody_in(has_secret: bool, keys: str) -> None:
     settings = tcp_configs(curve_dir=keys)
-    with connected(settings) as (first, _), zmq.Context() as context, context.socket(zmq.PUSH) as push:
+    public, secret = load_keys(keys)
+    with connected(settings) as (first, second), zmq.Context() as context, context.socket(zmq.PUSH) as push:
         push.linger = 0
-        push.curve_publickey, push.curve_secretkey = zmq.curve_keypair()
-        push.curve_serverkey = load_keys(keys)[0]
+        push.curve_publickey, push.curve_secretkey = (public, secret) if has_secret else zmq.curve_keypair()
+        push.curve_serverkey = public
         push.connect(settings[0].endpoint(0))
         push.send(message_of("test"))
-        with pytest.raises(PeerFailed, match="out of malice"):
-            listen(first, 30)
+        if has_secret:
+            with pytest.raises(PeerFailed, match="out of malice"):
+                listen(first, 30)
+        else:
+            until(lambda: first.statistics().refused > 0, [first, second])
+            listen(first, 0.3)
+            still_talk(first, second)
 
 
 class Between:
