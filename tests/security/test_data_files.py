@@ -356,3 +356,45 @@ def test_statements_that_make_no_collection_end_in_an_error(events: list[Event],
     path = file_of(tmp_path / "events", *events)
     with pytest.raises(OperatorError, match="CaptureError"):
         execute_directly(collection_of(path))
+
+
+# Errors
+
+MANY = (0,) * 50_000
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("x" * 1_000_000, None, None, None, ()),
+        ("messages", "x" * 1_000_000, "list", (), ()),
+        ("messages", (0,), "\x1b" * 1_000_000, (), ()),
+        ("messages", (0,), "columns", ["x" * 1_000_000], (0,)),
+        ("progress", (((*MANY, -1), 1),), None, None, ()),
+    ],
+    ids=["kind", "time", "batch", "type", "coordinates"],
+)
+def test_an_error_shows_little_of_what_it_refuses(header: Any, tmp_path: Path) -> None:
+    error = refused(file_with(tmp_path / "events", PlainPacker().pack(header)))
+    assert len(error) < 2000
+    assert error.isprintable()
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [Progress(((MANY, 1),))],
+        [Messages(MANY, [1])],
+        [stated([MANY], [])],
+        [stated([(0,)], [(50_000,)], *(((time,), 1) for time in range(50_000)), ((60_000,), 1))],
+        [stated([(1,)], [(9,)], *(((1,), 1),) * 50_000), stated([(1,)], [(8,)], *(((1,), 1),) * 50_000)],
+        [stated([(0,)], [(9,)], *(((1,), 1),) * 50_000), stated([(0,)], [(8,)], *(((1,), 2),) * 50_000)],
+    ],
+    ids=["progress", "messages", "statement", "beyond", "waiting", "contradictory"],
+)
+def test_an_error_of_a_replay_shows_little_of_what_it_refuses(events: list[Event], tmp_path: Path) -> None:
+    path = file_of(tmp_path / "events", *events)
+    program = collection_of(path) if isinstance(events[0], Statement) else program_of(path, identity)
+    with pytest.raises(OperatorError, match="CaptureError") as caught:
+        execute_directly(program)
+    assert len(str(caught.value)) < 3000

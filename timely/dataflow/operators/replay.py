@@ -144,8 +144,8 @@ class Replay:
     def _check(self, source: EventSource, time: Time) -> None:
         if len(time) != self._width:
             raise CaptureError(
-                f"{source} has times of {len(time)} coordinate(s), such as {time}; those here have {self._width}: "
-                "replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
+                f"{source} has times of {len(time)} coordinate(s), such as {time!r:.80}; those here have "
+                f"{self._width}: replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
             )
 
 
