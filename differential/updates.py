@@ -153,7 +153,7 @@ class Updates:
             raise ValueError("columns of different lengths, or none")
         if len(times) % width or not len(times):
             raise ValueError("the table of times is cut off")
-        if int(times.min()) < 0 or int(times.max()) > LIMIT:
+        if int(times.view(np.uint64).max()) > LIMIT:  # as unsigned numbers, those below 0 are the largest
             raise ValueError("a time that no scope has")
         table = times.reshape(-1, width)
         indexed = len(time_index) == length and 0 <= int(time_index.min()) and int(time_index.max()) < len(table)

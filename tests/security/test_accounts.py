@@ -20,7 +20,7 @@ from tests.unit.communication.networks import free_ports
 from timely import EventFileWriter
 from timely.captured import Messages
 from timely.communication.curve import KEY_FILE, load_keys, make_keys
-from timely.errors import ConfigError
+from timely.errors import CaptureError, ConfigError
 
 NOBODY = 65534
 TALK = SCRIPTS / "talk.py"
@@ -178,6 +178,6 @@ def test_captured_files_have_the_mode_that_the_mask_leaves(given: int, mode: int
 
 def test_a_link_in_the_place_of_a_captured_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "events").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Exception, match="exists already"):
+    with pytest.raises(CaptureError, match="exists already"):
         EventFileWriter(tmp_path / "events")
     assert not (tmp_path / "elsewhere").exists()

@@ -258,10 +258,10 @@ def test_connections_fill_the_table_of_descriptors_and_peers_go_on_talking(prote
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = 20
     with connected(settings) as (first, second):
-        attack = [sys.executable, "-c", ATTACK, str(port_of(settings[0])[1]), str(2 * room)]
+        highest = room + max(map(int, os.listdir("/proc/self/fd")))
+        attack = [sys.executable, "-c", ATTACK, str(port_of(settings[0])[1]), str(highest)]
         with subprocess.Popen(attack, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
-            highest = max(map(int, os.listdir("/proc/self/fd")))
-            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + room, limits[1]))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest, limits[1]))
             try:
                 until(is_full, [first, second])
                 for _ in range(100):
