@@ -28,6 +28,7 @@ class Tally:
     def __init__(self, minimum: Antichain) -> None:
         self.stated = minimum
         """Times in advance of this have not been stated."""
+        self._width = len(minimum.elements[0])
         self._seen: dict[Time, int] = {}
         self._expected: dict[Time, int] = {}
         self._waiting: dict[Antichain, Statement] = {}
@@ -84,6 +85,10 @@ class Tally:
     def _is_known(self, statement: Statement) -> bool:
         """Return whether the statement was taken before; refuse one that contradicts another."""
         lower, upper = statement.lower, statement.upper
+        if any(len(time) != self._width for time in (*lower, *upper, *(time for time, _ in statement.counts))):
+            raise CaptureError(
+                f"{statement!r:.200} is about times of another scope: those here have {self._width} coordinate(s)"
+            )
         if not lower.dominates(upper) or lower == upper:
             raise CaptureError(f"a statement from {lower} up to {upper} is of no interval")
         for time, count in statement.counts:
@@ -92,11 +97,11 @@ class Tally:
         waiting = self._waiting.get(lower)
         if waiting is not None:
             if waiting.parts() != statement.parts():
-                raise CaptureError(f"{waiting} and {statement} contradict each other")
+                raise CaptureError(f"{waiting!r:.200} and {statement!r:.200} contradict each other")
             return True
         if self.stated.dominates(lower) and lower.elements:
             return False
         unlike = [time for time, count in statement.counts if self._expected.get(time, count) != count]
         if unlike or not upper.dominates(self.stated):
-            raise CaptureError(f"{statement} contradicts an earlier one at {unlike or upper}")
+            raise CaptureError(f"{statement!r:.200} contradicts an earlier one at {unlike[:1] or upper!r:.80}")
         return True

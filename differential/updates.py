@@ -18,7 +18,7 @@ from differential.kernels.compile import NOTHING
 from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.container import bytes_of, register
 from timely.errors import DataError
-from timely.order import Time
+from timely.order import LIMIT, Time
 from timely.user_functions import read_only_views
 
 Array = NDArray[Any]
@@ -84,6 +84,23 @@ class Updates:
             self.diffs[rows] if len(self.diffs) else NOTHING,
         )
 
+    def is_in_advance_of(self, time: Time) -> bool:
+        """Return whether each update is at or after `time`, which has as many coordinates.
+
+        >>> updates = Updates((np.arange(2),), np.array([[3, 0], [2, 1]]), np.array([0, 1]))
+        >>> updates.is_in_advance_of((2, 0)), updates.is_in_advance_of((3, 0)), updates.is_in_advance_of((2,))
+        (True, False, False)
+        >>> updates.take(np.array([0])).is_in_advance_of((3, 0))
+        True
+        """
+        if self.times.shape[1] != len(time):
+            return False
+        least = np.array(time)
+        if bool((self.times >= least).all()):
+            return True
+        # The table may have times of rows that were taken elsewhere.
+        return len(self.time_index) > 0 and bool((self.times[self.time_index] >= least).all())
+
     def as_read_only(self) -> Updates:
         """Return the updates for a program to read, in read-only arrays.
 
@@ -136,6 +153,8 @@ class Updates:
             raise ValueError("columns of different lengths, or none")
         if len(times) % width or not len(times):
             raise ValueError("the table of times is cut off")
+        if int(times.view(np.uint64).max()) > LIMIT:  # as unsigned numbers, those below 0 are the largest
+            raise ValueError("a time that no scope has")
         table = times.reshape(-1, width)
         if len(time_index) or len(table) > 1:
             if len(time_index) != length or not length:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,7 +83,10 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
         return np.array([content.decode() for content in _cut(lengths, data)], TEXT) if column is None else column
     if not isinstance(dtype, str):
         raise ValueError(f"unknown column type {dtype!r}")
-    return np.frombuffer(remaining.pop(0), _named(dtype))
+    column = np.frombuffer(remaining.pop(0), _named(dtype))
+    if column.dtype.kind == "U":
+        _check_characters(column)
+    return column
 
 
 @functools.lru_cache(256)
@@ -111,6 +115,12 @@ def _check_lengths(lengths: Array, size: int) -> None:
         raise ValueError("text lengths out of range")
     if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:
         raise ValueError("text lengths do not add up")
+
+
+def _check_characters(column: Array) -> None:
+    """Raise `ValueError` unless text of fixed width is made of code points, which NumPy takes for granted."""
+    if int(column.view(np.uint32).max(initial=0)) > sys.maxunicode:
+        raise ValueError("a column of text with a character beyond Unicode")
 
 
 def _cut(lengths: Array, data: memoryview) -> list[bytes]:

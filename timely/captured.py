@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from timely.container import Batch, records
-from timely.order import Time
+from timely.order import LIMIT, Time
 
 
 class Event(Protocol):
@@ -277,14 +277,17 @@ def checked_time(value: Any) -> Time:
 
     >>> checked_time((3, 1))
     (3, 1)
-    >>> checked_time((3, 0.5))
+    >>> checked_time((3, -1))
     Traceback (most recent call last):
         ...
-    ValueError: 0.5 is not an integer
+    ValueError: (3, -1) is not a timestamp
     """
     if not isinstance(value, tuple) or not value:
         raise ValueError(f"{value!r} is not a timestamp")
-    return tuple(as_integer(coordinate) for coordinate in value)
+    for coordinate in value:
+        if not 0 <= as_integer(coordinate) <= LIMIT:
+            raise ValueError(f"{value!r} is not a timestamp")
+    return value
 
 
 def as_integer(value: Any) -> int:

@@ -1,8 +1,8 @@
 """The key that lets the processes of a cluster recognise each other over a network.
 
-All of them share one CURVE key pair, kept in a directory that only its owner can read. Who does not have the public
-half cannot even begin to talk to us (the first message of the handshake is encrypted to it), so here both halves are
-secret.
+All of them share one CURVE key pair, in a file that only its owner can read. A client that does not have the public
+half cannot begin the handshake, whose first message is encrypted to it; one that does not have the secret half is
+turned away at its end (`zap`).
 """
 
 from __future__ import annotations

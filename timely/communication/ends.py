@@ -10,6 +10,7 @@ import zmq
 from timely.communication.curve import load_keys
 from timely.communication.endpoint import advice, bindable
 from timely.communication.watch import heartbeat
+from timely.communication.zap import Authenticator
 from timely.config import Config, split_tcp
 from timely.errors import TransportError
 
@@ -24,11 +25,14 @@ class SharedContext:
     one gives way (`SocketAllocator.send`), which costs less than to be interrupted in the midst of something.
     """
 
-    def __init__(self, sockets: int) -> None:
+    def __init__(self, sockets: int, curve_dir: str | None = None) -> None:
+        """Have room for so many sockets; with keys, let in only clients that have the secret one."""
+        keys = None if curve_dir is None else load_keys(curve_dir)
         self.zmq: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self.zmq.max_sockets = sockets
         if _may_be_batch():
             self.zmq.set(zmq.THREAD_SCHED_POLICY, os.SCHED_BATCH)
+        self._authenticator = None if keys is None else Authenticator(self.zmq, keys[0])
         self._users = 0
         self._lock = Lock()
 
@@ -41,6 +45,8 @@ class SharedContext:
             self._users -= 1
             last = self._users == 0
         if last:
+            if self._authenticator is not None:
+                self._authenticator.close()
             self.zmq.term()
 
 

@@ -32,6 +32,9 @@ FRAME = struct.Struct("<II")
 MAX_BODY = 1 << 31
 """Bytes in a body at most: what is longer is damage."""
 
+REASON_CHARACTERS = 1000
+"""So much is shown of why an event is refused, which may quote all of it."""
+
 _LENGTH = struct.Struct("<Q")
 _ALIGN = 8
 
@@ -85,7 +88,7 @@ def decode(body: bytearray) -> Event:
     try:
         return _decode(memoryview(body))
     except Exception as error:  # total by construction: whatever the unpacker, a container or an event trips over
-        raise CaptureError(f"malformed event: {error}") from error
+        raise CaptureError(f"malformed event: {error!s:.{REASON_CHARACTERS}}") from error
 
 
 def _decode(body: memoryview) -> Event:

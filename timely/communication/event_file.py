@@ -147,8 +147,11 @@ class EventFileReader:
         if len(frame) < FRAME.size:
             self._end_inside(frame)
             return None
-        body = bytearray(body_length(frame))
-        if file.readinto(body) < len(body):
+        length = body_length(frame)
+        # A length is only a claim: memory is taken for bytes that are there.
+        there = os.fstat(file.fileno()).st_size - self.offset - FRAME.size
+        body = bytearray(length if length <= there else 0)
+        if file.readinto(body) < length:
             self._end_inside(frame)
             return None
         check(frame, body)

@@ -397,7 +397,7 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
     """
     reserve(config.workers * (config.peers - config.workers), config.workers)
     local = range(config.first_worker, config.first_worker + config.workers)
-    context = SharedContext(sockets=16 + config.workers * (4 + 3 * config.peers))
+    context = SharedContext(16 + config.workers * (4 + 3 * config.peers), config.curve_dir)
     doorbells = [Doorbell() for _ in local]
     mailboxes = {index: Mailbox(config.peers, doorbell.ring) for index, doorbell in zip(local, doorbells)}
     made: list[SocketAllocator] = []

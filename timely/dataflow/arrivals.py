@@ -1,7 +1,7 @@
 """What may arrive at a dataflow from other workers; all else is refused, and changes nothing.
 
 - A batch comes to an input that spreads what it takes over the workers, at a time of that input's scope, and of a kind
-  that its pact admits, if that one is `Selective`.
+  that its pact admits, if that one is `Selective`; else with times of its own, if it has any, in advance of that time.
 - Progress comes from those that tell this worker of it (`accumulation`), at locations there are, and at their times.
 - What was taken is told of inputs of the first kind, by whoever was sent as much.
 
@@ -52,7 +52,13 @@ class Arrivals:
         port, width, admits = entrance
         if len(time) != width:
             raise FrameError(f"worker {sender} sent a batch at {time} to {self._port(port)}, {_times_of(width)}")
-        if admits is not None and not admits(batch, width):
+        if admits is None:
+            fits = getattr(batch, "is_in_advance_of", None)  # of batches that have times of their own
+            if fits is not None and not fits(time):
+                raise FrameError(
+                    f"worker {sender} sent a batch at {time} to {self._port(port)}, with updates at other times"
+                )
+        elif not admits(batch, width):
             kind = "list" if isinstance(batch, list) else batch.kind
             raise FrameError(f"worker {sender} sent a batch of kind {kind!r} to {self._port(port)}: it takes none such")
         port.deliver(sender, time, batch)

@@ -102,7 +102,7 @@ def test_who_cannot_listen_for_one_worker_lets_go_of_what_was_made_for_the_other
 ) -> None:
     made: list[SharedContext] = []
     bells: list[Doorbell] = []
-    monkeypatch.setattr(sockets, "SharedContext", lambda sockets: noted(made, SharedContext(sockets)))
+    monkeypatch.setattr(sockets, "SharedContext", lambda *given: noted(made, SharedContext(*given)))
     monkeypatch.setattr(sockets, "Doorbell", lambda: noted(bells, Doorbell()))
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(f"{tmp_path}/0.1")

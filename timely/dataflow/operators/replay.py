@@ -135,14 +135,17 @@ class Replay:
         self._check(source, event.time)
         if not times.frontier.less_equal(event.time):
             raise CaptureError(f"{source} has a message at {event.time}, before its frontier {times.frontier}")
+        fits = getattr(event.batch, "is_in_advance_of", None)  # of batches that have times of their own
+        if fits is not None and not fits(event.time):
+            raise CaptureError(f"{source} has a batch at {event.time}, with updates at other times")
         with self._held.covering(event.time).delayed(event.time) as capability:
             self._output.give(capability, event.batch)
 
     def _check(self, source: EventSource, time: Time) -> None:
         if len(time) != self._width:
             raise CaptureError(
-                f"{source} has times of {len(time)} coordinate(s), such as {time}; those here have {self._width}: "
-                "replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
+                f"{source} has times of {len(time)} coordinate(s), such as {time!r:.80}; those here have "
+                f"{self._width}: replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
             )
 
 
