@@ -13,7 +13,8 @@ from timely.communication.event_file import EventFileWriter
 from timely.communication.message import Failure
 from timely.config import Config
 from timely.errors import CaptureError, ConfigError, DataError, OperatorError, PeerLost
-from timely.failure import PEER_FAILED, REPORT_VARIABLE, UncaughtHook, describe, fail, install_hook, message
+from timely.failure import PEER_FAILED, UncaughtHook, describe, fail, install_hook, message
+from timely.notes import REPORT_VARIABLE
 
 
 def caught(error: BaseException, cause: BaseException | None = None) -> BaseException:
