@@ -98,7 +98,7 @@ def fail(text: str) -> int:
         try:
             said.touch(exist_ok=False)
         except FileExistsError:
-            leave_report(text)
+            leave_report(text.partition("\n")[0].removeprefix("timely: "))
             return PEER_FAILED
         except OSError:
             pass  # The launcher has gone, and its directory with it.

@@ -49,6 +49,8 @@ from timely.terminal import Lines, Terminal
 
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = THREADS_SECONDS + 2.0
+ECHO_OF_STOPPED_SECONDS = 1.0
+"""The same where a child is stopped, which cannot tell."""
 TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
@@ -58,6 +60,9 @@ _LONGEST_TURN = 1.0
 """A launcher that was away for longer was stopped itself: it does not know how long others have been."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BLOCKED = (*_FORWARDED, signal.SIGUSR1)
+
+
+_LEFT = "has ended with status 0 and not met the others; all processes must call execute equally often"
 
 
 class Deadline(NamedTuple):
@@ -142,8 +147,10 @@ class Launcher:
         for child in ended:
             self._ended(child, now)
         self._look_for_stopped(now)
-        if self._echo is not None and (now >= self._echo[1] or self._stopped()):
-            self._fail(self._echo[0], now)
+        if self._echo is not None:
+            child, since = self._echo
+            if now >= since + (ECHO_OF_STOPPED_SECONDS if self._stopped() else ECHO_SECONDS):
+                self._fail(child, now)
         for deadline in [deadline for deadline in self._deadlines if now >= deadline.at]:
             self._deadlines.remove(deadline)
             for child in self._children:
@@ -165,7 +172,7 @@ class Launcher:
         patience = STOPPED_OF_TIMEOUT * self._config.peer_timeout
         stopped = [each for each in left if each.stopped_at is not None and now > each.stopped_at + patience]
         for child in stopped:
-            self._notes.write_fate(child.index, STOPPED)
+            self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
         if stopped and stopped == left and self._status is None:
             self._end_for(FAILED, ["every process that has not ended is stopped"], now)
 
@@ -213,11 +220,11 @@ class Launcher:
 
     def _ended(self, child: Child, now: float) -> None:
         if child.status == 0:
-            self._notes.write_fate(child.index, "has ended with status 0")
+            self._notes.write_fate(child.index, _LEFT)
         elif self._status is not None:
             return
         elif child.is_echo():
-            self._echo = self._echo or (child, now + ECHO_SECONDS)
+            self._echo = self._echo or (child, now)
         else:
             self._fail(child, now)
 
