@@ -55,7 +55,7 @@ TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
-STOPPED_OF_TIMEOUT = 0.4
+STOPPED_OF_TIMEOUT = 0.3
 _LONGEST_TURN = 1.0
 """A launcher that was away for longer was stopped itself: it does not know how long others have been."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
