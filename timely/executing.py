@@ -192,7 +192,7 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
             try:
                 result = build(worker)
             except SystemExit as error:
-                if error.code or worker.peers == 1:
+                if error.code not in (None, 0) or worker.peers == 1:
                     raise
                 _leave(worker, allocator, error)
                 left = error

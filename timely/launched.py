@@ -13,7 +13,6 @@ ends too. One that is stopped then is continued by the system (Linux), so that i
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import runpy
@@ -161,6 +160,8 @@ def _do_nothing(signum: int, frame: FrameType | None) -> None:
 def wake_when_orphaned() -> None:
     """Have the system continue this process when the launcher dies: one that is stopped would stay for ever."""
     if sys.platform == "linux":
+        import ctypes  # not by the command, which needs this module too
+
         ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, int(signal.SIGCONT))
 
 

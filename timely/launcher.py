@@ -60,9 +60,7 @@ _LONGEST_TURN = 1.0
 """A launcher that was away for longer was stopped itself: it does not know how long others have been."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BLOCKED = (*_FORWARDED, signal.SIGUSR1)
-
-
-_LEFT = "has ended with status 0 and not met the others; all processes must call execute equally often"
+_LEFT_EARLY = "has ended with status 0 and not met the others; all processes must call execute equally often"
 
 
 class Deadline(NamedTuple):
@@ -147,7 +145,7 @@ class Launcher:
         for child in ended:
             self._ended(child, now)
         self._look_for_stopped(now)
-        if self._echo is not None:
+        if self._echo is not None and self._status is None:
             child, since = self._echo
             if now >= since + (ECHO_OF_STOPPED_SECONDS if self._stopped() else ECHO_SECONDS):
                 self._fail(child, now)
@@ -158,7 +156,10 @@ class Launcher:
                     child.ask_to_end(deadline.signum)
 
     def _look_for_stopped(self, now: float) -> None:
-        """Note which children have been stopped for long; end a run of which all that is left is stopped."""
+        """Note which children have been stopped for long; end a run of which all that is left is stopped.
+
+        In a run that ends, they are continued, so that they end.
+        """
         was_away = now > self._turned_at + _LONGEST_TURN
         self._turned_at = now
         for child in self._children:
@@ -172,9 +173,15 @@ class Launcher:
         patience = STOPPED_OF_TIMEOUT * self._config.peer_timeout
         stopped = [each for each in left if each.stopped_at is not None and now > each.stopped_at + patience]
         for child in stopped:
-            self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
+            if self._status is None:
+                self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
+            else:
+                child.ask_to_end(signal.SIGTERM)
         if stopped and stopped == left and self._status is None:
-            self._end_for(FAILED, ["every process that has not ended is stopped"], now)
+            if self._echo is not None:
+                self._fail(self._echo[0], now)
+            else:
+                self._end_for(FAILED, ["every process that has not ended is stopped"], now)
 
     def _read(self, timeout: float) -> bool:
         """Take in output and signals; return whether there were any."""
@@ -220,7 +227,7 @@ class Launcher:
 
     def _ended(self, child: Child, now: float) -> None:
         if child.status == 0:
-            self._notes.write_fate(child.index, _LEFT)
+            self._notes.write_fate(child.index, _LEFT_EARLY)
         elif self._status is not None:
             return
         elif child.is_echo():

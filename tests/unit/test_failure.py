@@ -74,6 +74,9 @@ def test_an_error_in_a_line_names_where_it_was_raised() -> None:
     assert "test_failure.py:" in text
     assert describe(DataError("plain")) == "plain"
     assert describe(KeyboardInterrupt()) == "interrupted"
+    assert describe(SystemExit()) == describe(SystemExit(0)) == "it ended with status 0"
+    assert describe(SystemExit(7)) == "it ended with status 7"
+    assert describe(SystemExit("timely: no such file")) == "no such file"
 
 
 @pytest.mark.parametrize("error", [DataError("x" * 100_000), ValueError("\U0001f9fc" * 100_000)])

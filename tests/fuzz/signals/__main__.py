@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.fuzz.signals.cases import Case, Fault
+from tests.fuzz.signals.cases import Case, Fault, Outcome
 from tests.integration.launcher.launching import PROMPT
 
 
@@ -26,18 +26,20 @@ def main() -> int:
     )
     options = parser.parse_args()
 
-    def outcome(number: int) -> str:
+    def outcome(number: int) -> Outcome:
         try:
             return Case.drawn(number).run(options.prompt)
         except Fault as fault:
             print(f"run {number}: {fault}", flush=True)
-            return "fault"
+            return Outcome("fault", 0.0)
 
     with ThreadPoolExecutor(options.jobs) as pool:
-        outcomes = Counter(pool.map(outcome, range(options.seed, options.seed + options.runs)))
-    counts = ", ".join(f"{outcomes[name]} {name}" for name in ("complete", "ended", "fault"))
-    print(f"{outcomes.total()} runs: {counts}s")
-    return int(outcomes["fault"] > 0)
+        outcomes = list(pool.map(outcome, range(options.seed, options.seed + options.runs)))
+    numbers = Counter(outcome.name for outcome in outcomes)
+    counts = ", ".join(f"{numbers[name]} {name}" for name in ("complete", "ended", "fault"))
+    slowest = max((outcome.seconds for outcome in outcomes if outcome.name == "ended"), default=0.0)
+    print(f"{len(outcomes)} runs: {counts}s; the slowest of those that ended took {slowest:.1f} s")
+    return int(numbers["fault"] > 0)
 
 
 if __name__ == "__main__":

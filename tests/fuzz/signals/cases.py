@@ -41,6 +41,13 @@ class Fault(Exception):
     """Something does not hold that must."""
 
 
+class Outcome(NamedTuple):
+    """Whether a run was `complete` or `ended` before, and how many seconds after its last signal."""
+
+    name: str
+    seconds: float
+
+
 class Event(NamedTuple):
     """A signal at a moment after the start: to `launcher`, to all processes (`group`), or to the process `child`."""
 
@@ -80,8 +87,8 @@ class Case(NamedTuple):
         events = ", ".join(map(str, self.events))
         return f"{self.processes} x {self.workers}, a program that {self.program}: {events}"
 
-    def run(self, prompt: float = PROMPT) -> str:
-        """Run it and see what holds; return `complete` or `ended`, or raise `Fault`."""
+    def run(self, prompt: float = PROMPT) -> Outcome:
+        """Run it and see what holds; raise `Fault` for what does not."""
         with tempfile.TemporaryDirectory(prefix="signals-") as place:
             return _Running(self, Path(place)).watch(prompt)
 
@@ -119,13 +126,15 @@ class _Running:
     def _error(self) -> str:
         return (self._place / "err").read_text(errors="replace")
 
-    def watch(self, prompt: float) -> str:
+    def watch(self, prompt: float) -> Outcome:
         try:
             for event in self._case.events:
                 self._send(event)
+            begun = clock.monotonic()
             self._await_end(prompt)
+            seconds = clock.monotonic() - begun
             self._see_that_nothing_is_left(prompt)
-            return self._check()
+            return Outcome(self._check(), seconds)
         finally:
             for pid in (self._process.pid, *marked(self._mark)):
                 try:

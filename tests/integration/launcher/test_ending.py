@@ -137,6 +137,20 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one_and_what_runs_is_not(
     assert not left.exists()
 
 
+def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(1)"))
+    run = start("run", "-n", "2", script)
+    pids = run.until_told(2)
+    os.killpg(run.process.pid, signal.SIGTERM)
+    run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
+    begun = clock.monotonic()
+    os.kill(pids[1], signal.SIGSTOP)
+    assert run.end() == 143
+    assert run.output.count("cleaned") == 2
+    assert clock.monotonic() - begun < CLEANUP_SECONDS
+
+
 # SIGUSR1
 
 
