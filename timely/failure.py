@@ -27,7 +27,7 @@ FAILED = 1
 PEER_FAILED = 3
 """Exit status of a process that ends because a peer failed or is gone."""
 
-THREADS_SECONDS = 3.0
+THREADS_SECONDS = 2.0
 """How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
 
 _SHOWN_FRAMES = 4

@@ -1,4 +1,4 @@
-"""Telling people, while the workers of a process wait for their peers, which ones they wait for.
+"""Prints for which peers the workers of a process wait before they have met.
 
 All workers of a process share one `Waiting`, so that it prints one line however many of them wait.
 """
