@@ -1,7 +1,7 @@
 """Send random signals to runs of `timely` at random moments: `python -m tests.fuzz.signals --runs 500 --seed 0`.
 
 Each run is drawn from its number; `--seed N` begins with that of number N. Faults are printed with their number, and
-the exit status is 1 if there are any. On a machine that is busy, `--prompt` allows more time.
+the exit status is 1 if there are any. A machine that is busy has more time, in proportion to its load.
 """
 
 from __future__ import annotations

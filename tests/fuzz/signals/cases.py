@@ -1,6 +1,7 @@
 """A run of `timely` to which signals are sent at random moments, and what must hold when it has ended.
 
-- It ends within `PROMPT` seconds of the last signal, of which a process may have been lost.
+- It ends within `PROMPT` seconds of the last signal, where one took a process away or asked it to end. On a busy
+  machine it has more time, in proportion to the load of a core.
 - Its status is 0 only if all processes have done their work, and it is 0 if no signal asked for anything else.
 - A process that was lost, or ended by a signal, is named on standard error by whoever is left.
 - None of its processes is left, and nothing among the temporary files; what a run leaves whose launcher was killed, the
@@ -34,7 +35,7 @@ HARMLESS = (signal.SIGUSR1, signal.SIGCONT)
 LONGEST_MOMENT = 2.5
 PAUSE = 0.5
 """For how long the launcher is stopped: nobody but the sender could continue it."""
-PATIENCE = 60.0
+PATIENCE = 50.0
 
 
 class Fault(Exception):
@@ -91,6 +92,11 @@ class Case(NamedTuple):
         """Run it and see what holds; raise `Fault` for what does not."""
         with tempfile.TemporaryDirectory(prefix="signals-") as place:
             return _Running(self, Path(place)).watch(prompt)
+
+
+def _load() -> float:
+    """Return how much longer everything takes than on a machine with a core for each that wants one."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 class _Running:
@@ -172,15 +178,15 @@ class _Running:
         return event.signum not in HARMLESS and not paused
 
     def _await_end(self, prompt: float) -> None:
-        soon = any(map(self._is_lost, self._sent))
+        seconds = min(PATIENCE, prompt * _load()) if any(map(self._is_lost, self._sent)) else PATIENCE
         try:
-            self._process.wait(prompt if soon else PATIENCE)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise self._fault(f"it has not ended {prompt if soon else PATIENCE:g} s after the last signal") from None
+            raise self._fault(f"it has not ended {seconds:.1f} s after the last signal") from None
 
     def _see_that_nothing_is_left(self, prompt: float) -> None:
         is_killed = self._process.returncode == -signal.SIGKILL
-        end = clock.monotonic() + (prompt if is_killed else 0.5)
+        end = clock.monotonic() + (prompt if is_killed else 0.5) * _load()
         while left := list(marked(self._mark)):
             if clock.monotonic() > end:
                 raise self._fault(f"processes {left} are left")
