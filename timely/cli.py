@@ -40,7 +40,8 @@ ends them at once. A process that has not begun to end after 2 seconds is stoppe
 killed. What is ignored when the command starts, as SIGHUP is under nohup, stays ignored.
 A process that is stopped, or ends, before all have met is named within 5 seconds. While processes wait for others, they
 print every 5 seconds for which.
-SIGUSR1 to the command, or to one of its processes, prints what the workers do and wait for, and never ends it.
+SIGUSR1 to the command, or to one of its processes, prints what the workers do and wait for. It never ends the command,
+but in the first moments, before Python has read a line of it.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
 cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS;
 and, with --process, TIMELY_GENERATION. A variable of that form that is none of ours is reported.

@@ -75,7 +75,7 @@ class Link:
         self.answered = False
         self.hello_at = 0.0
         self.heard_at: float | None = None
-        """When the peer said hello last."""
+        """When the last hello of the peer arrived."""
         self.stranger: tuple[str, float, float] | None = None
         """The generation of a peer of another run, and when it said hello first and last."""
         # Written by the watch.
@@ -106,7 +106,7 @@ class Link:
         return "it does not answer"
 
     def last_sign(self, heard_at: float) -> float:
-        """Return when the peer, which said hello at that moment, last gave a sign of being there."""
+        """Return when the peer, whose last hello arrived at that moment, last showed that it is there."""
         return inf if self.connected else max(heard_at, self.broke_at)
 
     def note_stranger(self, generation: str, now: float) -> None:

@@ -9,8 +9,8 @@ do not come. Whoever turns a peer away says hello to it before, so that the peer
 wait.
 
 A peer that is gone before both have met is named, too. Under `timely run` the launcher knows (`notes.fate_of`). Without
-it, a peer is known by its hellos: one that has said some is gone when there has been no connection to it, and no hello
-from it, for `SILENCE_SECONDS`. One that never said hello cannot be told from one that is late, and a connection that
+it, a peer is known by its hellos: one that has sent some is gone when there has been no connection to it, and no hello
+from it, for `SILENCE_SECONDS`. One that never sent a hello looks like one that is late, and a connection that
 breaks without a hello may be what an earlier run has left.
 """
 
@@ -35,7 +35,7 @@ STRANGER_SECONDS = 2.0
 
 
 SILENCE_SECONDS = 1.5
-"""How long a peer that has said hello may be silent and without a connection."""
+"""How long a peer that has sent a hello may be silent and without a connection."""
 
 
 class Meeting:
