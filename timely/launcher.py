@@ -269,7 +269,9 @@ class Launcher:
     def _ask_to_end(self, signum: int, seconds: float, now: float) -> None:
         """Ask the children to end in `seconds`, or earlier where they do not begin to."""
         for child in self._children:
-            child.ask_to_end(signum)
+            # A terminal has sent SIGINT to all of them; one that cleans up must not be interrupted in that.
+            if signum != signal.SIGINT or not child.has_begun_to_end():
+                child.ask_to_end(signum)
         stronger = [signal.SIGKILL] if signum == signal.SIGTERM else [signal.SIGTERM, signal.SIGKILL]
         self._deadlines = [
             Deadline(now + wait + TERMINATE_SECONDS * step, each, spares)

@@ -137,6 +137,22 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one_and_what_runs_is_not(
     assert not left.exists()
 
 
+def test_processes_that_a_key_at_a_terminal_has_reached_are_not_interrupted_again_while_they_clean_up(
+    start: Start, tmp_path: Path
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(3)"))
+    run = start("run", "-n", "2", script)
+    for pid in run.until_told(2):
+        os.kill(pid, signal.SIGINT)
+    run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
+    clock.sleep(1.2)  # longer than two interrupts are taken for one, as on a busy machine
+    run.send(signal.SIGINT)
+    assert run.end() == 130
+    assert run.output.count("cleaned") == 2
+    assert run.error == ""
+
+
 def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(1)"))
