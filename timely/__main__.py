@@ -2,7 +2,7 @@
 
 import sys
 
-from timely.cli import main
+from timely.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

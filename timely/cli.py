@@ -34,9 +34,14 @@ several machines: write such a file with lines of all of them, make keys once an
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
 
 All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
-exit status is that of the command. Ctrl-C gives all of them 10 seconds to clean up; a second one, or Ctrl-\\, ends them
-at once.
-SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
+exit status is that of the command. A worker may call sys.exit(0) only if all others end, too, within 2 seconds.
+Ctrl-C (SIGINT), SIGTERM and SIGHUP give all processes 10 seconds to clean up; a second Ctrl-C, or Ctrl-\\ (SIGQUIT),
+ends them at once. A process that has not begun to end after 2 seconds is stopped or inside compiled code, and is
+killed. What is ignored when the command starts, as SIGHUP is under nohup, stays ignored.
+A process that is stopped, or ends, before all have met is named within 5 seconds. While processes wait for others, they
+print every 5 seconds for which.
+SIGUSR1 to the command, or to one of its processes, prints what the workers do and wait for. It never ends the command,
+but in the first moments, before Python has read a line of it.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
 cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS;
 and, with --process, TIMELY_GENERATION. A variable of that form that is none of ours is reported.

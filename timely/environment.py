@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from timely.config import Config, variable
-from timely.failure import REPORT_VARIABLE
+from timely.notes import REPORT_VARIABLE
 from timely.signals import say
 
 PREFIXES = ("TIMELY_", "DIFFERENTIAL_")

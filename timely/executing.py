@@ -8,6 +8,10 @@ A process with one worker runs it in the calling thread. With several, each has 
 reaches all of them. When any worker anywhere raises, all others end with `PeerFailed`; the process where it happened
 raises the error itself, with a note of the worker where it has several.
 
+A program may call `sys.exit`. With a status other than 0 that fails the run, and is its status. With 0 the worker
+leaves early: the run ends normally if all others end, or leave, within `LEAVING_SECONDS`. Otherwise their results would
+lack this worker's share, so the run fails and names the worker.
+
 >>> execute_directly(lambda worker: (worker.index, worker.peers))
 (0, 1)
 """
@@ -21,6 +25,8 @@ from dataclasses import replace
 from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Thread
+from traceback import walk_tb
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from timely.closing import close_all
@@ -44,6 +50,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Build = TypeVar("Build", bound=Callable[..., Any])
+
+LEAVING_SECONDS = 2.0
+"""How long a worker whose program called `sys.exit(0)` waits for the others to end too."""
 
 _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
 """Errors that say which worker or process they are about."""
@@ -180,12 +189,19 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
     try:
         with running(worker), engaged():
             allocator.connect()
-            result = build(worker)
-            worker.close_inputs()
-            while worker.step_or_park():
-                pass
-            _part(worker, allocator)
-            return result
+            try:
+                result = build(worker)
+            except SystemExit as error:
+                if error.code not in (None, 0) or worker.peers == 1:
+                    raise
+                _leave(worker, allocator, error)
+                left = error
+            else:
+                worker.close_inputs()
+                while worker.step_or_park():
+                    pass
+                _part(worker, allocator)
+                return result
     except PeerFailed:
         raise
     except BaseException as error:
@@ -198,6 +214,44 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
         raise
     finally:
         close_all([worker.close, allocator.close])
+    raise left
+
+
+def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
+    """Wait for the others to end after `sys.exit(0)`; raise `SystemExit` with a message where they do not.
+
+    Meanwhile this worker goes on with its dataflows, unless the exit came out of one: others may need its progress.
+    """
+    end = clock.monotonic() + LEAVING_SECONDS
+    if not any(_is_of_a_dataflow(frame) for frame, _ in walk_tb(left.__traceback__)):
+        worker.close_inputs()
+        broadcast(allocator, Goodbye(allocator.index, worker.built))
+        while clock.monotonic() < end:
+            if not worker.step_or_park(0.05):
+                worker.standstill.park(0.05)
+            if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
+                return
+    others = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
+    raise SystemExit(
+        f"timely: worker {worker.index} called sys.exit(0) before {_workers(others)} had ended, so the results lack "
+        "its share; return from the program instead, or have all workers exit"
+    ) from left
+
+
+def _is_of_a_dataflow(frame: FrameType) -> bool:
+    """Return whether a frame of a traceback is of an operator, or of what runs operators."""
+    return str(frame.f_globals.get("__name__")).startswith(("timely.dataflow.", "differential."))
+
+
+def _workers(indices: Sequence[int]) -> str:
+    """Return the names of some workers, of many only the first few.
+
+    >>> _workers([1]), _workers([1, 2]), _workers(range(1, 9))
+    ('worker 1', 'workers 1, 2', 'workers 1, 2, 3, 4 and 4 more')
+    """
+    shown = ", ".join(map(str, indices[:4]))
+    more = f" and {len(indices) - 4} more" if len(indices) > 4 else ""
+    return f"worker{'s' if len(indices) > 1 else ''} {shown}{more}"
 
 
 def _part(worker: Worker, allocator: Allocator) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from timely.errors import PeerFailed, TimelyError
+from timely.notes import REPORT_VARIABLE
 from timely.origin import Origin, is_installed, is_ours, raised_at
 
 FAILED = 1
@@ -26,10 +27,7 @@ FAILED = 1
 PEER_FAILED = 3
 """Exit status of a process that ends because a peer failed or is gone."""
 
-REPORT_VARIABLE = "TIMELY_REPORT"
-"""Names the file where such a process leaves its message, instead of printing it."""
-
-THREADS_SECONDS = 3.0
+THREADS_SECONDS = 2.0
 """How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
 
 _SHOWN_FRAMES = 4
@@ -44,6 +42,9 @@ def describe(error: BaseException) -> str:
         return _cut(str(error))
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, SystemExit):
+        code = 0 if error.code is None else error.code
+        return f"it ended with status {code}" if isinstance(code, int) else _cut(str(code)).removeprefix("timely: ")
     origin = raised_at(error.__traceback__)
     where = f" ({origin})" if origin is not None else ""
     return f"{_cut(''.join(traceback.format_exception_only(error)).strip())}{where}"
@@ -97,11 +98,24 @@ def fail(text: str) -> int:
         try:
             said.touch(exist_ok=False)
         except FileExistsError:
+            leave_report(text.partition("\n")[0].removeprefix("timely: "))
             return PEER_FAILED
         except OSError:
             pass  # The launcher has gone, and its directory with it.
     print(written.decode(), file=sys.stderr)
     return FAILED
+
+
+def leave_report(text: str) -> bool:
+    """Leave with the launcher why this process ends, as its peers are to tell; return whether there is a launcher.
+
+    A process with status `PEER_FAILED` that has left no report has that status from the program.
+    """
+    report = os.environ.get(REPORT_VARIABLE)
+    if report:
+        with suppress(OSError):  # the launcher has gone, and its directory with it
+            Path(report).write_text(text, errors="backslashreplace")
+    return bool(report)
 
 
 def install_hook() -> None:
@@ -140,11 +154,7 @@ class UncaughtHook:
             self._former(kind, error, trace)
 
     def _leave(self, error: PeerFailed) -> None:
-        report = os.environ.get(REPORT_VARIABLE)
-        if report:
-            with suppress(OSError):  # the launcher has gone, and its directory with it
-                Path(report).write_text(str(error), errors="backslashreplace")
-        else:
+        if not leave_report(str(error)):
             print(f"timely: {error}", file=sys.stderr)
         self._exit(PEER_FAILED)
 

@@ -4,8 +4,11 @@
 stand, so that Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the
 launcher passes it on, so a second one that follows at once is taken for the same.
 
+When a handler runs, the process has begun to end in order, and it leaves the launcher a note of that (`notes`). The
+interpreter runs handlers between two instructions: a process that is stopped, or inside compiled code, leaves none.
+
 The launcher holds the other end of the pipe `TIMELY_LIFELINE`; when that closes, the launcher is dead, and this process
-ends too.
+ends too. One that is stopped then is continued by the system (Linux), so that it notices.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
-from timely.failure import REPORT_VARIABLE, fail, install_hook
+from timely.failure import fail, install_hook
 from timely.interruption import send_again
+from timely.notes import REPORT_VARIABLE, begin_to_end
 from timely.origin import is_ours
 from timely.signals import report_on_signal
 
@@ -31,6 +35,8 @@ LIFELINE_VARIABLE = "TIMELY_LIFELINE"
 INTERRUPTED = 128 + signal.SIGINT
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
+_ENDING = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+_SET_SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 
 
 def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
@@ -44,6 +50,8 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
         sys.path.insert(0, os.getcwd() if is_module else str(Path(target[0]).resolve().parent))
     install_hook()
     report_on_signal()
+    if hasattr(signal, "SIGUSR1"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})  # the command blocks it while it starts
     try:
         if is_module:
             runpy.run_module(target[0], run_name="__main__", alter_sys=True)
@@ -89,18 +97,17 @@ def write_lines() -> None:
 
 
 def handle_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, SIGTERM and SIGQUIT end the program in order, SIGUSR1 print a report.
+    """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, SIGUSR1 print a report.
 
     What is ignored when the process starts, as under `nohup`, stays so.
     """
     interrupts = Interrupts()
-    handlers = ((signal.SIGINT, interrupts.heed), (signal.SIGTERM, terminate), (signal.SIGQUIT, terminate))
-    for signum, handler in handlers:
+    for signum in (signal.SIGINT, *_ENDING):
         if signal.getsignal(signum) is not signal.SIG_IGN:
-            signal.signal(signum, handler)
+            signal.signal(signum, interrupts.heed if signum == signal.SIGINT else terminate)
     sys.unraisablehook = interrupts.heed_again
     report_on_signal()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *_ENDING, signal.SIGUSR1})
 
 
 class Interrupts:
@@ -116,6 +123,7 @@ class Interrupts:
 
     def heed(self, signum: int, frame: FrameType | None) -> None:
         """Raise `KeyboardInterrupt`, but for a signal that follows another at once."""
+        begin_to_end()
         now = clock.monotonic()
         repeated = now < self._last + _SAME_INTERRUPT_SECONDS
         self._last = now
@@ -139,13 +147,22 @@ def terminate(signum: int, frame: FrameType | None) -> None:
 
     Not by ignoring it: Python complains of a signal that came before and finds no handler.
     """
-    for ending in (signal.SIGTERM, signal.SIGQUIT):
+    begin_to_end()
+    for ending in _ENDING:
         signal.signal(ending, _do_nothing)
     raise SystemExit(128 + signum)
 
 
 def _do_nothing(signum: int, frame: FrameType | None) -> None:
     """The process is ending already."""
+
+
+def wake_when_orphaned() -> None:
+    """Have the system continue this process when the launcher dies: one that is stopped would stay for ever."""
+    if sys.platform == "linux":
+        import ctypes  # not by the command, which needs this module too
+
+        ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, int(signal.SIGCONT))
 
 
 def watch_lifeline(descriptor: int, directory: Path) -> None:
@@ -164,6 +181,7 @@ def watch_lifeline(descriptor: int, directory: Path) -> None:
 def main() -> int:
     """Run what the launcher asks for in `sys.argv`."""
     try:
+        wake_when_orphaned()
         watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
         handle_signals()
         write_lines()

@@ -1,12 +1,21 @@
 """Start the processes of a cluster on this machine, show what they print, and end them together.
 
 The launcher is one loop over the children's output, their exits and its own signals. The first child that fails ends
-the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends with
-`PEER_FAILED` is an echo: its peer is the one to tell, so the launcher waits for that one, which first gives its own
-threads time to end.
+the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends because of a
+peer is an echo: that peer is the one to tell, so the launcher waits for it, which first gives its own threads time to
+end.
 
 A run that is asked to end has `CLEANUP_SECONDS` for what programs do then: after SIGINT nothing else is sent meanwhile,
 unless it comes again. SIGQUIT leaves `TERMINATE_SECONDS`, like a SIGINT that comes again.
+
+This time is for children that use it. A child reports when it begins to end in order (`notes`); one that has not done
+so `ANSWER_SECONDS` after it was asked is stopped or inside compiled code, and is ended: by SIGTERM, and by SIGKILL a
+second later. So a run ends within 5 s unless Python code of the program is cleaning up. Children that are stopped are
+continued, so that they can answer.
+
+The launcher notes the fate of a child that has ended with status 0, or has been stopped for `STOPPED_OF_TIMEOUT` of the
+peer timeout: peers that wait to meet it name it at once. When all children that are left are stopped, nobody waits for
+them, and the launcher ends the run itself.
 
 Signals are noted from before the directory of the sockets is made until after it is removed: whichever ends a run, it
 does so in order.
@@ -19,63 +28,59 @@ from __future__ import annotations
 
 import os
 import selectors
-import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time as clock
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, NamedTuple, TextIO
 from uuid import uuid4
 
-from timely.config import Config, check_address, is_loopback, split_tcp
-from timely.errors import ConfigError, TransportError
-from timely.failure import FAILED, PEER_FAILED, REPORT_VARIABLE, THREADS_SECONDS
-from timely.large_pages import with_large_pages
-from timely.launched import LIFELINE_VARIABLE
+from timely.child import STOPPED, Child
+from timely.config import Config, is_loopback, split_tcp
+from timely.errors import TransportError
+from timely.failure import FAILED, THREADS_SECONDS
+from timely.notes import Notes
+from timely.run_directory import run_directory
 from timely.terminal import Lines, Terminal
 
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = THREADS_SECONDS + 2.0
+ECHO_OF_STOPPED_SECONDS = 1.0
+"""The same where a child is stopped, which cannot tell."""
 TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
+ANSWER_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
+STOPPED_OF_TIMEOUT = 0.3
+_LONGEST_TURN = 1.0
+"""A launcher that was away for longer was stopped itself: it does not know how long others have been."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_BLOCKED = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1)
-_POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""How many threads of their own libraries start; NumPy's linear algebra does so when it is imported."""
+_BLOCKED = (*_FORWARDED, signal.SIGUSR1)
+_LEFT_EARLY = "has ended with status 0 and not met the others; all processes must call execute equally often"
 
 
-class Child:
-    """A process of the cluster."""
+class Deadline(NamedTuple):
+    """A signal for the children at a moment: for all, or only for those that have not begun to end in order."""
 
-    def __init__(self, index: int, process: subprocess.Popen[bytes], report: Path) -> None:
-        self.index = index
-        self.process = process
-        self.report = report
-        self.status: int | None = None
-
-    def send(self, signum: int) -> None:
-        """Send a signal, unless the child has ended."""
-        if self.status is None:
-            self.process.send_signal(signum)
+    at: float
+    signum: int
+    spares_those_ending: bool
 
 
 class Launcher:
     """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets.
 
-    The numbers of the signals that it heeds come from `ear`.
+    The numbers of the signals that come to it are read from `ear`.
     """
 
     def __init__(self, config: Config, arguments: Sequence[str], directory: Path, ear: socket.socket) -> None:
         self._config = config
         self._arguments = arguments
-        self._directory = directory
+        self._notes = Notes(directory)
         self._ear = ear
         self._children: list[Child] = []
         self._lines: list[Lines] = []
@@ -83,7 +88,8 @@ class Launcher:
         self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
         self._status: int | None = None
         self._echo: tuple[Child, float] | None = None
-        self._deadlines: list[tuple[float, int]] = []
+        self._deadlines: list[Deadline] = []
+        self._turned_at = 0.0
 
     def run(self) -> int:
         """Start the children and look after them until all have ended; return the exit status."""
@@ -108,7 +114,7 @@ class Launcher:
         try:
             lifeline, self._held = os.pipe()
             for index in range(self._config.processes):
-                self._start_child(index, lifeline)
+                self._start_child(replace(self._config, process=index), lifeline)
             os.close(lifeline)
         except OSError as error:
             raise TransportError(
@@ -118,23 +124,12 @@ class Launcher:
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
 
-    def _start_child(self, index: int, lifeline: int) -> None:
-        report = self._directory / f"report.{index}"
-        environ = with_share_of_cores(with_large_pages(_with_our_packages(os.environ)), self._config.processes)
-        environ |= replace(self._config, process=index).to_environ()
-        environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(report), "PYTHONUNBUFFERED": ""}
-        process = subprocess.Popen(
-            [sys.executable, "-P", *self._arguments],
-            env=environ,
-            stdin=None if index == 0 else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=(lifeline,),
-        )
-        self._children.append(Child(index, process, report))
-        for source, terminal in zip((process.stdout, process.stderr), self._outputs):
+    def _start_child(self, config: Config, lifeline: int) -> None:
+        child = Child(config, self._arguments, self._notes, lifeline)
+        self._children.append(child)
+        for source, terminal in zip((child.process.stdout, child.process.stderr), self._outputs):
             assert source is not None
-            lines = Lines(b"[%d] " % index, terminal)
+            lines = Lines(b"[%d] " % child.index, terminal)
             self._lines.append(lines)
             self._selector.register(source, selectors.EVENT_READ, (lines, source))
 
@@ -146,14 +141,47 @@ class Launcher:
         for child in ended:
             child.status = child.process.returncode
         while ended and self._read(0.0) and clock.monotonic() < now + DRAIN_SECONDS:
-            pass  # what a child said comes before what is said about it
+            pass  # a child's own output comes before what is printed about it
         for child in ended:
             self._ended(child, now)
-        if self._echo is not None and (now >= self._echo[1] or self._stopped()):
-            self._fail(self._echo[0], now)
-        for deadline in [deadline for deadline in self._deadlines if now >= deadline[0]]:
+        self._look_for_stopped(now)
+        if self._echo is not None and self._status is None:
+            child, since = self._echo
+            if now >= since + (ECHO_OF_STOPPED_SECONDS if self._stopped() else ECHO_SECONDS):
+                self._fail(child, now)
+        for deadline in [deadline for deadline in self._deadlines if now >= deadline.at]:
             self._deadlines.remove(deadline)
-            self._signal_all(deadline[1])
+            for child in self._children:
+                if not (deadline.spares_those_ending and child.has_begun_to_end()):
+                    child.ask_to_end(deadline.signum)
+
+    def _look_for_stopped(self, now: float) -> None:
+        """Note which children have been stopped for long; end a run of which all that is left is stopped.
+
+        In a run that ends, they are continued, so that they end.
+        """
+        was_away = now > self._turned_at + _LONGEST_TURN
+        self._turned_at = now
+        for child in self._children:
+            if not child.is_stopped():
+                if child.stopped_at is not None and child.status is None:
+                    self._notes.write_fate(child.index, "")
+                child.stopped_at = None
+            elif child.stopped_at is None or was_away:
+                child.stopped_at = now
+        left = [child for child in self._children if child.status is None]
+        patience = STOPPED_OF_TIMEOUT * self._config.peer_timeout
+        stopped = [each for each in left if each.stopped_at is not None and now > each.stopped_at + patience]
+        for child in stopped:
+            if self._status is None:
+                self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
+            else:
+                child.ask_to_end(signal.SIGTERM)
+        if stopped and stopped == left and self._status is None:
+            if self._echo is not None:
+                self._fail(self._echo[0], now)
+            else:
+                self._end_for(FAILED, ["every process that has not ended is stopped"], now)
 
     def _read(self, timeout: float) -> bool:
         """Take in output and signals; return whether there were any."""
@@ -164,7 +192,8 @@ class Launcher:
                     if signum in _FORWARDED:
                         self._signalled(signum)
                     elif signum == signal.SIGUSR1:
-                        self._signal_all(signum)
+                        for child in self._children:
+                            child.send(signum)
                 continue
             lines, source = key.data
             data = os.read(key.fd, 1 << 16)
@@ -197,10 +226,12 @@ class Launcher:
         os.close(self._held)
 
     def _ended(self, child: Child, now: float) -> None:
-        if child.status == 0 or self._status is not None:
+        if child.status == 0:
+            self._notes.write_fate(child.index, _LEFT_EARLY)
+        elif self._status is not None:
             return
-        if child.status == PEER_FAILED:
-            self._echo = self._echo or (child, now + ECHO_SECONDS)
+        elif child.is_echo():
+            self._echo = self._echo or (child, now)
         else:
             self._fail(child, now)
 
@@ -208,77 +239,56 @@ class Launcher:
         """Make this child's failure the outcome, and end the others."""
         assert child.status is not None
         self._echo = None
-        self._status = child.status if child.status > 0 else 128 - child.status
-        stopped = self._stopped()
-        told = [f"process {each.index} is stopped (SIGSTOP or SIGTSTP)" for each in stopped]
-        self._say("; ".join([self._explain(child, child.status), *told]))
-        self._signal_all(signal.SIGTERM)
-        for each in stopped:
-            each.send(signal.SIGCONT)
-        self._deadlines = [(now + GRACE_SECONDS, signal.SIGKILL)]
+        self._end_for(child.status if child.status > 0 else 128 - child.status, [child.describe()], now)
+
+    def _end_for(self, status: int, why: list[str], now: float) -> None:
+        """End a run that has failed: print why, and which children are stopped."""
+        self._status = status
+        self._say("; ".join([*why, *(f"process {each.index} {STOPPED}" for each in self._stopped())]))
+        self._ask_to_end(signal.SIGTERM, GRACE_SECONDS, now)
 
     def _stopped(self) -> list[Child]:
         """Return the children that were stopped, and so cannot tell why others miss them."""
-        return [child for child in self._children if child.status is None and _is_stopped(child.process.pid)]
-
-    def _explain(self, child: Child, status: int) -> str:
-        if status < 0:
-            return f"process {child.index} was killed by {_signal_name(-status)}"
-        if status == PEER_FAILED and child.report.exists():
-            return f"process {child.index}: {child.report.read_text()}"
-        return f"process {child.index} ended with status {status}"
+        return [child for child in self._children if child.is_stopped()]
 
     def _signalled(self, signum: int) -> None:
-        """Pass a signal on to the children, and see that they heed it: at once, if it interrupts what ends already."""
+        """Pass a signal on to the children, and see that they end: at once, if it interrupts what ends already."""
         now = clock.monotonic()
-        end = now + CLEANUP_SECONDS
         if self._status is None:
             self._status = 128 + signum
         if signum == signal.SIGINT and not self._deadlines:
-            self._signal_all(signal.SIGINT)
-            self._deadlines = [(end, signal.SIGTERM), (end + TERMINATE_SECONDS, signal.SIGKILL)]
+            self._ask_to_end(signal.SIGINT, CLEANUP_SECONDS, now)
         elif signum in (signal.SIGINT, signal.SIGQUIT):
-            self._signal_all(signal.SIGTERM)
-            self._deadlines = [(now + TERMINATE_SECONDS, signal.SIGKILL)]
+            self._ask_to_end(signal.SIGTERM, TERMINATE_SECONDS, now)
+        elif not self._deadlines:
+            self._ask_to_end(signal.SIGTERM, CLEANUP_SECONDS, now)
         else:
-            self._signal_all(signal.SIGTERM)
-            self._deadlines = self._deadlines or [(end, signal.SIGKILL)]
+            for child in self._children:
+                child.ask_to_end(signal.SIGTERM)
+
+    def _ask_to_end(self, signum: int, seconds: float, now: float) -> None:
+        """Ask the children to end in `seconds`, or earlier where they do not begin to."""
+        for child in self._children:
+            # A terminal has sent SIGINT to all of them; one that cleans up must not be interrupted in that.
+            if signum != signal.SIGINT or not child.has_begun_to_end():
+                child.ask_to_end(signum)
+        stronger = [signal.SIGKILL] if signum == signal.SIGTERM else [signal.SIGTERM, signal.SIGKILL]
+        self._deadlines = [
+            Deadline(now + wait + TERMINATE_SECONDS * step, each, spares)
+            for wait, spares in ((min(ANSWER_SECONDS, seconds), True), (seconds, False))
+            for step, each in enumerate(stronger)
+        ]
 
     def _unwritable(self, trouble: OSError, now: float) -> None:
         """End the children, for what they print is lost."""
         if isinstance(trouble, BrokenPipeError):
             self._signalled(signal.SIGPIPE)
             return
-        self._status = FAILED
-        self._say(f"cannot write output: {trouble.strerror}")
-        self._signal_all(signal.SIGTERM)
-        self._deadlines = [(now + GRACE_SECONDS, signal.SIGKILL)]
-
-    def _signal_all(self, signum: int) -> None:
-        for child in self._children:
-            child.send(signum)
+        self._end_for(FAILED, [f"cannot write output: {trouble.strerror}"], now)
 
     def _say(self, text: str) -> None:
         """Print a line of the launcher's own, after what the children have printed so far."""
         self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode(errors="backslashreplace"))
-
-
-def _is_stopped(pid: int) -> bool:
-    """Return whether a child was stopped by a signal, and not continued."""
-    if not hasattr(os, "waitid"):
-        return False
-    try:
-        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return False
-
-
-def _signal_name(signum: int) -> str:
-    """Return the name of a signal; those between the first and the last of the real-time ones have none."""
-    try:
-        return signal.Signals(signum).name
-    except ValueError:
-        return f"signal {signum}"
 
 
 def _unbuffered(stream: TextIO | None) -> IO[bytes] | None:
@@ -296,8 +306,8 @@ def _take_closed_descriptors() -> None:
     os.close(descriptor)
 
 
-def _is_heeded(signum: int) -> bool:
-    """Return whether a signal is not ignored, as it is under `nohup`: then children ignore it too."""
+def _is_wanted(signum: int) -> bool:
+    """Return whether a signal is not ignored, as SIGHUP is under `nohup`: then children ignore it too."""
     return signal.getsignal(signum) is not signal.SIG_IGN
 
 
@@ -307,16 +317,21 @@ def _note(signum: int, frame: object) -> None:
 
 @contextmanager
 def _signals_noted() -> Iterator[socket.socket]:
-    """Yield a socket from which the numbers of the signals that come meanwhile are read; they do nothing else."""
+    """Yield a socket from which the numbers of the signals that come meanwhile are read; they do nothing else.
+
+    SIGUSR1, which the command blocks from its first line on, is blocked again before its handler is taken away.
+    """
     ear, hand = socket.socketpair()
     hand.setblocking(False)
     ear.setblocking(False)
-    noted = (*filter(_is_heeded, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+    noted = (*filter(_is_wanted, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
     waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
     former = {signum: signal.signal(signum, _note) for signum in noted}
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
     try:
         yield ear
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for signum, handler in former.items():
             signal.signal(signum, handler)
         signal.set_wakeup_fd(waker)
@@ -332,7 +347,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
     made for this run, in a file in that directory: no list of processes shows them.
     """
     _take_closed_descriptors()
-    with _signals_noted() as ear, _private_directory(config.workers) as directory:
+    with _signals_noted() as ear, run_directory(config.workers) as directory:
         curve_dir = config.curve_dir
         if curve_dir is None and not all(is_loopback(split_tcp(address)[0]) for address in addresses):
             from timely.communication.curve import make_keys
@@ -347,57 +362,3 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
             curve_dir=curve_dir,
         )
         return Launcher(local, arguments, directory, ear).run()
-
-
-def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which children find this package where this process did.
-
-    They do not look where they are started (`python -P`), for another `timely` may be there, such as the sources of the
-    one that is installed; `python -m timely` does.
-    """
-    root = str(Path(__file__).parents[1])
-    changed = dict(environ)
-    if root not in sys.path[0 if sys.flags.safe_path else 1 :]:
-        changed["PYTHONPATH"] = os.pathsep.join([root, *filter(None, [environ.get("PYTHONPATH")])])
-    if sys.flags.safe_path:
-        changed["PYTHONSAFEPATH"] = "1"
-    return changed
-
-
-def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int | None = None) -> dict[str, str]:
-    """Return an environment in which the libraries of all processes together start as many threads as there are cores.
-
-    It is left as it is where it says anything about these threads.
-
-    >>> with_share_of_cores({}, processes=4, cores=8)["OPENBLAS_NUM_THREADS"]
-    '2'
-    >>> with_share_of_cores({"OMP_NUM_THREADS": "8"}, processes=4, cores=8)
-    {'OMP_NUM_THREADS': '8'}
-    """
-    if any(environ.get(name) for name in _POOLS):
-        return dict(environ)
-    share = max(1, (cores or _usable_cores()) // processes)
-    return {**environ, **dict.fromkeys(_POOLS, str(share))}
-
-
-def _usable_cores() -> int:
-    """Return how many cores the system lets this process run on, where it says so, else how many there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def _private_directory(workers: int) -> Iterator[Path]:
-    """Yield a new directory with a name short enough for socket paths in it, which is removed at the end."""
-    try:
-        directory = Path(tempfile.mkdtemp(prefix="timely-"))
-        try:
-            check_address(f"ipc://{directory}/0000", workers, protected=False)
-        except ConfigError:
-            directory.rmdir()
-            directory = Path(tempfile.mkdtemp(prefix="timely-", dir="/tmp"))
-    except OSError as error:
-        raise TransportError(f"cannot make a directory for sockets: {error.strerror}: {error.filename}") from None
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

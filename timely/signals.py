@@ -4,8 +4,11 @@ The system's handler writes the signal's number to a pipe, and a thread that rea
 also while the main thread is inside a kernel or another call that does not return to the interpreter, as long as that
 lets other threads run.
 
-The same thread notes when the process is asked to end (SIGINT, SIGTERM, SIGQUIT), often before the main thread heeds
-it.
+The same thread notes when the process is asked to end (SIGINT, SIGTERM, SIGQUIT, SIGHUP), often before the main thread
+does anything about it. Where the program handles that signal itself, it also reports to the launcher that the process
+ends in order: nobody else can.
+
+From the end of the program on SIGUSR1 is ignored, for it must never end a process.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
+
+from timely.notes import begin_to_end
+from timely.origin import is_ours
 
 _NO_SIGNAL = 0
 """In place of a signal's number: the process ends."""
@@ -56,6 +62,9 @@ def report_on_signal() -> None:
     def end() -> None:
         # A thread that is writing to stderr when the interpreter goes would end the process by SIGABRT.
         if os.getpid() == process:  # one that was forked off has no such thread, but the same pipe
+            if signal.getsignal(signal.SIGUSR1) is handle:
+                # The interpreter gives every signal that is handled its default action back, and goes on for a while.
+                signal.signal(signal.SIGUSR1, signal.SIG_IGN)
             with suppress(OSError):
                 os.write(hand, bytes((_NO_SIGNAL,)))
             reporter.join(LAST_WORDS_SECONDS)
@@ -66,7 +75,7 @@ def report_on_signal() -> None:
 
 
 def was_asked_to_end(since: float) -> bool:
-    """Return whether SIGINT, SIGTERM or SIGQUIT is known to have come since a moment of the monotonic clock."""
+    """Return whether a signal that asks for the end is known to have come since a moment of the monotonic clock."""
     return _asked_to_end_at >= since
 
 
@@ -76,14 +85,23 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def _handles_itself(signum: int) -> bool:
+    """Return whether the program has its own handler of a signal, and not one of this library."""
+    handler = signal.getsignal(signum)
+    code = getattr(handler, "__code__", None)
+    return callable(handler) and (code is None or not is_ours(code.co_filename))
+
+
 def _listen(ear: int, report: Callable[[], str]) -> None:
     global _asked_to_end_at
-    ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
+    ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP}
     numbers = b""
     while _NO_SIGNAL not in numbers:
         numbers = os.read(ear, 512)
         if not ending.isdisjoint(numbers):
             _asked_to_end_at = clock.monotonic()
+            if any(_handles_itself(signum) for signum in ending.intersection(numbers)):
+                begin_to_end()
         if signal.SIGUSR1 in numbers:
             try:
                 text = report()

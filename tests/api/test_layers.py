@@ -22,6 +22,7 @@ LEAVES = (
     "timely.captured",
     "timely.events",
     "timely.interruption",
+    "timely.notes",
     "timely.user_functions",
     "timely.text",
 )
@@ -52,7 +53,10 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.launched",
             "timely.launcher",
             "timely.terminal",
+            "timely.child",
+            "timely.run_directory",
             "timely.cli",
+            "timely.command",
             "timely.__main__",
         ),
         ("leaves", "progress", "communication", "dataflow"),

@@ -12,7 +12,7 @@ import pytest
 
 from timely import Config, execute, execute_directly, execute_from_args
 from timely.environment import KNOWN, unknown_variables
-from timely.failure import REPORT_VARIABLE
+from timely.notes import REPORT_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 LINE = "unknown variable TIMELY_STALL: did you mean TIMELY_STALL_SECONDS?"

@@ -13,7 +13,8 @@ from timely.communication.event_file import EventFileWriter
 from timely.communication.message import Failure
 from timely.config import Config
 from timely.errors import CaptureError, ConfigError, DataError, OperatorError, PeerLost
-from timely.failure import PEER_FAILED, REPORT_VARIABLE, UncaughtHook, describe, fail, install_hook, message
+from timely.failure import PEER_FAILED, UncaughtHook, describe, fail, install_hook, message
+from timely.notes import REPORT_VARIABLE
 
 
 def caught(error: BaseException, cause: BaseException | None = None) -> BaseException:
@@ -73,6 +74,9 @@ def test_an_error_in_a_line_names_where_it_was_raised() -> None:
     assert "test_failure.py:" in text
     assert describe(DataError("plain")) == "plain"
     assert describe(KeyboardInterrupt()) == "interrupted"
+    assert describe(SystemExit()) == describe(SystemExit(0)) == "it ended with status 0"
+    assert describe(SystemExit(7)) == "it ended with status 7"
+    assert describe(SystemExit("timely: no such file")) == "no such file"
 
 
 @pytest.mark.parametrize("error", [DataError("x" * 100_000), ValueError("\U0001f9fc" * 100_000)])

@@ -16,7 +16,7 @@ SECONDS = 20.0
 
 @pytest.fixture(autouse=True)
 def former_handlers() -> Iterator[None]:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
     handlers, hook = {number: signal.getsignal(number) for number in numbers}, sys.unraisablehook
     yield
     sys.unraisablehook = hook

@@ -187,7 +187,7 @@ assert asked.wait(20)
     assert (ended.returncode, ended.stderr) == (0, "timely: all is well\n")
 
 
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"])
 def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
     code = f"""
 import signal, time

@@ -9,6 +9,7 @@ worker's thread; only what the `Watch` writes is written by another.
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 
 import zmq
 
@@ -23,8 +24,10 @@ class Link:
     __slots__ = (
         "acknowledged",
         "answered",
+        "broke_at",
         "connected",
         "endpoint",
+        "heard_at",
         "hello_at",
         "last_number",
         "lost_at",
@@ -71,10 +74,13 @@ class Link:
         """The same, the other way round."""
         self.answered = False
         self.hello_at = 0.0
+        self.heard_at: float | None = None
+        """When the last hello of the peer arrived."""
         self.stranger: tuple[str, float, float] | None = None
         """The generation of a peer of another run, and when it said hello first and last."""
         # Written by the watch.
         self.connected = False
+        self.broke_at = -inf
         self.lost_at: float | None = None
         self.trouble = ""
 
@@ -98,6 +104,10 @@ class Link:
         if not self.connected:
             return self.trouble or "nobody listens there"
         return "it does not answer"
+
+    def last_sign(self, heard_at: float) -> float:
+        """Return when the peer, whose last hello arrived at that moment, last showed that it is there."""
+        return inf if self.connected else max(heard_at, self.broke_at)
 
     def note_stranger(self, generation: str, now: float) -> None:
         """Take in that somebody of another run said hello in the peer's name."""
@@ -144,6 +154,7 @@ class Link:
             if self.met and self.lost_at is None:
                 self.lost_at = now
             self.connected = False
+            self.broke_at = now
         else:
             self.trouble = "somebody else listens there, or the keys differ"
 

@@ -4,19 +4,28 @@ A worker has met a peer when it has been answered and its own connection stands.
 that a former run has not closed yet. Whoever has met a peer need not listen for that peer to be done with meeting too:
 an answer is answered once.
 
-What would keep workers apart for ever is told: those of another run, those started with other numbers, those that do
-not come. Whoever turns a peer away says hello to it before, so that the peer finds the same reason, and does not wait.
+What would keep workers apart for ever is an error: peers of another run, those started with other numbers, those that
+do not come. Whoever turns a peer away says hello to it before, so that the peer finds the same reason, and does not
+wait.
+
+A peer that is gone before both have met is named, too. Under `timely run` the launcher knows (`notes.fate_of`). Without
+it, a peer is known by its hellos: one that has sent some is gone when there has been no connection to it, and no hello
+from it, for `SILENCE_SECONDS`. One that never sent a hello looks like one that is late, and a connection that
+breaks without a hello may be what an earlier run has left.
 """
 
 from __future__ import annotations
 
 import os
+import time as clock
 from collections.abc import Callable, Collection
 
 from timely.communication.codec import Hello
 from timely.communication.link import Link
+from timely.communication.waiting import Waiting
 from timely.config import Config
 from timely.errors import TransportError
+from timely.notes import fate_of
 
 HELLO_SECONDS = 0.25
 """How often to say it again."""
@@ -25,25 +34,50 @@ STRANGER_SECONDS = 2.0
 """How long a peer may be of another run: what is left of that one ends by then."""
 
 
+SILENCE_SECONDS = 1.5
+"""How long a peer that has sent a hello may be silent and without a connection."""
+
+
 class Meeting:
     """A worker's way to meet the peers at the other ends of its links."""
 
-    def __init__(self, config: Config, links: Collection[Link], say: Callable[[Link, Hello], None]) -> None:
+    def __init__(
+        self, config: Config, worker: int, links: Collection[Link], say: Callable[[Link, Hello], None], waiting: Waiting
+    ) -> None:
         self._config = config
+        self._worker = worker
         self._links = links
         self._say = say
+        self._waiting = waiting
+        self._fates_at = 0.0
 
     def go_on(self, now: float) -> bool:
-        """Say hello where it is due; return whether all have met. Raise `TransportError` for peers of another run."""
+        """Say hello where it is due; return whether all have met.
+
+        Raise `TransportError` for peers of another run, and for those that are gone.
+        """
         missing = self.missing()
         for link in missing:
             if link.stranger is not None:
                 self._bear(link, *link.stranger, now)
+            if link.heard_at is not None and now > link.last_sign(link.heard_at) + SILENCE_SECONDS:
+                raise TransportError(f"{link} is gone before all have met: it was killed or stopped, or it crashed")
+        if now >= self._fates_at:
+            self._fates_at = now + HELLO_SECONDS
+            self._look_up_fates(missing)
+        self._waiting.note(self._worker, missing, now)
         for link in missing:
             if link.connected and now >= link.hello_at:
                 link.hello_at = now + HELLO_SECONDS
                 self._hello(link, answer=False)
         return not missing
+
+    def _look_up_fates(self, missing: Collection[Link]) -> None:
+        """Raise `TransportError` for a peer that will not come, as far as the launcher knows."""
+        for link in missing:
+            fate = fate_of(link.process)
+            if fate:
+                raise TransportError(f"{link} {fate}")
 
     def _bear(self, link: Link, generation: str, first: float, last: float, now: float) -> None:
         """Raise `TransportError` for a peer of another run that has gone on saying hello.
@@ -64,7 +98,7 @@ class Meeting:
 
     def greet(self, link: Link, hello: Hello) -> None:
         """Take in a peer's hello, and answer it unless it answers one that was answered."""
-        link.quantum, link.pid = hello.quantum, hello.pid
+        link.quantum, link.pid, link.heard_at = hello.quantum, hello.pid, clock.monotonic()
         if link.answered and hello.answer:
             return
         # The way to the peer is proven now, so this one arrives.

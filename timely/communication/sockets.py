@@ -42,6 +42,7 @@ from timely.communication.link import Link
 from timely.communication.meeting import Meeting
 from timely.communication.message import Data, Failure, Goodbye, Message, Progress, Shape
 from timely.communication.thread import Mailbox
+from timely.communication.waiting import Waiting
 from timely.communication.watch import GRACE_SECONDS, Watch
 from timely.communication.wire import read, readable, size_of
 from timely.config import Config
@@ -71,6 +72,7 @@ class SocketAllocator:
         doorbell: Doorbell,
         context: SharedContext,
         is_ending: Callable[[], bool],
+        waiting: Waiting,
     ) -> None:
         self.index = index
         self.peers = config.peers
@@ -107,7 +109,7 @@ class SocketAllocator:
         except BaseException:
             self.close()
             raise
-        self._meeting = Meeting(config, self._links.values(), self._emit)
+        self._meeting = Meeting(config, index, self._links.values(), self._emit, waiting)
         self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
 
     # Meeting
@@ -400,10 +402,11 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
     context = SharedContext(16 + config.workers * (4 + 3 * config.peers), config.curve_dir)
     doorbells = [Doorbell() for _ in local]
     mailboxes = {index: Mailbox(config.peers, doorbell.ring) for index, doorbell in zip(local, doorbells)}
+    waiting = Waiting(config.process)
     made: list[SocketAllocator] = []
     try:
         for index, doorbell in zip(local, doorbells):
-            made.append(SocketAllocator(config, index, mailboxes, doorbell, context, is_ending))
+            made.append(SocketAllocator(config, index, mailboxes, doorbell, context, is_ending, waiting))
     except BaseException:
         for allocator in made:
             allocator.close()

@@ -10,32 +10,17 @@ import socket
 import subprocess
 import sys
 import time as clock
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.launcher.launching import ROOT, SCRIPTS, Run
+from tests.integration.launcher.conftest import Start
+from tests.integration.launcher.launching import ROOT, SCRIPTS
 from tests.unit.communication.networks import free_ports
 from timely.communication.curve import make_keys
 from timely.large_pages import are_offered
 
 TALK = SCRIPTS / "talk.py"
-Start = Callable[..., Run]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    runs: list[Run] = []
-
-    def begin(*arguments: str | Path, **options: object) -> Run:
-        runs.append(Run(*arguments, **options))  # type: ignore[arg-type]
-        return runs[-1]
-
-    yield begin
-    for run in runs:
-        run.close()
-
 
 # Running
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -35,6 +36,7 @@ from timely.communication.curve import make_keys
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
+from timely.communication.meeting import SILENCE_SECONDS
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import Mailbox
@@ -43,6 +45,7 @@ from timely.communication.wire import aligned
 from timely.config import Config
 from timely.container import Columns
 from timely.errors import ConfigError, DataError, PeerFailed, PeerLost, TransportError
+from timely.notes import REPORT_VARIABLE, Notes
 
 CHANGE = Progress(0, ((1, (0,), 1),))
 
@@ -220,6 +223,75 @@ def test_hello_is_said_four_times_a_second_once_somebody_listens(
         assert len(said) == times
     assert not any(hello.answer for hello in said)
     link.connected = False
+
+
+def test_a_peer_that_has_said_hello_and_is_silent_without_a_connection_is_gone(alone: SocketAllocator) -> None:
+    link, meeting = link_of(alone), alone._meeting
+    assert not meeting.go_on(50.0)  # one that never came may be late
+    link.heard_at = 100.0
+    assert not meeting.go_on(100.0 + SILENCE_SECONDS)
+    link.connected = True
+    assert not meeting.go_on(120.0)  # it has met us, and has nothing to say until we have met it
+    link.connected, link.broke_at = False, 130.0
+    assert not meeting.go_on(130.0 + SILENCE_SECONDS)
+    with pytest.raises(TransportError, match=r"^process 1 \(worker 1 at ipc:.*\) is gone before all have met"):
+        meeting.go_on(130.1 + SILENCE_SECONDS)
+
+
+def test_a_peer_that_breaks_off_between_its_hello_and_its_answer_is_named_long_before_the_rendezvous_ends(
+    tmp_path: Path,
+) -> None:
+    first, second = ipc_configs(tmp_path, rendezvous_seconds=50.0)
+    (allocator,) = socket_allocators(first)
+    with zmq.Context() as context:
+        listens = context.socket(zmq.PULL)
+        listens.bind(second.endpoint(1))
+        hello = Encoder(1, "test").encode(Hello(2, 1, 1, False, 77, "process"), 0)
+        pour(first.endpoint(0), [[bytes(frame) for frame in hello]])
+        leaving = Timer(0.5, listens.close, (0,))
+        leaving.start()
+        begun = clock.monotonic()
+        with pytest.raises(TransportError, match=r"process 1 \(worker 1 at ipc:.*, pid 77\) is gone"):
+            allocator.connect()
+        leaving.join()
+        assert clock.monotonic() - begun < 25
+    allocator.close()
+
+
+def test_a_connection_that_breaks_without_a_hello_may_be_an_earlier_runs(tmp_path: Path) -> None:
+    first, second = ipc_configs(tmp_path)
+    (allocator,) = socket_allocators(first)
+    with zmq.Context() as context:
+        listens = context.socket(zmq.PULL)
+        listens.bind(second.endpoint(1))
+        link = link_of(allocator)
+        end = clock.monotonic() + 30
+        while not link.connected:
+            assert clock.monotonic() < end, "there is no connection after 30 s"
+            clock.sleep(0.01)
+        listens.close(0)
+        while link.connected:
+            assert clock.monotonic() < end, "the connection has not broken after 30 s"
+            clock.sleep(0.01)
+    assert not allocator._meeting.go_on(clock.monotonic() + 60)
+    (other,) = socket_allocators(second)
+    assert together([allocator.connect, other.connect]) == [None, None]
+    allocator.close()
+    other.close()
+
+
+def test_what_the_launcher_knows_of_a_missing_peer_ends_the_meeting(
+    alone: SocketAllocator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = Notes(tmp_path)
+    monkeypatch.setenv(REPORT_VARIABLE, str(notes.report(0)))
+    assert not alone._meeting.go_on(100.0)
+    notes.write_fate(1, "is stopped")
+    assert not alone._meeting.go_on(100.1)  # it looks four times a second
+    with pytest.raises(TransportError, match=r"^process 1 \(worker 1 at ipc:.*\) is stopped$"):
+        alone._meeting.go_on(100.3)
+    notes.write_fate(1, "")
+    assert not alone._meeting.go_on(101.0)
 
 
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""Prints for which peers the workers of a process wait before they have met.
+
+All workers of a process share one `Waiting`, so that it prints one line however many of them wait.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from math import inf
+from threading import Lock
+
+from timely.communication.link import Link
+
+WAITING_SECONDS = 5.0
+"""How long until the first line, and between two lines."""
+
+
+class Waiting:
+    """Who waits for whom in a process, and when to print it next."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._missing: dict[int, Collection[Link]] = {}
+        self._begun = inf
+        self._lines = 0
+        self._lock = Lock()
+
+    def note(self, worker: int, missing: Collection[Link], now: float) -> None:
+        """Take in which peers a worker has not met, and print those of all workers when it is time."""
+        with self._lock:
+            self._begun = min(self._begun, now)
+            self._missing[worker] = missing
+            if not any(self._missing.values()) or now < self._begun + WAITING_SECONDS * (self._lines + 1):
+                return
+            self._lines = int((now - self._begun) / WAITING_SECONDS)
+            peers = {link.peer: f"{link}: {link.state}" for links in self._missing.values() for link in links}
+        listed = "; ".join(peers[peer] for peer in sorted(peers))
+        seconds = self._lines * WAITING_SECONDS
+        print(f"timely: process {self._process} has waited {seconds:g} s for its peers; {listed}", file=sys.stderr)
