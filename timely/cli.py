@@ -26,7 +26,7 @@ examples:
   timely run -n 2 -m package.module        a module instead of a script
 
 at ports instead of private sockets: a file with one HOST:PORT a line, all of this machine
-  timely run --hostfile hosts script.py    one process a line, with keys made for this run if others could reach them
+  timely run --hostfile hosts script.py    one process a line, with keys made for this run
 
 several machines: write such a file with lines of all of them, make keys once and copy both to every machine, then
   timely keys ~/cluster
@@ -225,15 +225,17 @@ def _check_target(target: list[str], is_module: bool) -> None:
         raise ConfigError("nothing to run: give a script, or -m and a module ('timely run --help' shows examples)")
     name = target[0]
     if is_module:
-        sys.path.insert(0, os.getcwd())
+        places = [] if sys.flags.safe_path else [os.getcwd()]
+        sys.path[:0] = places
         try:
             missing = importlib.util.find_spec(name) is None
         except (ImportError, ValueError):
             missing = True
         finally:
-            del sys.path[0]
+            del sys.path[: len(places)]
         if missing:
-            raise ConfigError(f"no module named {name!r} (looked in {os.getcwd()} and in what is installed)")
+            looked = " and ".join([*places, "what is installed"])
+            raise ConfigError(f"no module named {name!r} (looked in {looked})")
         return
     try:
         with open(name, "rb"):

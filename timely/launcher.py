@@ -40,7 +40,7 @@ from typing import IO, NamedTuple, TextIO
 from uuid import uuid4
 
 from timely.child import STOPPED, Child
-from timely.config import Config, is_loopback, split_tcp
+from timely.config import Config
 from timely.errors import TransportError
 from timely.failure import FAILED, THREADS_SECONDS
 from timely.notes import Notes
@@ -343,13 +343,13 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
     """Run `processes` children on this machine, in all else as `config` says; return the exit status.
 
     Their sockets are in a directory that only this user can enter, removed at the end, unless they are to listen at
-    `addresses`. Where one of these can be reached from other machines, and there are no keys, the children get keys
-    made for this run, in a file in that directory: no list of processes shows them.
+    `addresses`. Ports can be reached by every account of the machine, if not from others: where there are no keys, the
+    children get keys made for this run, in a file in that directory, which no list of processes shows.
     """
     _take_closed_descriptors()
     with _signals_noted() as ear, run_directory(config.workers) as directory:
         curve_dir = config.curve_dir
-        if curve_dir is None and not all(is_loopback(split_tcp(address)[0]) for address in addresses):
+        if curve_dir is None and addresses:
             from timely.communication.curve import make_keys
 
             curve_dir = str(make_keys(str(directory)).parent)

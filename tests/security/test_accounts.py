@@ -103,6 +103,20 @@ def test_another_account_can_enter_nothing_of_a_run_and_end_nothing(place: Path)
         run.close()
 
 
+def test_ports_of_a_run_have_keys_though_they_are_of_this_machine_alone(place: Path) -> None:
+    hosts = place / "hosts"
+    hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
+    run = Run("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(place)})
+    try:
+        run.until_told(2)
+        (file,) = place.glob(f"timely-*/{KEY_FILE}")
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        run.send(signal.SIGTERM)
+        assert run.end() == 143
+    finally:
+        run.close()
+
+
 @pytest.mark.parametrize("options", [["-n", "2"], ["--hostfile"]])
 def test_no_list_of_processes_shows_a_secret(options: list[str], place: Path) -> None:
     make_keys(str(place / "keys"))

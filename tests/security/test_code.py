@@ -98,6 +98,24 @@ def test_a_module_to_run_is_looked_for_where_the_command_starts_as_python_does(t
         run.close()
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_safe_path_keeps_the_directory_where_the_command_starts_out(processes: int, tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("print('a package where the command starts was imported')\n")
+    (tmp_path / "package" / "program.py").write_text(SCRIPT)
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "command"
+    command.write_text("import sys\nfrom timely.cli import main\nsys.exit(main())\n")
+    safe = {"PYTHONSAFEPATH": "1"}
+    arguments = ("run", "-n", str(processes), "-m", "package.program")
+    run = Run(*arguments, directory=tmp_path, command=[str(command)], environ=safe)
+    try:
+        assert run.end() == 2
+        assert (run.output, "no module named 'package.program'" in run.error) == ("", True)
+    finally:
+        run.close()
+
+
 def test_a_safe_path_keeps_the_directory_of_a_script_out(tmp_path: Path) -> None:
     (tmp_path / "differential.py").write_text("raise SystemExit('a file beside the script was imported')\n")
     script = tmp_path / "script.py"

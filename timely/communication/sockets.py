@@ -27,11 +27,13 @@ import os
 import time as clock
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from math import ceil, inf
 from typing import Any, cast
 
 import zmq
 
+from timely.closing import close_all
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.descriptors import reserve
@@ -374,13 +376,10 @@ class SocketAllocator:
         if self._closed:
             return
         self._closed = True
-        if self._watcher is not None:
-            self._watcher.close()
-        for link in self._links.values():
-            link.close(LINGER_MILLISECONDS)
-        self._door.close()
-        self._doorbell.close()
-        self._context.release()
+        links = [partial(link.close, LINGER_MILLISECONDS) for link in self._links.values()]
+        watcher = [] if self._watcher is None else [self._watcher.close]
+        # An interrupt that comes meanwhile must not leave open what the end of the context waits for.
+        close_all([*watcher, *links, self._door.close, self._doorbell.close, self._context.release])
 
 
 def _named(message: Message) -> str:

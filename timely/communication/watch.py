@@ -56,17 +56,27 @@ class Watch:
         self._tell = tell
         self._told: set[int] = set()
         self._ended = Doorbell()
+        self._is_closing = False
         self._thread = Thread(target=self._run, name="timely watch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End the thread, after it has noted all that happened until now."""
+        self._is_closing = True
         self._ended.ring()
         self._thread.join()
         self._ended.close()
         self._note()
 
     def _run(self) -> None:
+        try:
+            self._watch()
+        except zmq.ZMQError:
+            if not self._is_closing:
+                raise
+            # An interrupt has cut `close` short, and what is watched was closed without waiting for this thread.
+
+    def _watch(self) -> None:
         poller = zmq.Poller()
         poller.register(self._ended, zmq.POLLIN)
         for monitor in self._watched:

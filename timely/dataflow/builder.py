@@ -139,8 +139,8 @@ class OperatorBuilder:
         """Finish the operator, when all its ports are added.
 
         `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
-        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already or has no
-        ports, and, when the dataflow is complete, if what the constructor returns cannot be called.
+        complete, and returns the logic to call at each activation. Raises BuildError if it is finished already or has
+        no ports, and, when the dataflow is complete, if what the constructor returns cannot be called.
         """
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time as clock
 from collections.abc import Iterator
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -129,3 +131,29 @@ def test_a_silent_peer_is_given_up_early_enough_to_be_named_in_time(peer_timeout
         asked, silent = 1000 * peer_timeout / 8, 1000 * peer_timeout / 2
         assert (end.heartbeat_ivl, end.heartbeat_timeout) == (int(asked), int(silent))
         assert (asked + silent) / 1000 + GRACE_SECONDS < peer_timeout
+
+
+@pytest.mark.parametrize("is_closing", [True, False])
+def test_a_socket_closed_under_the_thread_is_an_error_unless_an_interrupt_has_cut_its_close_short(
+    is_closing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = Event()
+    raised: list[str] = []
+
+    class Poller:
+        def register(self, *_: object) -> None: ...
+
+        def poll(self, _: object) -> None:
+            assert closed.wait(10), "the test has not closed the socket"
+            raise zmq.ZMQError(zmq.ENOTSOCK)
+
+    monkeypatch.setattr(zmq, "Poller", Poller)
+    monkeypatch.setattr(threading, "excepthook", lambda hook: raised.append(hook.exc_type.__name__))
+    door: Any = SimpleNamespace(monitor=None)
+    made: Any = Watch([], door, lambda: None, lambda link: None)
+    made._is_closing = is_closing
+    closed.set()
+    made._thread.join(10)
+    made._ended.close()
+    assert not made._thread.is_alive()
+    assert raised == ([] if is_closing else ["ZMQError"])
