@@ -74,9 +74,9 @@ class Entry:
     """
 
     def __init__(self, kernel: str, key: str) -> None:
-        digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+        self.digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
         readable = "".join(each if each.isalnum() or each in "._" else "-" for each in kernel)
-        self.name = f"{readable[:_NAME_CHARACTERS]}-{digest}{SUFFIX}"
+        self.name = f"{readable[-_NAME_CHARACTERS:]}-{self.digest}{SUFFIX}"
         self.store = Store.of_user()
         self._kernel = kernel
         self._key = key
@@ -135,7 +135,7 @@ class Entry:
         """Keep a result of compiling; called by the dispatcher."""
         self._was_offered = True
         try:
-            if compiled.lifted or compiled.library.has_dynamic_globals:
+            if compiled.lifted or compiled.library.has_dynamic_globals or not compiled.environment.can_cache():
                 report(f"{self._kernel} refers to objects of this process; it is compiled in each process")
                 return
             serialize: Any = importlib.import_module("numba.core.serialize")

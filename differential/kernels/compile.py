@@ -283,10 +283,10 @@ def _constant(value: object) -> str:
         return f"{type(value).__name__} {isinstance(value, _Inner) and value.is_bare}"
     if isinstance(value, ModuleType):
         return value.__name__
-    if isinstance(value, (type, FunctionType)):
-        return f"{value.__module__}.{value.__qualname__}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {value.tobytes()!r}"
+    if hasattr(value, "__qualname__"):  # a class or a function, whose representation may hold its address
+        return f"{value.__module__}.{value.__qualname__}"
     return repr(value)
 
 
@@ -350,17 +350,16 @@ def _entry_of(function: FunctionType) -> Entry:
     with uninterrupted():
         surroundings = environment()
     how = [_spelled_out(code) for code in (_dispatcher_of.__code__, _Inner.prepare.__code__)]
+    way = hashlib.blake2b(repr((how, _BARE)).encode(), digest_size=16).hexdigest()
     name = f"{function.__module__}.{function.__qualname__}"
-    short = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}"
-    digest = hashlib.blake2b(repr((how, _BARE)).encode(), digest_size=16).hexdigest()
-    return Entry(short, "\n".join((f"{name}{_signature(function)}", _digest(function), digest, surroundings)))
+    return Entry(name, "\n".join((f"{name}{_signature(function)}", _digest(function), way, surroundings)))
 
 
 def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
     """Return Numba's dispatcher of a kernel, compiled or loaded; None if it is not wanted and others see to it."""
     entry, signature = _entry_of(function), _signature(function)
     copy, namespace = _copy(function)
-    copy.__qualname__ = f"{function.__qualname__}_{_digest(function)}"
+    copy.__qualname__ = f"{function.__qualname__}_{entry.digest}"  # names of machine code are unique in a process
     dispatcher = _dispatcher_of(copy)
     with contextlib.ExitStack() as stack:
         if not entry.read():

@@ -7,7 +7,7 @@ An entry is a file: a mark, a digest of all that follows, a key that spells out 
 payload, which is a pickle with machine code in it. A pickle runs what it names, and machine code with a flipped bit
 computes wrong answers. So a payload leaves this module only if
 
-- every directory, from the user's cache directory down, belongs to this user or to root, and nobody else can write there;
+- every directory, from the user's cache directory down, belongs to this user or to root, and only they can write to it;
 - so does the file, which is opened relative to the directory that was checked, through no link, and checked once open;
 - its digest and its key are the right ones.
 

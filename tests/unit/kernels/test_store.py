@@ -280,9 +280,7 @@ def test_a_directory_to_which_others_can_write_is_not_used(
 
 @needs_root
 @pytest.mark.parametrize("part", ["", "timely-dataflow", "timely-dataflow/kernels"])
-def test_a_directory_of_another_user_is_not_used(
-    part: str, store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_of_another_user_is_not_used(part: str, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     os.chown(store.root / part, STRANGER, -1)
     assert store.read(NAME, KEY) is None
     assert f"{store.root / part} belongs to another user ({STRANGER}); " in capsys.readouterr().err
