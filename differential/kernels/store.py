@@ -54,11 +54,11 @@ class _UnsafeError(Exception):
 
 def report(text: str) -> None:
     """Print a text on stderr, as one line and once in this process."""
-    line = f"differential: {' '.join(text.split())}"
+    line = f"differential: {' '.join(text.split())}\n"
     if line not in _reported:
         _reported.add(line)
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
-            print(line, file=sys.stderr, flush=True)
+            print(line, end="", file=sys.stderr, flush=True)
 
 
 class Store:

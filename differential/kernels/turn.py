@@ -59,7 +59,7 @@ def _opened(path: str, flags: int) -> int:
 @contextlib.contextmanager
 def notice(text: str) -> Iterator[None]:
     """Print `text` on stderr if what follows takes longer than a second."""
-    timer = threading.Timer(_PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
+    timer = threading.Timer(_PATIENCE, lambda: print(f"{text}\n", end="", file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
     try:
