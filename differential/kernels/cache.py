@@ -111,8 +111,9 @@ class Entry:
             dispatcher.compile(signature)
         except Exception as error:  # whatever a pickle of another Numba under the same version's name can raise
             self.store.discard(self.name, f"cannot be loaded ({type(error).__name__}: {error})")
-            self._payload = None
             return False
+        finally:
+            self._payload = None  # the dispatcher keeps this object for good
         return True
 
     def compile(self, dispatcher: Any, signature: str) -> None:

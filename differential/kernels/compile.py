@@ -111,7 +111,7 @@ class Kernel(functools.partial[Any]):
 
 
 _BARE = {"_nrt": False, "forceinline": True}
-"""What Numba is told of functions that count no references. One that does not know of this compiles them as others."""
+"""Numba's options for functions that count no references. A Numba without these options compiles them like others."""
 
 
 class _Inner:

@@ -205,6 +205,25 @@ def test_a_kernel_of_the_same_name_in_another_module_is_another_entry() -> None:
     assert compiling._entry_of(other).name != entry().name
 
 
+def test_a_lock_that_cannot_be_opened_holds_nobody_up(
+    counted: Compiled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "compiling.lock").symlink_to(tmp_path / "elsewhere")
+    assert [answer(), answer()] == [30, 30]
+    assert (counted.compiled, counted.loaded) == (1, 1)
+    assert not (tmp_path / "elsewhere").exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_loaded_does_not_stay_in_memory_twice(counted: Compiled) -> None:
+    answer()
+    used = kernel(tiny)
+    assert used(np.arange(5)) == 30
+    assert isinstance(used, Kernel)
+    assert used.dispatcher._cache._payload is None
+
+
 @pytest.mark.parametrize("missing", ["_cache", "dumps"])
 def test_with_a_numba_of_other_insides_each_process_compiles(
     missing: str, counted: Compiled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -364,7 +383,7 @@ def test_what_is_in_a_read_only_directory_is_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_in_a_read_only_directory_nothing_is_kept_which_one_line_says(is_damaged: bool, tmp_path: Path) -> None:
+def test_in_a_read_only_directory_nothing_is_kept_and_one_line_reports_it(is_damaged: bool, tmp_path: Path) -> None:
     directory = tmp_path / ".cache/timely-dataflow/kernels"
     run(tmp_path)
     (path,) = directory.glob("own.tiny-*.kernel")
@@ -383,7 +402,7 @@ def test_in_a_read_only_directory_nothing_is_kept_which_one_line_says(is_damaged
     assert f" {directory}: {'Read-only file system' if os.geteuid() == 0 else 'Permission denied'}; " in line
 
 
-def test_on_a_full_disk_nothing_is_kept_which_one_line_says(tmp_path: Path) -> None:
+def test_on_a_full_disk_nothing_is_kept_and_one_line_reports_it(tmp_path: Path) -> None:
     output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))")
     assert output[1:] == ["compiled", "answer 30"]
     assert f" {tmp_path}/.cache/timely-dataflow/kernels: File too large; " in line

@@ -6,6 +6,7 @@ import os
 import resource
 import stat
 import subprocess
+import tempfile
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,11 +32,17 @@ def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A store in a cache directory that every user may enter, holding one entry."""
-    for directory in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        directory.chmod(0o755)
-    made = Store(tmp_path / "cache", tmp_path / "cache" / "timely-dataflow" / "kernels")
+def open_path() -> Iterator[Path]:
+    """A directory that every user may enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory)
+
+
+@pytest.fixture
+def store(open_path: Path) -> Store:
+    """A store that holds one entry."""
+    made = Store(open_path / "cache", open_path / "cache" / "timely-dataflow" / "kernels")
     made.write(NAME, KEY, PAYLOAD)
     return made
 
@@ -341,13 +348,12 @@ def test_a_read_only_directory_is_read_and_reported_once(store: Store, capsys: p
     )
 
 
-def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for directory in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        directory.chmod(0o555)
+def test_a_directory_that_cannot_be_made_is_reported(open_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    open_path.chmod(0o555)
     with another_user():
-        assert not Store(tmp_path / "cache", tmp_path / "cache").is_usable()
-    tmp_path.chmod(0o755)
-    assert f"{tmp_path / 'cache'}: Permission denied" in capsys.readouterr().err
+        assert not Store(open_path / "cache", open_path / "cache").is_usable()
+    open_path.chmod(0o755)
+    assert f"{open_path / 'cache'}: Permission denied" in capsys.readouterr().err
 
 
 def test_a_disk_that_is_full_is_reported_once_and_holds_no_half_of_an_entry(
