@@ -350,10 +350,10 @@ def test_four_processes_over_a_damaged_entry_compile_and_report_once(tmp_path: P
     (path,) = (tmp_path / ".cache/timely-dataflow/kernels").glob("own.tiny-*.kernel")
     path.write_bytes(path.read_bytes()[:-1000])
     ran = [finish(process) for process in [start(tmp_path) for _ in range(4)]]
-    assert sorted(output[1:] for output, _ in ran) == [["answer 30"]] * 3 + [["compiled", "answer 30"]]
+    assert sorted(output[1:] for output, _ in ran) == [["answer 30"]] * 3 + [["compiled", "answer 30"]], ran
     assert [line for _, errors in ran for line in errors] == [
         f"differential: {path} is damaged; this kernel is compiled again"
-    ]
+    ], ran
     assert run(tmp_path)[0][1:] == ["answer 30"]
 
 
