@@ -24,9 +24,12 @@ Otherwise each is compiled when it is first called, and a program's first run wa
 installation, where an image is made, or before time is measured. All of them take a minute or two; where they are
 compiled already they are only loaded, in a few seconds.
 
-Compiled kernels are kept in __pycache__ beside their sources; where that cannot be written, in the user's cache
-directory; with NUMBA_CACHE_DIR in the environment, there. They hold for one machine's kind of processor and one Numba
-and Python, and are renewed when their sources change. With DIFFERENTIAL_KERNELS=interpreted nothing is compiled."""
+Compiled kernels are kept for all installations of a user in ~/.cache/timely-dataflow/kernels (in XDG_CACHE_HOME
+instead of ~/.cache, where that is set). DIFFERENTIAL_CACHE_DIR in the environment names another directory, and
+NUMBA_CACHE_DIR one for what Numba and this package compile. They hold for one kind of processor and for one version
+each of Python, NumPy and Numba; those that nobody has used for 90 days are removed. A directory to which other users
+can write is not used. To ship compiled kernels in an image, compile them as root into a DIFFERENTIAL_CACHE_DIR that
+others can read (chmod -R a+rX). With DIFFERENTIAL_KERNELS=interpreted nothing is compiled."""
 
 
 def compile_kernels(report: Callable[[str], None] = print, processes: int | None = None) -> None:

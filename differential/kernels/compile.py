@@ -17,12 +17,12 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
   what that means in Python;
 - another kernel may be called like an inner function.
 
-Compiled code is cached on disk by Numba, beside the source or, when that is not writable, in the user's cache
-directory. Numba renews a cached kernel when the kernel's own file changes; so that it is also renewed when something
-it calls in another file changes, the name under which it is cached carries a digest of everything it calls. No two
-processes compile the same kernel: who finds that another one does so compiles others meanwhile, then waits and loads
-it. Whatever takes longer than a second says so on stderr; `python -m differential.kernels` compiles everything ahead,
-by as many processes as there are cores. An interrupt is heeded after the kernel that is being
+Compiled code is cached on disk, for all installations of a user (see `store.py` for where and how safely). The key of a
+cached kernel holds a digest of everything it calls and of the constants it uses, its signature, and the versions, the
+processor and the settings it was compiled for (`cache.py`); where its source is installed does not matter. No two
+processes compile the same kernel: a process that finds another one at it compiles others meanwhile, then waits and
+loads it. Whatever takes longer than a second is reported on stderr; `python -m differential.kernels` compiles
+everything ahead, by as many processes as there are cores. An interrupt takes effect after the kernel that is being
 compiled, a second one at once.
 
 With `DIFFERENTIAL_KERNELS=interpreted` in the environment nothing is compiled: kernels run as the Python they are
@@ -47,13 +47,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.kernels.cache import Entry, environment
 from differential.kernels.interrupts import interrupted_late, uninterrupted
 from differential.kernels.turn import Turn, notice
 
@@ -90,7 +90,7 @@ class Kernel(functools.partial[Any]):
 
     def is_compiled(self) -> bool:
         """Return whether this kernel is in use, or cached, so that it only has to be loaded."""
-        return bool(self.dispatcher) or _is_cached(_dispatcher_of(self.source, _copy(self.source)[0]))
+        return bool(self.dispatcher) or _entry_of(self.source).exists()
 
     def prepare_if_nobody_has(self) -> bool:
         """Compile this kernel unless it is compiled or some process is at it, or at one that it calls.
@@ -111,7 +111,7 @@ class Kernel(functools.partial[Any]):
 
 
 _BARE = {"_nrt": False, "forceinline": True}
-"""What Numba is told of functions that count no references. One that does not know of this compiles them as others."""
+"""Numba's options for functions that count no references. A Numba without these options compiles them like others."""
 
 
 class _Inner:
@@ -267,24 +267,48 @@ def _in_python(function: FunctionType) -> Any:
 
 def _digest(function: FunctionType) -> str:
     """Return a digest of the code and the constants that `function` reaches through its globals."""
-    digest = hashlib.blake2b(digest_size=4)
+    digest = hashlib.blake2b(digest_size=16)
     for one in _reached(function):
-        digest.update(_spelled_out(one.__code__).encode())
-        for name in one.__code__.co_names:
-            value = one.__globals__.get(name)
-            if isinstance(value, (Kernel, _Inner, _Primitive)):
-                digest.update(str(isinstance(value, _Inner) and value.is_bare).encode())
-            elif isinstance(value, (bool, int, float)):
-                digest.update(f"{name}={value!r};".encode())
+        cells = [_constant(cell.cell_contents) for cell in one.__closure__ or ()]
+        digest.update(repr((_spelled_out(one.__code__), repr(one.__defaults__), cells)).encode())
+        for name in _names(one.__code__):
+            if name in one.__globals__:
+                digest.update(f"{name}={_constant(one.__globals__[name])};".encode())
     return digest.hexdigest()
+
+
+def _constant(value: object) -> str:
+    """Return what compiled code takes from the value of a global name, as text; functions are digested on their own."""
+    if isinstance(value, (Kernel, _Inner, _Primitive)):
+        return f"{type(value).__name__} {isinstance(value, _Inner) and value.is_bare}"
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tobytes()!r}"
+    if hasattr(value, "__qualname__"):  # a class or a function, whose representation may hold its address
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that code, and the functions defined in it, may look up among the globals."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
 
 
 def _spelled_out(code: CodeType) -> str:
     """Return what code does as text: the same in every process, wherever it stands."""
-    constants = [_spelled_out(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    constants = [_spelled_out(each) if isinstance(each, CodeType) else _literal(each) for each in code.co_consts]
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     return repr((code.co_code, code.co_exceptiontable, constants, arguments, names))
+
+
+def _literal(constant: object) -> str:
+    """Return a constant of code as text; the order of a set is not the same in every process."""
+    return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
 
 
 def _reached(function: FunctionType) -> Iterator[FunctionType]:
@@ -296,8 +320,11 @@ def _reached(function: FunctionType) -> Iterator[FunctionType]:
         if id(one.__code__) not in reached:
             reached.add(id(one.__code__))
             yield one
-            values = (one.__globals__.get(name) for name in one.__code__.co_names)
-            found += [value.source for value in values if isinstance(value, (Kernel, _Inner, _Primitive))]
+            for value in (one.__globals__.get(name) for name in _names(one.__code__)):
+                if isinstance(value, (Kernel, _Inner, _Primitive)):
+                    found.append(value.source)
+                elif isinstance(value, FunctionType):
+                    found.append(value)
 
 
 def _signature(function: FunctionType) -> str:
@@ -313,52 +340,56 @@ def _signature(function: FunctionType) -> str:
     return f"({', '.join(types)},)"
 
 
-def _dispatcher_of(function: FunctionType, copy: FunctionType) -> Any:
-    """Return Numba's dispatcher of a kernel, of which nothing is compiled or loaded, from a copy of it."""
+def _dispatcher_of(copy: FunctionType) -> Any:
+    """Return Numba's dispatcher of a copy of a kernel, of which nothing is compiled or loaded."""
+    return _numba().njit(copy, nogil=True, error_model="numpy")
+
+
+def _entry_of(function: FunctionType) -> Entry:
+    """Return what the cache holds of a kernel. Its key also spells out how this module has functions compiled."""
     with uninterrupted():
-        numba = _numba()
-    copy.__qualname__ = _name(function)
-    try:
-        return numba.njit(copy, nogil=True, error_model="numpy", cache=True)
-    except RuntimeError:  # no directory to cache in is writable
-        return numba.njit(copy, nogil=True, error_model="numpy")
-
-
-def _name(function: FunctionType) -> str:
-    """Return the name under which a kernel is cached."""
-    return f"{function.__qualname__}_{_digest(function)}"
+        surroundings = environment()
+    how = [_spelled_out(code) for code in (_dispatcher_of.__code__, _Inner.prepare.__code__)]
+    way = hashlib.blake2b(repr((how, _BARE)).encode(), digest_size=16).hexdigest()
+    name = f"{function.__module__}.{function.__qualname__}"
+    return Entry(name, "\n".join((f"{name}{_signature(function)}", _digest(function), way, surroundings)))
 
 
 def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
     """Return Numba's dispatcher of a kernel, compiled or loaded; None if it is not wanted and others see to it."""
-    dispatcher = _dispatcher_of(function, _resolved(function))
-    path = dispatcher.stats.cache_path
-    why = "once on this machine" if path else "no cache directory is writable"
-    text = f"differential: compiling {function.__module__}.{function.__qualname__} ({why})"
-
+    entry, signature = _entry_of(function), _signature(function)
+    copy, namespace = _copy(function)
+    copy.__qualname__ = f"{function.__qualname__}_{entry.digest}"  # names of machine code are unique in a process
+    dispatcher = _dispatcher_of(copy)
     with contextlib.ExitStack() as stack:
-        if path and os.name == "posix" and not _is_cached(dispatcher):
-            turn = stack.enter_context(Turn(Path(path), _name(function)))
-            while is_wanted and not turn.is_ours() and not _is_cached(dispatcher):
+        if not entry.read():
+            _resolve(function, namespace)  # before the turn, since it may compile other kernels, which have their own
+            turn = _turn(entry, stack)
+            while turn and is_wanted and not turn.is_ours() and not entry.read():
                 if not any(one.prepare_if_nobody_has() for one in _largest_first()):
                     turn.wait()
-            if not is_wanted and not turn.is_ours():
+            if turn and not is_wanted and not turn.is_ours():
                 return None
-        if _is_cached(dispatcher):
-            if not is_wanted:
-                return None
-            stack.enter_context(uninterrupted())
-        else:
+            entry.read()  # another process may have compiled it meanwhile
+        if entry.is_read and not is_wanted:
+            return None
+        with uninterrupted():
+            is_loaded = entry.load(dispatcher, signature)
+        if not is_loaded:
+            _resolve(function, namespace)
+            why = "once on this machine" if entry.store.is_usable() else "there is no cache"
             stack.enter_context(interrupted_late())
-            stack.enter_context(notice(text))
-        dispatcher.compile(_signature(function))
+            stack.enter_context(
+                notice(f"differential: compiling {function.__module__}.{function.__qualname__} ({why})")
+            )
+            entry.compile(dispatcher, signature)
     dispatcher.disable_compile()
     return dispatcher
 
 
-def _is_cached(dispatcher: Any) -> bool:
-    """Return whether there is nothing to do but to load a kernel: Numba's index of it is of this source, and of this
-    Numba and Python."""
-    with contextlib.suppress(Exception):  # no cache, or one of a Numba that keeps its index otherwise: then it compiles
-        return bool(dispatcher._cache._cache_file._load_index())
-    return False
+def _turn(entry: Entry, stack: contextlib.ExitStack) -> Turn | None:
+    """Return a kernel's turn, which ends with the stack, or None where there is no cache that can be written."""
+    if os.name == "posix" and entry.store.is_usable():
+        with contextlib.suppress(OSError):
+            return stack.enter_context(Turn(entry.store.directory, entry.name))
+    return None

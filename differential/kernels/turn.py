@@ -1,9 +1,10 @@
-"""Who compiles which kernel, where several processes need the same ones; and saying so where it takes long."""
+"""Which process compiles which kernel, where several need the same ones; and a line on stderr where that takes long."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,18 +25,21 @@ class Turn:
         self.place = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=4).digest(), "big")
 
     def __enter__(self) -> Turn:
-        self._file = open(self._path, "a")
+        self._file = open(self._path, "a", opener=_opened)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def is_ours(self) -> bool:
-        """Take the turn if no other process has it; return whether it is ours."""
-        with contextlib.suppress(BlockingIOError, PermissionError):
+        """Take the turn if no other process has it; return whether it is ours. Without locks there, it always is."""
+        try:
             self._lock(wait=False)
+        except (BlockingIOError, PermissionError):
+            return False
+        except OSError:  # some network file systems have no locks; then two processes may compile the same kernel
             return True
-        return False
+        return True
 
     def wait(self) -> None:
         """Wait until the turn is ours."""
@@ -48,10 +52,14 @@ class Turn:
         fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, self.place)
 
 
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+
+
 @contextlib.contextmanager
 def notice(text: str) -> Iterator[None]:
-    """Say `text` on stderr if what follows takes longer than a second."""
-    timer = threading.Timer(_PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
+    """Print `text` on stderr if what follows takes longer than a second."""
+    timer = threading.Timer(_PATIENCE, lambda: print(f"{text}\n", end="", file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()
     try:

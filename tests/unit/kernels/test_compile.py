@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ import pytest
 from differential.kernels import compile as compiling
 from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel
 from differential.kernels.memory import at, column, times_of
-from tests.examples_loading import module_at
 
 ROOT = Path(compiling.__file__).parents[2]
 
@@ -152,6 +150,38 @@ def test_the_digest_covers_constants_that_are_slices_and_code() -> None:
     assert len({compiling._digest(make(end, step)) for end in (2, 3) for step in (1, 2)}) == 4
 
 
+def digest_of(text: str, **namespace: object) -> str:
+    exec(text, namespace)
+    return compiling._digest(namespace["outer"])  # type: ignore[arg-type]
+
+
+def test_the_digest_covers_constants_of_functions_within_functions() -> None:
+    text = "def outer(x): return (lambda y: y + FACTOR)(x)"
+    assert digest_of(text, FACTOR=2) != digest_of(text, FACTOR=3)
+
+
+def test_the_digest_covers_functions_that_are_not_marked() -> None:
+    text = "def helper(): return {}\ndef outer(x): return x + helper()"
+    assert digest_of(text.format(2)) == digest_of(text.format(2)) != digest_of(text.format(3))
+
+
+def test_the_digest_covers_arrays_tuples_and_defaults() -> None:
+    text = "def outer(x): return TABLE[x]"
+    tables = [np.arange(5000), np.where(np.arange(5000) == 2500, 0, np.arange(5000)), (1, 2), (1, 3)]
+    assert len({digest_of(text, TABLE=table) for table in tables}) == 4
+    assert digest_of("def outer(x, y=2): return x + y") != digest_of("def outer(x, y=3): return x + y")
+
+
+def test_the_digest_is_the_same_whatever_the_order_of_a_set(tmp_path: Path) -> None:
+    text = """
+        from differential.kernels import compile as compiling
+        namespace = {}
+        exec("def outer(x): return x in {'one', 'two', 'three', 'four', 'five'}", namespace)
+        print(compiling._digest(namespace["outer"]))
+    """
+    assert len({_run(tmp_path, text, PYTHONHASHSEED=str(seed)).stdout for seed in range(3)}) == 1
+
+
 CALLER = """
     from __future__ import annotations
     import numpy as np
@@ -178,7 +208,7 @@ def test_a_cached_kernel_is_renewed_when_what_it_calls_has_changed(tmp_path: Pat
         (tmp_path / "callee.py").write_text(text)
         done = _run(tmp_path, CALLER, PYTHONDONTWRITEBYTECODE="1")
         assert done.stdout.split() == [str(6 * value)], done.stderr
-    assert len(list((tmp_path / "__pycache__").glob("caller.scaled*.nbi"))) == 2
+    assert len(list((tmp_path / ".cache/timely-dataflow/kernels").glob("caller.scaled-*.kernel"))) == 2
 
 
 @pytest.mark.timeout(300)
@@ -205,8 +235,7 @@ from differential.kernels import compile as compiling
 from differential.kernels import interrupts, turn
 
 class Slow:
-    class stats:
-        cache_path = sys.argv[1]
+    _cache = None
 
     def __init__(self, function):
         self.name = function.__name__
@@ -215,6 +244,7 @@ class Slow:
         return number
 
     def compile(self, signature):
+        self._cache._was_offered = True
         print("compiling", self.name, flush=True)
         sys.stdin.readline()
 
@@ -227,9 +257,10 @@ class Numba:
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 compiling._numba = Numba
+compiling.environment = lambda: "no Numba"
 compiling._KERNELS = []
 turn._PATIENCE = 0.01
-interrupts._SAME_INTERRUPT_SECONDS = float(sys.argv[2])
+interrupts._SAME_INTERRUPT_SECONDS = float(sys.argv[1])
 
 @compiling.kernel
 def slow(number: "int") -> "int":
@@ -255,8 +286,9 @@ except KeyboardInterrupt:
 def waiting(directory: Path, same: float = 0.0) -> subprocess.Popen[str]:
     """Start a process that compiles a kernel until it is given a line."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [sys.executable, "-c", WAITS, str(directory), str(same)]
-    return subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+    command = [sys.executable, "-c", WAITS, str(same)]
+    environ = os.environ | {"DIFFERENTIAL_CACHE_DIR": str(directory)}
+    return subprocess.Popen(command, text=True, env=environ, **pipes)  # type: ignore[call-overload,no-any-return]
 
 
 def until(stream: Any, words: str) -> None:
@@ -316,31 +348,6 @@ def test_a_process_that_compiles_is_terminated_at_once(tmp_path: Path) -> None:
         until(process.stdout, "compiling")
         process.send_signal(signal.SIGTERM)
         assert process.wait(50) == -signal.SIGTERM
-
-
-def test_a_kernel_is_cached_once_it_is_compiled_until_its_file_changes(tmp_path: Path) -> None:
-    numba = compiling._numba()
-    script = tmp_path / "doubled.py"
-    script.write_text("def double(number):\n    return 2 * number\n")
-    before = numba.njit(module_at(script).double, cache=True)
-    assert not compiling._is_cached(before)
-    before.compile("(int64,)")
-    assert compiling._is_cached(before)
-    script.write_text(script.read_text() + "# below\n")
-    assert not compiling._is_cached(numba.njit(module_at(script).double, cache=True))
-
-
-def test_what_cannot_be_cached_is_not() -> None:
-    assert not compiling._is_cached(compiling._numba().njit(lambda number: number))
-
-
-def test_a_cache_whose_index_cannot_be_read_has_nothing() -> None:
-    class Index:
-        @staticmethod
-        def _load_index() -> object:
-            raise TypeError("of another Numba")
-
-    assert not compiling._is_cached(SimpleNamespace(_cache=SimpleNamespace(_cache_file=Index)))
 
 
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

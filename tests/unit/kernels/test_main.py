@@ -21,7 +21,7 @@ def test_what_is_no_order_to_compile_compiles_nothing(
     with pytest.raises(SystemExit) as ended:
         command.main()
     assert (ended.value.code, compiled) == (status, [])
-    assert ("__pycache__" in capsys.readouterr().out) == (status == 0)
+    assert ("DIFFERENTIAL_CACHE_DIR" in capsys.readouterr().out) == (status == 0)
 
 
 def test_without_arguments_all_kernels_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import textwrap
@@ -68,3 +69,14 @@ def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: py
             assert len(said) == 1
             assert holder.wait(30) == 0
     assert "waiting for another process" in said[0]
+
+
+def test_where_a_file_system_has_no_locks_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", no_locks)
+    with Turn(tmp_path, "total") as turn:
+        assert turn.is_ours()

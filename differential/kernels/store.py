@@ -1,0 +1,287 @@
+"""Where compiled kernels are kept: files in one directory for each user of a machine, shared by all installations.
+
+`DIFFERENTIAL_CACHE_DIR` names the directory. Otherwise it is `timely-dataflow` in `NUMBA_CACHE_DIR`, or else
+`timely-dataflow/kernels` in the user's cache directory, which is `XDG_CACHE_HOME` or `~/.cache`.
+
+An entry is a file: a mark, a digest of all that follows, a key that spells out everything the entry depends on, and a
+payload, which is a pickle with machine code in it. A pickle runs what it names, and machine code with a flipped bit
+computes wrong answers. So a payload leaves this module only if
+
+- every directory, from the user's cache directory down, belongs to this user or to root, and only they can write to it;
+- so does the file, which is opened relative to the directory that was checked, through no link, and checked once open;
+- its digest and its key are the right ones.
+
+Whatever fails is reported on stderr in a line. An entry that is unsafe or damaged is removed, for it is compiled again.
+Without a safe directory, or where none can be written, a process keeps what it compiles to itself.
+
+An entry is written to a file of its own, which is then renamed: a reader finds all of it or nothing, and of several
+writers the last one wins. An entry that nobody has used for `UNUSED_DAYS` is removed when another is written. The time
+of its last use, to within a day, is the modification time of its file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+DIRECTORY_VARIABLE = "DIFFERENTIAL_CACHE_DIR"
+UNUSED_DAYS = 90
+SUFFIX = ".kernel"
+
+_PARTIAL = ".partial"
+_MARK = b"timely-dataflow kernel 1\n"
+_DIGEST_BYTES = 32
+_DAY = 86_400.0
+_IS_POSIX = os.name == "posix"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_BINARY = getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | _NO_LINK | _BINARY | getattr(os, "O_NONBLOCK", 0)  # a named pipe must not block
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
+
+_reported: set[str] = set()
+
+
+class _UnsafeError(Exception):
+    """A file or a directory cannot be trusted, or is not what it should be."""
+
+
+def report(text: str) -> None:
+    """Print a text on stderr, as one line and once in this process."""
+    line = f"differential: {' '.join(text.split())}\n"
+    if line not in _reported:
+        _reported.add(line)
+        with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
+            print(line, end="", file=sys.stderr, flush=True)
+
+
+class Store:
+    """The directory of compiled kernels, `directory`, in the user's cache directory, `root`, or the same."""
+
+    def __init__(self, root: Path, directory: Path) -> None:
+        self.root = root
+        self.directory = directory
+
+    @staticmethod
+    def of_user(environ: Mapping[str, str] | None = None) -> Store:
+        """Return the store that the environment names.
+
+        >>> Store.of_user({"DIFFERENTIAL_CACHE_DIR": "/var/cache/kernels"}).directory.as_posix()
+        '/var/cache/kernels'
+        >>> Store.of_user({"NUMBA_CACHE_DIR": "/var/cache/numba"}).directory.as_posix()
+        '/var/cache/numba/timely-dataflow'
+        >>> Store.of_user({"XDG_CACHE_HOME": "/home/ada/.cache"}).directory.as_posix()
+        '/home/ada/.cache/timely-dataflow/kernels'
+        """
+        given = os.environ if environ is None else environ
+        if own := given.get(DIRECTORY_VARIABLE):
+            return Store(Path(os.path.abspath(own)), Path(os.path.abspath(own)))
+        if numba := given.get("NUMBA_CACHE_DIR"):
+            root = Path(os.path.abspath(numba))
+            return Store(root, root / "timely-dataflow")
+        named = given.get("XDG_CACHE_HOME", "")  # relative paths are invalid there
+        root = Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"))
+        return Store(root, root / "timely-dataflow" / "kernels")
+
+    def is_usable(self) -> bool:
+        """Return whether the directory is there and safe; report what is wrong with it."""
+        with self._reported(), self._opened():
+            return True
+        return False
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an entry, in whatever state."""
+        with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
+            os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
+            return True
+        return False
+
+    def read(self, name: str, key: str) -> bytes | None:
+        """Return the payload of an entry, or None if there is none, or none that is safe, whole and of this key."""
+        with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
+            found = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
+            try:
+                payload = _payload(self._content(place, name), key)
+            except FileNotFoundError:
+                return None
+            except (OSError, _UnsafeError) as error:
+                self._discard(place, name, found, _reason(error))
+                return None
+            if found.st_mtime < time.time() - _DAY:
+                with contextlib.suppress(OSError):  # root's, say: then root removes it one day
+                    os.utime(self._at(name), dir_fd=place, follow_symlinks=False)
+            return payload
+        return None
+
+    def write(self, name: str, key: str, payload: bytes) -> None:
+        """Keep an entry, and remove those that nobody has used for long."""
+        body = key.encode() + b"\0" + payload
+        with self._reported(), self._opened() as place:
+            partial = self._at(f"{name}.{os.getpid()}-{os.urandom(4).hex()}{_PARTIAL}")
+            try:
+                with open(os.open(partial, _WRITE, 0o600, dir_fd=place), "wb") as file:
+                    file.write(_MARK + _digest(body) + body)
+                os.replace(partial, self._at(name), src_dir_fd=place, dst_dir_fd=place)
+            finally:
+                with contextlib.suppress(OSError):  # it is renamed, unless something failed
+                    os.unlink(partial, dir_fd=place)
+            self._prune(place)
+
+    def discard(self, name: str, reason: str) -> None:
+        """Remove an entry that is of no use, and report it."""
+        with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
+            found = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
+            self._discard(place, name, found, reason)
+
+    def _discard(self, place: int | None, name: str, found: os.stat_result, reason: str) -> None:
+        """Remove what was found unless another process has removed or renewed it; who removes it reports it."""
+        try:
+            now = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
+            if _identity(now) != _identity(found):
+                return
+            (os.rmdir if stat.S_ISDIR(now.st_mode) else os.unlink)(self._at(name), dir_fd=place)
+        except FileNotFoundError:
+            return
+        except OSError:  # it stays; what is compiled cannot be kept, which is reported when it is written
+            pass
+        report(f"{self.directory / name} {reason}; this kernel is compiled again")
+
+    def _content(self, place: int | None, name: str) -> bytes:
+        """Return what is in a file, if it is a file and nobody else can have written it."""
+        descriptor = os.open(self._at(name), _READ, dir_fd=place)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise _UnsafeError("is no regular file")
+            if complaint := _complaint(status):
+                raise _UnsafeError(complaint)
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
+
+    def _prune(self, place: int | None) -> None:
+        now = time.time()
+        ages = {SUFFIX: UNUSED_DAYS * _DAY, _PARTIAL: _DAY}
+        with os.scandir(self.directory if place is None else place) as entries:
+            for entry in entries:
+                age = ages.get(os.path.splitext(entry.name)[1])
+                with contextlib.suppress(OSError):  # another process removes it too, or it is a directory
+                    if age is not None and entry.stat(follow_symlinks=False).st_mtime < now - age:
+                        os.unlink(self._at(entry.name), dir_fd=place)
+
+    def _at(self, name: str) -> str:
+        """Return the path of an entry, relative to the open directory where there is one."""
+        return name if _IS_POSIX else str(self.directory / name)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[int | None]:
+        """Open the directory, which is made where it is missing, and see to it that it is safe.
+
+        It is opened anew for each use: programs that become daemons close all descriptors.
+        """
+        if not self.root.is_absolute():
+            raise _UnsafeError(f"{self.root}: no home directory is known")
+        os.makedirs(self.root, mode=0o700, exist_ok=True)
+        if not _IS_POSIX:
+            os.makedirs(self.directory, exist_ok=True)
+            yield None
+            return
+        if _is_foreign(os.lstat(self.root)):
+            raise _UnsafeError(f"{self.root} {_complaint(os.lstat(self.root))}")
+        path = self.root
+        place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # the root may be a link, but nothing below it
+        try:
+            self._check(place, path)
+            for part in self.directory.relative_to(self.root).parts:
+                path /= part
+                inner = _opened_inside(place, part)
+                os.close(place)
+                place = inner
+                self._check(place, path)
+            yield place
+        finally:
+            os.close(place)
+
+    def _check(self, place: int, path: Path) -> None:
+        """Refuse a directory to which somebody else can write.
+
+        In one above the entries' own, such as /tmp, it is enough that nobody else can rename what is in it.
+        """
+        status = os.fstat(place)
+        is_sticky = path != self.directory and bool(status.st_mode & stat.S_ISVTX)
+        if complaint := _complaint(status, is_sticky):
+            is_own = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
+            raise _UnsafeError(f"{path} {complaint}" + (f" ('chmod go-w {path}' changes that)" if is_own else ""))
+
+    @contextlib.contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Report why the directory cannot be used, which is no reason to fail."""
+        try:
+            yield
+        except (OSError, _UnsafeError) as error:
+            reason = str(error) if isinstance(error, _UnsafeError) else f"{self.directory}: {_strerror(error)}"
+            report(
+                f"kernels that this process compiles are not kept for others: {reason}; {DIRECTORY_VARIABLE} can name "
+                "another directory"
+            )
+
+
+def _opened_inside(place: int, name: str) -> int:
+    """Open a directory inside another one, made where it is missing, for this user alone."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | _NO_LINK
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(name, flags, dir_fd=place)
+    with contextlib.suppress(FileExistsError):  # another process was faster
+        os.mkdir(name, 0o700, dir_fd=place)
+    return os.open(name, flags, dir_fd=place)
+
+
+def _is_foreign(status: os.stat_result) -> bool:
+    return _IS_POSIX and status.st_uid not in (0, os.geteuid())
+
+
+def _complaint(status: os.stat_result, is_sticky: bool = False) -> str:
+    """Return why what has this status cannot be trusted, or nothing."""
+    if _is_foreign(status):
+        return f"belongs to another user ({status.st_uid})"
+    if _IS_POSIX and not is_sticky and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"can be written by {'all users' if status.st_mode & stat.S_IWOTH else 'its group'}"
+    return ""
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+
+
+def _payload(content: bytes, key: str) -> bytes:
+    """Return the payload of an entry with this content; raise `_UnsafeError` if any of it is not as it was written."""
+    start = len(_MARK) + _DIGEST_BYTES
+    body = content[start:]
+    own = key.encode() + b"\0"
+    if content[: len(_MARK)] != _MARK or content[len(_MARK) : start] != _digest(body):
+        raise _UnsafeError("is damaged")
+    if not body.startswith(own):
+        raise _UnsafeError("is of another kernel")
+    return body[len(own) :]
+
+
+def _reason(error: OSError | _UnsafeError) -> str:
+    """Return why an entry cannot be read, to follow its path."""
+    if isinstance(error, _UnsafeError):
+        return str(error)
+    return "is a link" if error.errno == errno.ELOOP else f"cannot be read ({_strerror(error)})"
+
+
+def _strerror(error: OSError) -> str:
+    return error.strerror or type(error).__name__

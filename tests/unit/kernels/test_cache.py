@@ -1,0 +1,438 @@
+"""Compiled kernels are shared where all that they depend on is the same, and compiled again where anything is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from differential.kernels import cache as caching
+from differential.kernels import compile as compiling
+from differential.kernels import store as stores
+from differential.kernels import turn as turns
+from differential.kernels.cache import Entry, environment
+from differential.kernels.compile import Ints, Kernel, inner, kernel
+
+ROOT = Path(compiling.__file__).parents[2]
+STRANGER = 65534
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@inner
+def thrice(item: int) -> int:
+    return 3 * item
+
+
+def tiny(items: Ints) -> int:
+    result = 0
+    for item in items:
+        result += thrice(item)
+    return result
+
+
+class Compiled:
+    """How often kernels were compiled and loaded."""
+
+    def __init__(self) -> None:
+        self.compiled = 0
+        self.loaded = 0
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    """Use a cache of the test's own, and count."""
+    monkeypatch.setenv("DIFFERENTIAL_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(stores, "_reported", set())
+    monkeypatch.setattr(turns, "_PATIENCE", 600.0)  # this machine may be slow, which is reported too
+    monkeypatch.setattr(compiling, "_KERNELS", [])
+    numbers = Compiled()
+    compile, load = Entry.compile, Entry.load
+
+    def compile_counted(entry: Entry, dispatcher: object, signature: str) -> None:
+        numbers.compiled += 1
+        compile(entry, dispatcher, signature)
+
+    def load_counted(entry: Entry, dispatcher: object, signature: str) -> bool:
+        is_loaded = load(entry, dispatcher, signature)
+        numbers.loaded += is_loaded
+        return is_loaded
+
+    monkeypatch.setattr(Entry, "compile", compile_counted)
+    monkeypatch.setattr(Entry, "load", load_counted)
+    return numbers
+
+
+def answer() -> int:
+    """Return what the kernel computes in a process that has not used it yet."""
+    return kernel(tiny)(np.arange(5))
+
+
+def entry() -> Path:
+    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
+    return made.store.directory / made.name
+
+
+def test_a_kernel_is_compiled_once_and_then_loaded(counted: Compiled, capsys: pytest.CaptureFixture[str]) -> None:
+    assert [answer(), answer(), answer()] == [30, 30, 30]
+    assert (counted.compiled, counted.loaded) == (1, 2)
+    assert capsys.readouterr().err == ""
+    assert [path.name for path in entry().parent.iterdir() if path.suffix == ".kernel"] == [entry().name]
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "flipped", "text", "directory", "link", "foreign"])
+def test_a_damaged_entry_is_compiled_again_with_one_line(
+    damage: str, counted: Compiled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer()
+    path = entry()
+    content = path.read_bytes()
+    if damage == "emptied":
+        path.write_bytes(b"")
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :])
+    elif damage == "text":
+        path.write_text("this is no kernel")
+    elif damage == "directory":
+        path.unlink()
+        path.mkdir()
+    elif damage == "link":
+        path.rename(path.with_suffix(".other"))
+        path.symlink_to(path.with_suffix(".other"))
+    elif os.geteuid() == 0:
+        os.chown(path, STRANGER, -1)
+    else:
+        pytest.skip("only root can give files to another user")
+    assert [answer(), answer()] == [30, 30]
+    assert (counted.compiled, counted.loaded) == (2, 1)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"differential: {path} ")
+    assert line.endswith("; this kernel is compiled again")
+
+
+def test_what_is_whole_but_cannot_be_loaded_is_compiled_again(
+    counted: Compiled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
+    made.store.write(made.name, made._key, b"no pickle\nat all")
+    assert [answer(), answer()] == [30, 30]
+    assert (counted.compiled, counted.loaded) == (1, 1)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"differential: {entry()} cannot be loaded (UnpicklingError: ")
+
+
+def test_nothing_is_unpickled_that_has_another_digest(
+    counted: Compiled, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer()
+    entry().write_bytes(entry().read_bytes() + b".")
+    monkeypatch.setattr(caching.pickle, "loads", lambda payload: pytest.fail("unpickled"))
+    assert answer() == 30
+
+
+def test_a_kernel_that_calls_a_kernel_is_loaded_without_it(counted: Compiled) -> None:
+    """Its machine code holds what it calls, so that nothing else has to be loaded."""
+    for _ in range(2):
+        called = kernel(tiny)
+        namespace = {"called": called, "__name__": __name__}
+        exec("def caller(items): return 2 * called(items)", namespace)
+        function = namespace["caller"]
+        function.__annotations__["items"] = "Ints"
+        assert kernel(function)(np.arange(5)) == 60  # type: ignore[arg-type,call-overload]
+    assert isinstance(called, Kernel)
+    assert called.dispatcher is None
+    assert (counted.compiled, counted.loaded) == (2, 1)
+
+
+@pytest.mark.parametrize("setting", ["BOUNDSCHECK", "OPT", "CPU_NAME", "USING_SVML"])
+def test_another_setting_of_numbas_is_another_entry(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    numba = compiling._numba()
+    before = environment.__wrapped__()
+    monkeypatch.setattr(numba.config, setting, "another", raising=False)
+    assert environment.__wrapped__() != before
+
+
+@pytest.mark.parametrize("module", ["numba", "numpy", "llvmlite"])
+def test_another_version_is_another_entry(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__()
+    monkeypatch.setattr(f"{module}.__version__", "0")
+    assert environment.__wrapped__() != before
+
+
+@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_process_triple"])
+def test_another_processor_is_another_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__()
+    monkeypatch.setattr(f"llvmlite.binding.{name}", lambda: "another")
+    assert environment.__wrapped__() != before
+
+
+def test_other_features_of_a_processor_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__()
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: SimpleNamespace(flatten=lambda: "-avx"))
+    assert environment.__wrapped__() != before
+
+
+def test_another_python_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__()
+    monkeypatch.setattr(sys, "version", sys.version.replace("3.", "4.", 1))
+    other = environment.__wrapped__()
+    monkeypatch.setattr(caching.sysconfig, "get_config_var", lambda name: "cpython-400t")
+    assert len({before, other, environment.__wrapped__()}) == 3
+
+
+def test_other_options_of_ours_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = entry()
+    monkeypatch.setattr(compiling, "_BARE", {"forceinline": True})
+    assert entry() != before
+
+
+def test_a_kernel_of_the_same_name_in_another_module_is_another_entry() -> None:
+    other = compiling._copy(tiny)[0]  # type: ignore[arg-type]
+    other.__module__, other.__annotations__ = "elsewhere", tiny.__annotations__
+    assert compiling._entry_of(other).name != entry().name
+
+
+def test_a_lock_that_cannot_be_opened_holds_nobody_up(
+    counted: Compiled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "compiling.lock").symlink_to(tmp_path / "elsewhere")
+    assert [answer(), answer()] == [30, 30]
+    assert (counted.compiled, counted.loaded) == (1, 1)
+    assert not (tmp_path / "elsewhere").exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_loaded_does_not_stay_in_memory_twice(counted: Compiled) -> None:
+    answer()
+    used = kernel(tiny)
+    assert used(np.arange(5)) == 30
+    assert isinstance(used, Kernel)
+    assert used.dispatcher._cache._payload is None
+
+
+@pytest.mark.parametrize("missing", ["_cache", "dumps"])
+def test_with_a_numba_of_other_insides_each_process_compiles(
+    missing: str, counted: Compiled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if missing == "_cache":
+        monkeypatch.setattr(Entry, "_attach", lambda self, dispatcher: None)
+    else:
+        monkeypatch.delattr("numba.core.serialize.dumps")
+    assert [answer(), answer()] == [30, 30]
+    assert (counted.compiled, counted.loaded) == (2, 0)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.match(r"differential: kernels are compiled in each process: Numba [0-9.]+\S* cannot be made to ", line)
+
+
+@pytest.mark.parametrize(
+    "compiled",
+    [
+        SimpleNamespace(lifted=(), library=SimpleNamespace(has_dynamic_globals=True)),
+        SimpleNamespace(lifted=("loop",)),
+        SimpleNamespace(
+            lifted=(),
+            library=SimpleNamespace(has_dynamic_globals=False),
+            environment=SimpleNamespace(can_cache=lambda: False),
+        ),
+    ],
+)
+def test_code_that_holds_addresses_of_its_process_is_not_kept(
+    compiled: object, counted: Compiled, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
+    made.save_overload(None, compiled)
+    assert not made.exists()
+    assert f"{__name__}.tiny refers to objects of this process" in capsys.readouterr().err
+
+
+SCRIPT = """
+    import os, resource, sys
+    import numpy as np
+    import differential
+    from differential.kernels import compile as compiling
+    from differential.kernels.cache import Entry
+
+    print("from", differential.__file__)
+    compile = Entry.compile
+
+    def compile_counted(*args):
+        print("compiled")
+        compile(*args)
+
+    Entry.compile = compile_counted
+    compiling._KERNELS.clear()  # or a process that waits compiles all of the package's
+    import own
+    {before}
+    print("answer", own.tiny(np.arange(5)))
+"""
+OWN = """
+    from __future__ import annotations
+    from differential.kernels.compile import Ints, kernel
+
+    @kernel
+    def tiny(items: Ints) -> int:
+        result = 0
+        for place in range(len(items)):
+            result += 3 * items[place]
+        return result + items[{place}]
+"""
+
+
+def start(directory: Path, before: str = "", place: int = 0, **environ: str) -> subprocess.Popen[str]:
+    """Start a process that uses a kernel of a module in a directory."""
+    (directory / "own.py").write_text(textwrap.dedent(OWN.format(place=place)))
+    (directory / "script.py").write_text(textwrap.dedent(SCRIPT.format(before=before)))
+    variables = {"PYTHONPATH": f"{directory}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(directory)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
+    return subprocess.Popen(
+        [sys.executable, str(directory / "script.py")],
+        env=kept | variables | environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[list[str], list[str]]:
+    """Return the lines that a process has printed, and those on stderr, without what takes long on this machine."""
+    with process:
+        try:
+            out, err = process.communicate(timeout=200)
+        finally:
+            process.kill()
+    slow = ("differential: compiling ", "differential: waiting ")
+    return out.splitlines(), [line for line in err.splitlines() if not line.startswith(slow)]
+
+
+def run(directory: Path, before: str = "", place: int = 0, **environ: str) -> tuple[list[str], list[str]]:
+    return finish(start(directory, before, place, **environ))
+
+
+def test_a_second_installation_loads_what_the_first_one_has_compiled(tmp_path: Path) -> None:
+    ran = []
+    for name in ("one", "two"):
+        for package in ("differential", "timely"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / package, tmp_path / name / package, ignore=ignored)
+        ran.append(run(tmp_path / name, XDG_CACHE_HOME=str(tmp_path / "cache")))
+    first, second = (tmp_path / name / "differential" / "__init__.py" for name in ("one", "two"))
+    assert ran == [([f"from {first}", "compiled", "answer 30"], []), ([f"from {second}", "answer 30"], [])]
+
+
+def test_a_changed_kernel_is_another_entry(tmp_path: Path) -> None:
+    outputs = [run(tmp_path, place=place)[0][1:] for place in (0, 1, 0)]
+    assert outputs == [["compiled", "answer 30"], ["compiled", "answer 31"], ["answer 30"]]
+
+
+def test_code_that_checks_no_bounds_is_not_loaded_where_bounds_are_checked(tmp_path: Path) -> None:
+    assert run(tmp_path, place=9)[0][1] == "compiled"
+    output, errors = run(tmp_path, place=9, NUMBA_BOUNDSCHECK="1")
+    assert output[1:] == ["compiled"]
+    assert "IndexError: index is out of bounds" in errors
+
+
+def test_four_processes_over_a_damaged_entry_compile_and_report_once(tmp_path: Path) -> None:
+    run(tmp_path)
+    (path,) = (tmp_path / ".cache/timely-dataflow/kernels").glob("own.tiny-*.kernel")
+    path.write_bytes(path.read_bytes()[:-1000])
+    ran = [finish(process) for process in [start(tmp_path) for _ in range(4)]]
+    assert sorted(output[1:] for output, _ in ran) == [["answer 30"]] * 3 + [["compiled", "answer 30"]], ran
+    assert [line for _, errors in ran for line in errors] == [
+        f"differential: {path} is damaged; this kernel is compiled again"
+    ], ran
+    assert run(tmp_path)[0][1:] == ["answer 30"]
+
+
+@contextmanager
+def read_only(directory: Path) -> Iterator[None]:
+    """Have nobody write to a directory: root needs a read-only file system for that, others a missing permission."""
+    if os.geteuid() != 0:
+        directory.chmod(0o500)
+        try:
+            yield
+        finally:
+            directory.chmod(0o700)
+        return
+    steps = (["mount", "--bind", str(directory), str(directory)], ["mount", "-o", "remount,ro,bind", str(directory)])
+    if any(subprocess.run(step, capture_output=True, timeout=30, check=False).returncode for step in steps):
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(directory)], timeout=30, check=True)
+
+
+def test_what_is_in_a_read_only_directory_is_loaded(tmp_path: Path) -> None:
+    run(tmp_path)
+    with read_only(tmp_path / ".cache/timely-dataflow/kernels"):
+        assert run(tmp_path) == ([f"from {ROOT}/differential/__init__.py", "answer 30"], [])
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_in_a_read_only_directory_nothing_is_kept_and_one_line_reports_it(is_damaged: bool, tmp_path: Path) -> None:
+    directory = tmp_path / ".cache/timely-dataflow/kernels"
+    run(tmp_path)
+    (path,) = directory.glob("own.tiny-*.kernel")
+    if is_damaged:
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+    with read_only(directory):
+        output, errors = run(tmp_path)
+    assert output[1:] == ["compiled", "answer 30"]
+    if is_damaged:
+        assert errors.pop(0) == f"differential: {path} is damaged; this kernel is compiled again"
+    assert len(errors) == 1, errors
+    (line,) = errors
+    assert line.startswith("differential: kernels that this process compiles are not kept for others: ")
+    assert f" {directory}: {'Read-only file system' if os.geteuid() == 0 else 'Permission denied'}; " in line
+
+
+def test_on_a_full_disk_nothing_is_kept_and_one_line_reports_it(tmp_path: Path) -> None:
+    output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))")
+    assert output[1:] == ["compiled", "answer 30"]
+    assert f" {tmp_path}/.cache/timely-dataflow/kernels: File too large; " in line
+    assert [path.name for path in (tmp_path / ".cache/timely-dataflow/kernels").iterdir()] == ["compiling.lock"]
+
+
+def test_a_directory_that_others_can_write_is_left_alone(tmp_path: Path) -> None:
+    run(tmp_path)
+    directory = tmp_path / ".cache/timely-dataflow/kernels"
+    directory.chmod(0o777)
+    before = sorted(directory.iterdir())
+    output, (line,) = run(tmp_path)
+    assert output[1:] == ["compiled", "answer 30"]
+    assert f" {directory} can be written by all users ('chmod go-w {directory}' changes that); " in line
+    assert sorted(directory.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_a_directory_of_another_user_is_left_alone(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    os.chown(own, STRANGER, -1)
+    output, (line,) = run(tmp_path, DIFFERENTIAL_CACHE_DIR=str(own))
+    assert output[1:] == ["compiled", "answer 30"]
+    assert f" {own} belongs to another user ({STRANGER}); " in line
+    assert list(own.iterdir()) == []
+
+
+def test_numbas_directory_is_used_where_it_is_named(tmp_path: Path) -> None:
+    for expected in (["compiled", "answer 30"], ["answer 30"]):
+        assert run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "numba"))[0][1:] == expected
+    assert len(list((tmp_path / "numba" / "timely-dataflow").glob("*.kernel"))) == 1
+    assert not (tmp_path / ".cache").exists()
