@@ -288,7 +288,8 @@ class Worker:
         ...         return bool(pieces)
         ...     worker.when_idle(chore)
         ...     numbers.send(1)
-        ...     for _ in range(4):
+        ...     numbers.flush()
+        ...     for _ in range(3):
         ...         worker.step()
         >>> execute_directly(program)
         1

@@ -21,6 +21,7 @@ LEAVES = (
     "timely.buffers",
     "timely.captured",
     "timely.events",
+    "timely.exact",
     "timely.interruption",
     "timely.user_functions",
     "timely.text",
