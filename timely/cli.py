@@ -13,6 +13,7 @@ from typing import NoReturn
 from timely.config import Config, hosts_of, variable
 from timely.environment import report_unknown_variables
 from timely.errors import ConfigError, TimelyError
+from timely.garbage import keep_short
 from timely.large_pages import begin_again
 from timely.launched import INTERRUPTED, run_target, write_lines
 
@@ -36,6 +37,9 @@ several machines: write such a file with lines of all of them, make keys once an
 All processes run the same script and must build the same dataflows. The first one that fails ends the others, and its
 exit status is that of the command. Ctrl-C gives all of them 10 seconds to clean up; a second one, or Ctrl-\\, ends them
 at once.
+Full searches for garbage in cycles leave out what survived earlier ones: objects in cycles may stay for longer than
+'python script.py' would keep them, but capabilities that were forgotten in one are found at the latest when everything
+stands still.
 SIGUSR1 to it, or to one of its processes, prints what the workers do and wait for.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
 cluster), TIMELY_FRAME_BYTES, TIMELY_RENDEZVOUS_SECONDS, TIMELY_REPORT_ROUNDS;
@@ -161,6 +165,7 @@ def _run(options: argparse.Namespace) -> int:
             return launch(config, processes, arguments, addresses)
     if options.is_process:
         begin_again()
+        keep_short()
     report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()

@@ -34,6 +34,7 @@ from timely.dataflow.scope import Scope
 from timely.errors import BuildError, FrameError, StalledError
 from timely.events import Parked, Unparked
 from timely.explaining import Explainer
+from timely.garbage import thaw
 from timely.logging import Log
 from timely.shapes import Shapes
 from timely.standstill import Standstill
@@ -318,6 +319,7 @@ class Worker:
                 self.abandoned.append(index)
             dropped.close()
             self.log.dataflow_ended(dropped)
+            thaw()
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""

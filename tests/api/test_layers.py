@@ -48,6 +48,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "timely.status",
             "timely.testing",
             "timely.failure",
+            "timely.garbage",
             "timely.heap",
             "timely.large_pages",
             "timely.launched",
