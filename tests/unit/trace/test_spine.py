@@ -296,6 +296,7 @@ class Work:
         return rows
 
 
+@pytest.mark.interpreted
 def test_a_purged_trace_holds_few_rows_after_epochs_without_changes_none_of_which_costs_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -310,6 +311,7 @@ def test_a_purged_trace_holds_few_rows_after_epochs_without_changes_none_of_whic
     spine.validate()
 
 
+@pytest.mark.interpreted
 def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -326,6 +328,7 @@ def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_is_left_al
     spine.validate()
 
 
+@pytest.mark.interpreted
 def test_a_purged_trace_into_which_single_rows_are_inserted_holds_few_rows_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -464,6 +467,7 @@ def test_changes_of_a_few_rows_with_time_to_tidy_up_after_each_move_each_row_log
     spine.validate()
 
 
+@pytest.mark.interpreted
 def test_layers_that_a_late_reader_kept_apart_are_merged_a_bounded_number_of_rows_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

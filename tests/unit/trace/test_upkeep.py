@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
-from differential import InputSession, Trace, new_input
+from differential import Collection, InputSession, Trace, new_input
+from differential.operators.half_join import half_join
 from differential.trace.spine import LEAST_EFFORT
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import OperatorError
@@ -131,3 +134,50 @@ def test_what_cannot_be_merged_is_named_with_the_operator_that_wrote_it() -> Non
         worker.drop_dataflow(scope.dataflow)
 
     execute_directly(program)
+
+
+def _joined(numbers: Collection, others: Collection) -> Collection:
+    return others.join(numbers)
+
+
+def _half_joined(numbers: Collection, others: Collection) -> Collection:
+    return half_join(others, numbers.arrange_by_key(), lambda key, other, number: (key, other, number))
+
+
+@pytest.mark.parametrize("question", [_joined, _half_joined])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_trace_is_tidied_up_when_the_other_side_of_a_join_has_moved_on_without_changes(
+    question: Callable[[Collection, Collection], Collection], workers: int
+) -> None:
+    def program(worker: Worker) -> int:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            other_session, others = new_input(scope)
+            trace = numbers.arrange_by_key().trace()
+            answer = question(numbers, others).output()
+        mine = np.arange(20_000) if worker.index == 0 else np.arange(0)
+        other_session.insert(mine[:1], mine[:1])
+        other_session.flush()
+        session.insert(mine, mine)
+        session.advance_to(1)
+        _wait(worker, trace, 0)
+        session.remove(mine, mine)
+        session.advance_to(2)
+        _wait(worker, trace, 1)
+        for _ in range(100):
+            worker.step()
+        assert trace.statistics().rows > 20_000 // workers  # the others have not passed 0
+        trace.allow_compaction_to(2)
+        for epoch in range(2, 300):
+            session.advance_to(epoch + 1)
+            other_session.advance_to(epoch + 1)
+            worker.step_while(partial(answer.less_than, epoch + 1))
+        for _ in range(100):
+            worker.step()
+        rows = trace.statistics().rows
+        session.close()
+        other_session.close()
+        worker.step_while(lambda: not answer.done())
+        return rows
+
+    assert execute(program, Config(workers=workers)) == [0] * workers
