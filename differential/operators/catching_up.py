@@ -24,18 +24,23 @@ class CatchingUp:
     __slots__ = ("_compact", "_is_expected", "_operator")
 
     def __init__(self, operator: Operator, compact: Callable[[], bool]) -> None:
-        self._operator = operator
-        self._compact = compact
+        self._operator: Operator | None = operator
+        self._compact: Callable[[], bool] | None = compact
         self._is_expected = False
+        operator.dataflow.when_complete(self._end)
 
     def expect(self) -> None:
         """Call `compact` when the worker runs no operator; for the end of each run."""
-        if not self._is_expected:
+        if not self._is_expected and self._operator is not None:
             self._is_expected = True
             self._operator.dataflow.worker.when_idle(self._look)
 
     def _look(self) -> bool:
         self._is_expected = False
-        if not self._operator.dataflow.is_closed and self._compact():
+        if self._operator is not None and self._compact is not None and self._compact():
             self._operator.waits = True
         return False
+
+    def _end(self) -> None:
+        """Keep nothing of the dataflow, for the worker may call only later."""
+        self._operator = self._compact = None

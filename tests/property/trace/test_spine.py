@@ -66,6 +66,20 @@ class Run:
         for reader in self.readers:
             reader.cuts.append(upper)
 
+    def insert_what_is_removed_again(self) -> None:
+        """Insert records and, at a time after that in the same batch, their removals."""
+        lower = self.spine.upper
+        upper = Antichain([tuple(coordinate + 3 for coordinate in time) for time in lower])
+        least = lower.elements[0]
+        count = self.data.draw(st.integers(1, 20))
+        keys, index = np.repeat(np.arange(count), 2), np.tile([0, 1], count)
+        table = np.array([least, (*least[:-1], least[-1] + 1)], np.int64)
+        columns = keys, np.empty(0, np.int64), index, 1 - 2 * index, table
+        self.rows += rows_of(columns)
+        self.spine.insert(Batch.build(*columns, lower, upper, self.origin))
+        for reader in self.readers:
+            reader.cuts.append(upper)
+
     def compact_logically(self) -> None:
         reader = self.data.draw(st.sampled_from(self.readers))
         reader.handle.set_logical_compaction(reader.handle.logical.join(self.data.draw(frontiers(self.depth, least=1))))
@@ -83,6 +97,18 @@ class Run:
     def tend(self) -> None:
         for _ in range(self.data.draw(st.integers(1, 4))):
             self.spine.tend()
+
+    def rest(self, tiny: int) -> None:
+        """Tend the trace until it is tidy, and check what it holds then."""
+        pieces = 0
+        while self.spine.tend():
+            pieces += 1
+        assert pieces <= 100 * len(self.rows) + 20
+        self.check()
+        statistics = self.spine.statistics()
+        assert not statistics.merging
+        assert statistics.rows <= 4 * self.told_apart() + spine_module.TINY_LAYERS * tiny
+        assert not self.spine.tend()
 
     def told_apart(self) -> int:
         """Return how many rows are different for readers."""
@@ -151,22 +177,18 @@ def test_a_trace_left_in_peace_holds_what_can_be_told_apart_a_few_times_at_most(
         patch.setattr(spine_module, "LEAST_EFFORT", data.draw(st.sampled_from([1, 20, 4096])))
         patch.setattr(merge_module, "_PIECE", data.draw(st.sampled_from([1, 10])))
         run = Run(data)
-        steps = [run.insert] * 5 + [run.compact_logically] * 2 + [run.compact_physically, run.tend, run.clone, run.drop]
+        steps = [run.insert] * 3 + [run.insert_what_is_removed_again] * 2 + [run.compact_logically] * 2
+        steps += [run.compact_physically, run.tend, run.clone, run.drop]
         for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
             step()
             run.check()
         for reader in run.readers:
             reader.handle.set_physical_compaction(run.spine.upper)
             reader.cuts = reader.cuts[-1:]
-        pieces = 0
-        while run.spine.tend():
-            pieces += 1
-        assert pieces <= 100 * len(run.rows) + 20
-        run.check()
-        statistics = run.spine.statistics()
-        assert not statistics.merging
-        assert statistics.rows <= 4 * run.told_apart() + spine_module.TINY_LAYERS * tiny
-        assert not run.spine.tend()
+        run.rest(tiny)
+        for reader in run.readers:
+            reader.handle.set_logical_compaction(reader.handle.logical.join(run.spine.upper))
+        run.rest(tiny)
 
 
 def _insert_range(spine: Spine, epoch: int, keys: np.ndarray[Any, Any], diffs: np.ndarray[Any, Any]) -> None:
