@@ -54,6 +54,9 @@ def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
         return np.empty(0, np.int64)
     kind = np.iinfo(values.dtype)
     if ufunc is np.add:
+        largest, most = max(int(values.max()), -int(values.min())), int(np.bincount(groups).max())
+        if largest * most <= kind.max:
+            return np.empty(0, np.int64)
         high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
         np.add.at(high, groups, (values >> 32).astype(np.int64))
         np.add.at(low, groups, (values & _LOW).astype(np.int64))
