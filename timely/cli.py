@@ -13,6 +13,7 @@ from typing import NoReturn
 from timely.config import Config, hosts_of, variable
 from timely.environment import report_unknown_variables
 from timely.errors import ConfigError, TimelyError
+from timely.garbage import keep_short
 from timely.large_pages import begin_again
 from timely.launched import INTERRUPTED, run_target, write_lines
 
@@ -40,6 +41,9 @@ ends them at once. A process that has not begun to end after 2 seconds is stoppe
 killed. What is ignored when the command starts, as SIGHUP is under nohup, stays ignored.
 A process that is stopped, or ends, before all have met is named within 5 seconds. While processes wait for others, they
 print every 5 seconds for which.
+Full searches for garbage in cycles leave out what survived earlier ones: objects in cycles may stay for longer than
+'python script.py' would keep them, but capabilities that were forgotten in one are found at the latest when everything
+stands still.
 SIGUSR1 to the command, or to one of its processes, prints what the workers do and wait for. It never ends the command,
 but in the first moments, before Python has read a line of it.
 Other settings come from the environment: TIMELY_PROGRESS (demand or eager), TIMELY_ACCUMULATION (worker, process or
@@ -166,6 +170,7 @@ def _run(options: argparse.Namespace) -> int:
             return launch(config, processes, arguments, addresses)
     if options.is_process:
         begin_again()
+        keep_short()
     report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()

@@ -26,6 +26,7 @@ from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
 from timely.failure import fail, install_hook
+from timely.garbage import keep_short
 from timely.interruption import send_again
 from timely.notes import REPORT_VARIABLE, begin_to_end
 from timely.origin import is_ours
@@ -185,6 +186,7 @@ def main() -> int:
         watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
         handle_signals()
         write_lines()
+        keep_short()
         is_module = sys.argv[1] == "-m"
         safe_path = bool(os.environ.get("PYTHONSAFEPATH"))  # not so just because the launcher asks for it
         return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module, safe_path)

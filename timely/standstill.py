@@ -24,6 +24,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from timely.dataflow.explain import PATIENCE, explanation
+from timely.garbage import search_everything
 from timely.signals import say
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Standstill:
     def _look(self) -> None:
         """Report the standstill if it is one and this worker is the one to do so; else look again after as long."""
         self._due += self._seconds
+        if self.has_lasted(self._seconds):
+            search_everything()  # a forgotten capability that it finds wakes its worker, which drops it
         texts = self._explained()
         if texts and self.slept:  # what arrived with the answers may have moved something
             self._due = inf

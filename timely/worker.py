@@ -34,6 +34,7 @@ from timely.dataflow.scope import Scope
 from timely.errors import BuildError, FrameError, StalledError
 from timely.events import Parked, Unparked
 from timely.explaining import Explainer
+from timely.garbage import thaw
 from timely.logging import Log
 from timely.shapes import Shapes
 from timely.standstill import Standstill
@@ -86,6 +87,7 @@ class Worker:
         """The thread that made this worker, and steps it."""
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._timed = count()
+        self._chores: deque[Callable[[], bool]] = deque()
 
     def __str__(self) -> str:
         return f"worker {self.index} of {self.peers}"
@@ -271,6 +273,32 @@ class Worker:
         timer = (clock.monotonic() + seconds, next(self._timed), function)
         self.call(lambda: heappush(self._timers, timer))
 
+    def when_idle(self, chore: Callable[[], bool]) -> None:
+        """Call `chore`, for a bounded piece of work, in steps that run no operator, until it returns False.
+
+        Each such step calls one chore, by turns. While there are any, the worker does not sleep. A dataflow does not
+        wait for them to be complete. Chores are asked for by this thread, or by what Python's garbage collector calls.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = scope.new_input()
+        ...         stream.inspect(print)
+        ...     pieces = ["swept", "dusted"]
+        ...     def chore():
+        ...         print(pieces.pop())
+        ...         return bool(pieces)
+        ...     worker.when_idle(chore)
+        ...     numbers.send(1)
+        ...     numbers.flush()
+        ...     for _ in range(3):
+        ...         worker.step()
+        >>> execute_directly(program)
+        1
+        dusted
+        swept
+        """
+        self._chores.append(chore)
+
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it.
 
@@ -291,6 +319,7 @@ class Worker:
                 self.abandoned.append(index)
             dropped.close()
             self.log.dataflow_ended(dropped)
+            thaw()
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
@@ -362,18 +391,24 @@ class Worker:
         while self._timers and self._timers[0][0] <= self.step_began:
             heappop(self._timers)[2]()
             busy = True
+        has_run = False
         for dataflow in tuple(self._dataflows.values()):
             if dataflow.index not in self._dataflows:
                 continue  # dropped by what ran in another one
             if dataflow.step():
-                busy = True
+                has_run = busy = True
             if dataflow.is_complete:
                 self.drop_dataflow(dataflow)
                 busy = True
-        if self.log.pending:
-            self.log.flush()
         if busy:
             self.standstill.slept = 0.0
+        if self._chores and not has_run:
+            chore = self._chores.popleft()
+            if chore():
+                self._chores.append(chore)
+            busy = True
+        if self.log.pending:
+            self.log.flush()
         return busy
 
     def _park(self, timeout: float | None) -> None:

@@ -33,7 +33,7 @@ the inner functions: next is a (key, value) of which a side has several rows tha
 
 FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
 """The state of a merge: rows read from either side, rows written, whether a value is not 0, and a diff not 1; and
-from USED on, for each time, whether a row written is at it."""
+from USED on, for each time, how many of the rows written are at it, where times are written at all."""
 
 _STRETCH = 32
 _BLOCK = 256
@@ -119,7 +119,7 @@ def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: i
             state[HAS_DIFFS] |= diffs[row] ^ 1
     if len(index) != 0:
         for row in range(start, stop):
-            state[USED + index[row]] = 1
+            state[USED + index[row]] += 1
 
 
 @bare

@@ -11,9 +11,10 @@ from differential.arrangement import Arrangement
 from differential.codes import Codes, Encoder
 from differential.interning import hold_columns, interner_of
 from differential.kernels.route import partition
+from differential.kernels.wide import Overflow
 from differential.keys import EVERY, described
 from differential.logging import log_trace
-from differential.overflow import refusing
+from differential.overflow import named, refusing
 from differential.pact import Parts, Spreading
 from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
@@ -22,10 +23,11 @@ from differential.trace.storage import Storage
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import CapabilitySet
+from timely.dataflow.operator import Operator
 from timely.dataflow.pact import scatter
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
-from timely.errors import DataError
+from timely.errors import DataError, TimelyError
 from timely.progress.antichain import CLOSED, Antichain
 
 if TYPE_CHECKING:
@@ -67,21 +69,54 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = new_trace(output)
+    spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
     builder.operator.cancels = True
     builder.build(lambda _: refusing(writer.run, key, value, writer.held))
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
 
 
-def new_trace(output: OutputPort) -> Spine:
-    """Return an empty trace for the operator with that output, which the log is told of.
+def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
+    """Return an empty trace for the operator with that output, which writes codes of `key` and `value`.
 
-    It holds times of the operator's scope, and batches where its worker is told to keep them.
+    It holds times of the operator's scope, and batches where its worker is told to keep them. The worker's log tells of
+    it, and the worker keeps it tidy.
     """
     spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
     log_trace(spine, output)
+    Upkeep(spine, output, key, value)
     return spine
+
+
+class Upkeep:
+    """Keeps a trace tidy in steps of the worker that run no operator, with errors that name who writes the trace."""
+
+    def __init__(self, spine: Spine, output: OutputPort, key: Encoder, value: Encoder) -> None:
+        self._spine = spine
+        self._key = key
+        self._value = value
+        self._worker = output.dataflow.worker
+        self._operator: Operator | None = output.operator
+        spine.wake = self._wake
+        output.dataflow.when_complete(self._part)
+
+    def _wake(self) -> None:
+        self._worker.when_idle(self._tend)
+
+    def _tend(self) -> bool:
+        try:
+            return self._spine.tend()
+        except Overflow as fault:
+            raise self._named(named(fault, self._key, self._value)) from None
+        except TimelyError as error:
+            raise self._named(error) from error
+
+    def _named(self, error: TimelyError) -> TimelyError:
+        return error if self._operator is None else self._operator.failure(error, None)
+
+    def _part(self) -> None:
+        """Keep nothing of a dataflow that is over; readers may outlive it."""
+        self._operator = None
 
 
 class Arranger:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from differential.arrangement import Arrangement
 from differential.kernels.join import join as join_kernel
 from differential.keys import described
+from differential.operators.catching_up import CatchingUp
 from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
 from differential.updates import Updates
@@ -49,7 +50,8 @@ def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[
     first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then.
+    # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then, and
+    # when there is nothing else to do.
     builder.operator.waits = False
     joiner = Joiner(first, second, output, left, right, function)
     builder.build(lambda _: refusing(joiner.run, left.key))
@@ -79,6 +81,7 @@ class Joiner:
         self._position = 0
         self._refusal = self._refuse  # one object, by which the comparison ends
         left.key.compare_with(right.key, self._refusal)
+        self._catching_up = CatchingUp(output.operator, self._compact)
 
     def run(self) -> None:
         self._take_in(self._mine, self._theirs, True)
@@ -86,6 +89,8 @@ class Joiner:
         self._mine.compact(self._theirs.input)
         self._theirs.compact(self._mine.input)
         operator = self._output.operator
+        operator.waits = False
+        self._catching_up.expect()
         if self._todo and not operator.dataflow.holds_back(operator):
             self._match()
             if self._todo:
@@ -104,6 +109,11 @@ class Joiner:
             f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
             f"{theirs.describe()} on the right, so that none could ever be equal; convert one side"
         )
+
+    def _compact(self) -> bool:
+        self._mine.compact(self._theirs.input)
+        self._theirs.compact(self._mine.input)
+        return self._mine.lags(self._theirs.input) or self._theirs.lags(self._mine.input)
 
     def _take_in(self, side: Side, other: Side, is_left: bool) -> None:
         """Note what new batches of one side are to be matched with."""
@@ -187,6 +197,10 @@ class Side:
             self._trace.set_physical_compaction(self.acknowledged)
         else:
             self.drop()
+
+    def lags(self, other: InputPort) -> bool:
+        """Return whether the trace may hold something at a time that the other input has not passed."""
+        return not self._released and not self.acknowledged.dominates(other.frontier)
 
     def drop(self) -> None:
         """Stop reading the trace."""

@@ -32,6 +32,7 @@ from differential.codes import Codes, Encoder
 from differential.interning import hold_columns
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
+from differential.operators.catching_up import CatchingUp
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.overflow import refusing
 from differential.trace.batch import Batch
@@ -150,6 +151,7 @@ class Lookup:
         self._since = 0
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
+        self._catching_up = CatchingUp(prefixes.operator, self._catch_up)
         hold_columns(prefixes.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
@@ -174,6 +176,7 @@ class Lookup:
         if self._answering and not self._dataflow.holds_back(self._prefixes.operator):
             self._answer()
         self._prefixes.operator.waits = bool(self._waiting)
+        self._catching_up.expect()
 
     def drop(self) -> None:
         """Stop reading the traces."""
@@ -250,6 +253,14 @@ class Lookup:
                 break
         if self._answering:
             self._dataflow.resume_later(self._prefixes.operator)
+
+    def _catch_up(self) -> bool:
+        """Compact; return whether a trace may hold something at a time that prefixes to come may tell apart."""
+        self._compact()
+        if self._is_released:
+            return False
+        uppers = [reading.trace.upper.elements for reading in self._read]
+        return any(not upper or upper[0][0] > self._since + 1 for upper in uppers)
 
     def _compact(self) -> None:
         """Let the traces forget what no prefix, waiting or to come, can tell apart."""

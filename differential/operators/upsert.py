@@ -191,7 +191,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.worker)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
-    spine = new_trace(output)
+    spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)
     upserter = Upserter(input, sealer, TraceHandle(spine), key, value, keys)
     builder.build(lambda _: refusing(upserter.run, key, value, sealer.held))

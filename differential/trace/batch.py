@@ -30,7 +30,19 @@ from timely.progress.antichain import Antichain
 class Batch:
     """Sorted, consolidated updates and the description of the interval they are all updates of."""
 
-    __slots__ = ("_address", "_entered", "diffs", "keys", "lower", "since", "time_index", "times", "upper", "vals")
+    __slots__ = (
+        "_address",
+        "_entered",
+        "_rows_at",
+        "diffs",
+        "keys",
+        "lower",
+        "since",
+        "time_index",
+        "times",
+        "upper",
+        "vals",
+    )
 
     def __init__(
         self,
@@ -42,7 +54,9 @@ class Batch:
         lower: Antichain,
         upper: Antichain,
         since: Antichain,
+        rows_at: Ints | None = None,
     ) -> None:
+        """Describe columns, and `rows_at` where it is known."""
         self.keys = keys
         self.vals = vals
         self.time_index = time_index
@@ -53,6 +67,7 @@ class Batch:
         self.since = since
         self._address: Ints | None = None
         self._entered: Batch | None = None
+        self._rows_at = rows_at
 
     @classmethod
     def empty(cls, lower: Antichain, upper: Antichain, since: Antichain, depth: int) -> Batch:
@@ -89,6 +104,14 @@ class Batch:
         return columns + self.diffs.nbytes + self.times.nbytes
 
     @property
+    def rows_at(self) -> Ints:
+        """How many rows there are at each time."""
+        if self._rows_at is None:
+            index = self.time_index if len(self.time_index) or not len(self) else np.zeros(len(self), np.int64)
+            self._rows_at = np.bincount(index, minlength=len(self.times))
+        return self._rows_at
+
+    @property
     def address(self) -> Ints:
         """The row that stands for this batch in a table of batches (see `differential.kernels.memory`)."""
         if self._address is None:
@@ -97,7 +120,7 @@ class Batch:
 
     def described(self, lower: Antichain, upper: Antichain, since: Antichain) -> Batch:
         """Return the same updates, as those of another interval."""
-        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, lower, upper, since)
+        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, lower, upper, since, self._rows_at)
         batch._address = self._address
         return batch
 
@@ -122,8 +145,8 @@ class Batch:
         if self._entered is None:
             times = np.zeros((len(self.times), self.depth + 1), np.int64)
             times[:, :-1] = self.times
-            frontiers = map(entered, (self.lower, self.upper, self.since))
-            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, *frontiers)
+            lower, upper, since = map(entered, (self.lower, self.upper, self.since))
+            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, lower, upper, since)
         return self._entered
 
     def validate(self) -> None:
@@ -144,6 +167,8 @@ class Batch:
         if self.since == Antichain([(0,) * self.depth]):
             outside = [time for time in times if self.upper.less_equal(time) or not self.lower.less_equal(time)]
             assert not outside, f"times outside the interval: {outside}"
+        at = [index.count(time) for time in range(distinct)]
+        assert self.rows_at.tolist() == at, f"{self.rows_at} rows at each time are {at}"
         assert self.lower.dominates(self.upper), "the upper does not follow the lower"
 
     def __repr__(self) -> str:

@@ -117,6 +117,7 @@ class TraceHandle:
             f"a reader that let go of the times before {claim.logical} cannot have those from {frontier} back"
         )
         claim.logical = frontier
+        self._spine.untidy()
 
     def set_physical_compaction(self, frontier: Antichain) -> None:
         """Promise to cut the trace only at frontiers not before `frontier`."""
@@ -129,13 +130,16 @@ class TraceHandle:
             f"a reader that let go of the cuts before {claim.physical} cannot have those from {frontier} back"
         )
         claim.physical = frontier
+        self._spine.untidy()
 
     def allow_compaction(self, frontier: Antichain) -> None:
         """Promise both, for the same frontier."""
         claim = self._claim
         plain = not self._levels and self._view is None
         if plain and claim.logical is claim.physical and claim.logical.dominates(frontier):
-            claim.logical = claim.physical = frontier
+            if frontier != claim.logical:
+                claim.logical = claim.physical = frontier
+                self._spine.untidy()
         else:
             self.set_logical_compaction(frontier)
             self.set_physical_compaction(frontier)

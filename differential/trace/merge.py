@@ -130,7 +130,9 @@ class Merge:
     def _result(self, columns: list[Ints]) -> Batch:
         keys, vals, index, diffs = columns
         times = self._times if len(keys) else no_times(self.first.depth)
-        return Batch(keys, vals, index, diffs, times, self.first.lower, self.second.upper, self._since)
+        at = self._state[USED:]
+        lower, upper, since = self.first.lower, self.second.upper, self._since
+        return Batch(keys, vals, index, diffs, times, lower, upper, since, at[at != 0] if len(index) else None)
 
 
 class _Settling:

@@ -19,6 +19,33 @@ What readers need decides what a merge may do (see `differential.trace.handle`):
 
 Without readers nothing is kept. Empty batches only widen the description of their neighbour; next to an empty one,
 whatever readers say.
+
+A trace that little is inserted into is tidied up all the same, a bounded piece at a time (`tend`): `LEAST_EFFORT` rows
+of one merge with each empty batch and in each step in which the worker runs no operator (`wake` asks for these), and
+`EFFORT * TINY` rows with each batch of fewer than `TINY` rows. It ends when the trace is *tidy*:
+
+- no merge is under way, and the rows of each layer of more than `TINY` rows are less than the `SPREAD`-th part of those
+  of the layer before it, or a reader may cut between the two;
+- in each such layer the minority is less than the `SHARE`-th part of the rows. Times that the logical frontier makes
+  equal are a class; the minority are the rows that are not at the time of their class that has the most rows.
+
+Held is then at most four times what can be told apart, and a constant. Take the largest times of the classes of the
+oldest layer as the majority, and everything else, in newer layers too, as the minority. Of the j rows that agree in
+key, value and class at most one is in the majority, so at most 2 (j - 1) vanish when they are summed: at most two for
+each row of the minority. With O rows in the oldest layer the minority has at most O/3 rows in newer layers and O/8 in
+it, so of at most 4/3 O rows at least O - O/3 - 2 O/8 = 5/12 O can be told apart.
+
+What it costs is logarithmic, too, for each row inserted, however rarely and however often the readers move:
+
+- A merge of neighbours moves at most `SPREAD` + 1 rows for each row of the newer layer, and these rows have one layer
+  fewer before them afterwards. A row never has more before it than when it was inserted: logarithmically many. Only
+  layers of up to `TINY` rows are merged with others of those, by the four, at most `TINY` times.
+- A compaction moves at most `SHARE` rows for each row of the minority, whose time has at least twice as many rows
+  afterwards, apart from those that vanish; and that happens to a row logarithmically often. A row that vanishes makes
+  up for it once: where s of r rows are left at a time, log2(r / s) for each of the s is at most 1.45 (r - s).
+
+Neither the tables of times nor the search for layers to merge are cut into pieces: a search costs as much as sorting
+the times of the layers, and is made once after the readers have moved or the layers have changed.
 """
 
 from __future__ import annotations
@@ -27,6 +54,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, cast
+
+import numpy as np
 
 from differential.kernels.compile import Ints
 from differential.kernels.times import advance, intern
@@ -49,7 +78,10 @@ NEARLY_ALL = 8
 """Layers at so many times are compacted soon if at most one in so many of these can still be told apart."""
 
 LEAST_EFFORT = 4096
-"""How many rows of such a layer any insert pays for, while all who read it read more."""
+"""How many rows of such a layer any insert pays for, while all who read it read more; and how many `tend` moves."""
+
+SPREAD = 4
+SHARE = 8
 
 _LEAST_PAUSE = 1024
 
@@ -115,6 +147,9 @@ class Spine:
         # How many of the newest layers have few rows, and whether some other neighbours may have to be merged.
         self._tiny = 0
         self._is_unsettled = False
+        # Whether `tend` has found nothing to do since the layers or the claims have changed, and whether it is awaited.
+        self._is_tidy = True
+        self._is_awake = False
         self._until_compaction = self._until_look = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
@@ -122,6 +157,8 @@ class Spine:
         """Is told the columns of keys and values of every batch inserted, or made of others."""
         self.observer: Observer | None = None
         """Is told what becomes of the batches."""
+        self.wake: Callable[[], None] | None = None
+        """Called when there may be work for `tend`, and not again before that has returned False."""
 
     def insert(self, batch: Batch) -> Batch:
         """Add the batch that follows; return it as the trace keeps it, which is what others should read."""
@@ -143,8 +180,11 @@ class Spine:
         if self.observer is not None:
             self.observer.inserted(batch)
         rows = len(batch)
+        if len(batch.times) > 1:
+            _ = batch.rows_at  # counted here, where it is little beside making the batch
         self._inserted += rows
         self._batches = None
+        self.untidy()
         if rows > FEW:
             self._roll_up(rows)
         layers = self._layers
@@ -160,23 +200,19 @@ class Spine:
             self._tiny = 0
             self._is_unsettled = True
         self.exert(EFFORT * max(1, rows))
+        if not rows:
+            self._tend()
+        elif rows < TINY and self._is_merging:
+            self._work_on_one(EFFORT * TINY)
         return batch
 
     def exert(self, fuel: int) -> bool:
         """Spend `fuel` rows of work on each merge under way; return whether there is more to do."""
-        layers = self._layers
         if self._is_merging:
             self._is_merging = False
-            for place, layer in enumerate(layers):
+            for place, layer in enumerate(self._layers):
                 if isinstance(layer, Merge):
-                    done = layer.work(fuel)
-                    if done is None:
-                        self._is_merging = True
-                    else:
-                        layers[place] = done
-                        self._batches = None
-                        self._made(done, (layer.first, layer.second))
-                        self._is_unsettled = True
+                    self._is_merging |= not self._work(place, layer, fuel)
         # The newest is not before the readers' physical frontiers as yet.
         if self._tiny > TINY_LAYERS:
             self._merge_tiny()
@@ -187,6 +223,61 @@ class Spine:
         if self._until_look < 0:
             self._compact_layers()
         return self._is_merging
+
+    def untidy(self) -> None:
+        """Expect that there is work for `tend`: the layers have changed, or a reader has moved on."""
+        self._is_tidy = False
+        if not self._is_awake and self.wake is not None:
+            self._is_awake = True
+            self.wake()
+
+    def tend(self) -> bool:
+        """Do one bounded piece of what makes the trace tidy, if it is not; return whether there was any."""
+        self._is_working = True
+        try:
+            is_tended = self._tend()
+        finally:
+            self._is_working = False
+            self._forget_left_behind()
+        self._is_awake = is_tended
+        return is_tended
+
+    def _tend(self) -> bool:
+        self._forget_left_behind()
+        if self._is_merging and self._work_on_one(LEAST_EFFORT):
+            return True
+        if self._is_tidy:
+            return False
+        before = self._moved
+        self._merge_tiny()
+        if self._moved == before:
+            self._merge_neighbours(SPREAD, LEAST_EFFORT)
+        if self._moved == before:
+            self._compact_one()
+        self._is_tidy = self._moved == before
+        return not self._is_tidy
+
+    def _work_on_one(self, fuel: int) -> bool:
+        """Spend `fuel` rows of work on the newest merge under way; return whether there is one."""
+        for place in range(len(self._layers) - 1, -1, -1):
+            layer = self._layers[place]
+            if isinstance(layer, Merge):
+                self._work(place, layer, fuel)
+                return True
+        self._is_merging = False
+        return False
+
+    def _work(self, place: int, merge: Merge, fuel: int) -> bool:
+        """Spend `fuel` rows of work on the merge at a place; return whether it is done, and the result there."""
+        done = merge.work(fuel)
+        if done is None:
+            return False
+        self._layers[place] = done
+        self._batches = None
+        self._made(done, (merge.first, merge.second))
+        self._is_unsettled = True
+        self._is_tidy = False
+        return True
 
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, oldest first; the same tuple until something changes."""
@@ -224,6 +315,7 @@ class Spine:
     def forget(self, claim: Claim) -> None:
         """Take back `register`; with the last claim goes all that is held."""
         self._claims.discard(claim)
+        self.untidy()
         if not self._claims:
             if self.observer is not None:
                 self.observer.dropped(self.batches())
@@ -278,19 +370,25 @@ class Spine:
             self._replace(first, first + len(tail), self._merged(tail))
             self._tiny = len(layers) - first
 
-    def _merge_neighbours(self) -> None:
-        """Merge layers whose sizes are too close, beginning with the newest."""
+    def _merge_neighbours(self, spread: int = 2, most: int | None = None) -> None:
+        """Merge layers of which the older has at most `spread` times the rows, beginning with the newest.
+
+        With `most`, stop when a merge is under way, or that many rows have been moved.
+        """
         layers, physical = self._layers, None
         self._is_unsettled = False
+        enough = None if most is None else self._moved + most
         place = len(layers) - 1
         while place > 0:
             older, newer = layers[place - 1], layers[place]
-            if isinstance(newer, Batch) and _are_close(len(older), len(newer)):
+            if isinstance(newer, Batch) and _are_close(len(older), len(newer), spread):
                 physical = self.physical if physical is None else physical
                 if not newer.upper.dominates(physical):
                     self._is_unsettled = True
                 elif isinstance(older, Batch):
                     self._replace(place - 1, place + 1, self._merged([older, newer]))
+                    if enough is not None and (self._is_merging or self._moved >= enough):
+                        return
                     # What has been made may now be too close to its newer neighbour.
                     place = min(place + 1, len(layers))
                 elif not len(newer):
@@ -369,14 +467,37 @@ class Spine:
         times = sum(len(layer.times) for layer in self._layers if isinstance(layer, Batch))
         self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
+    def _compact_one(self) -> None:
+        """Merge with nothing the newest layer of which a good share of the rows is the minority, if there is one."""
+        since = None
+        for place in range(len(self._layers) - 1, -1, -1):
+            layer = self._layers[place]
+            if isinstance(layer, Batch) and len(layer) > TINY and len(layer.times) > 1:
+                since = self.logical if since is None else since
+                if SHARE * _minority(layer, since) >= len(layer):
+                    self._moved += len(layer)
+                    few = len(layer) <= FEW
+                    self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since, 0))
+                    return
+
     def _alone(self, layer: Batch, since: Antichain, effort: int) -> Merge:
         nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
         return Merge(layer, nothing, since, self._storage, effort)
 
 
-def _are_close(older: int, newer: int) -> bool:
+def _are_close(older: int, newer: int, spread: int) -> bool:
     """Return whether two neighbours of so many rows are to be merged."""
-    return newer == 0 or older == 0 or (newer > TINY and older <= 2 * newer)
+    return newer == 0 or older == 0 or (newer > TINY and older <= spread * newer)
+
+
+def _minority(layer: Batch, since: Antichain) -> int:
+    """Return how many rows of a layer are not at the time with the most rows of all that `since` makes equal to it."""
+    distinct, place = intern(advance(layer.times, frontier_table(since, layer.depth)))
+    if len(distinct) == len(layer.times):
+        return 0
+    most = np.zeros(len(distinct), np.int64)
+    np.maximum.at(most, place, layer.rows_at)
+    return len(layer) - int(most.sum())
 
 
 def _meet(frontiers: set[Antichain], default: Antichain) -> Antichain:

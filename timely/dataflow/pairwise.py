@@ -15,6 +15,7 @@ import numpy as np
 
 from timely.container import Array
 from timely.errors import DataError
+from timely.exact import pairs_wrapped
 
 
 class Pairwise:
@@ -65,13 +66,6 @@ class Pairwise:
         # The type stays: a result of another one could not be combined further.
         with np.errstate(over="ignore"):
             total = np.asarray(self._ufunc(first, second, dtype=first.dtype))
-        if self._ufunc is np.add and total.dtype.kind in "iu" and _has_wrapped(first, second, total).any():
+        if pairs_wrapped(self._ufunc, first, second, total):
             raise DataError(f"a total of vectors does not fit into {total.dtype}: use floats, or a wider type")
         return total
-
-
-def _has_wrapped(first: Array, second: Array, total: Array) -> Array:
-    """Return for which numbers `total` is not the sum of both."""
-    if total.dtype.kind == "u":
-        return np.asarray(total < first)
-    return np.asarray(((first ^ total) & (second ^ total)) < 0)

@@ -68,8 +68,8 @@ class Adjacency:
     ) -> tuple[Ints, tuple[Array, ...]]:
         """Return the different targets of edges, in order, and the combination of the values sent along to each."""
         if isinstance(edges, slice):
-            return self._targets, totalled(combine, self._target_slots, values, len(self._targets))
-        slots, totals = grouped(combine, self._target_slots[edges], values, len(self._targets))
+            return self._targets, totalled(combine, self._target_slots, values, len(self._targets), self._targets)
+        slots, totals = grouped(combine, self._target_slots[edges], values, len(self._targets), self._targets)
         return self._targets[slots], totals
 
 

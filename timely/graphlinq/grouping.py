@@ -5,7 +5,8 @@ values beside few slots, each is added to the total of its slot as it comes (`uf
 slots, they are sorted, so that the cost is that of the values alone. What is in order and distinct already, as nearly
 all messages are that were combined where they were sent, costs only the look.
 
-Sums and products of booleans and of integers of few bits have 64 bits, as NumPy's own have.
+Sums and products of booleans and of integers of few bits have 64 bits, as NumPy's own have. What does not fit into
+these is refused (see `timely.exact`), wherever values are combined: where they are sent, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from timely.container import Array
 from timely.errors import DataError
+from timely.exact import may_wrap, meaning, wrapped
 from timely.graphlinq.index import Ints, is_increasing
 
 FEW = 8
@@ -53,8 +55,13 @@ def summable(ufunc: np.ufunc, values: Array) -> Array:
     return values.astype(ufunc.reduce(values[:0]).dtype, copy=False)
 
 
-def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: int) -> tuple[Ints, tuple[Array, ...]]:
+def grouped(
+    combine: Combination, slots: Ints, values: Sequence[Array], size: int, nodes: Ints | None = None
+) -> tuple[Ints, tuple[Array, ...]]:
     """Return the different `slots` (all below `size`), in order, and the combination of the values of each.
+
+    Raises DataError where a sum or product of integers does not fit into 64 bits; it names the node, which `nodes` has
+    for each slot. Without `nodes`, slots are nodes.
 
     >>> slots, (totals,) = grouped(np.add, np.array([2, 0, 2]), [np.array([1, 2, 3])], 3)
     >>> slots.tolist(), totals.tolist()
@@ -65,15 +72,19 @@ def grouped(combine: Combination, slots: Ints, values: Sequence[Array], size: in
     if is_increasing(slots):
         return slots, values
     if FEW * len(slots) < size:
-        return _sorted(ufuncs, slots, values)
+        return _sorted(ufuncs, slots, values, nodes)
     is_there = np.zeros(size, np.bool_)
     is_there[slots] = True
     found = np.flatnonzero(is_there)
-    return found, tuple(total[found] for total in totalled(combine, slots, values, size))
+    return found, tuple(total[found] for total in totalled(combine, slots, values, size, nodes))
 
 
-def totalled(combine: Combination, slots: Ints, values: Sequence[Array], size: int) -> tuple[Array, ...]:
+def totalled(
+    combine: Combination, slots: Ints, values: Sequence[Array], size: int, nodes: Ints | None = None
+) -> tuple[Array, ...]:
     """Return the combination of the values of each of `size` slots; that of none is what changes no other.
+
+    Raises DataError as `grouped` does.
 
     >>> totalled(np.add, np.array([2, 0, 2]), [np.array([1, 2, 3])], 3)[0].tolist()
     [2, 0, 4]
@@ -87,16 +98,37 @@ def totalled(combine: Combination, slots: Ints, values: Sequence[Array], size: i
             total[slots[column == decides]] = decides  # a tenth of the time of `at`, which has no loop for booleans
         else:
             ufunc.at(total, slots, column)
+            _refuse(ufunc, wrapped(ufunc, slots, column, size), nodes)
         totals.append(total)
     return tuple(totals)
 
 
-def _sorted(ufuncs: tuple[np.ufunc, ...], slots: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:
+def _sorted(
+    ufuncs: tuple[np.ufunc, ...], slots: Ints, values: Sequence[Array], nodes: Ints | None = None
+) -> tuple[Ints, tuple[Array, ...]]:
     order = np.argsort(slots, kind="stable")
     slots = slots[order]
-    starts = np.flatnonzero(np.append(True, slots[1:] != slots[:-1]))
-    totals = tuple(ufunc.reduceat(value[order], starts, dtype=value.dtype) for ufunc, value in zip(ufuncs, values))
-    return slots[starts], totals
+    is_first = np.append(True, slots[1:] != slots[:-1])
+    starts = np.flatnonzero(is_first)
+    found = slots[starts]
+    totals = []
+    for ufunc, value in zip(ufuncs, values):
+        column = value[order]
+        totals.append(ufunc.reduceat(column, starts, dtype=value.dtype))
+        if may_wrap(ufunc, column):
+            groups = np.cumsum(is_first) - 1
+            _refuse(ufunc, found[wrapped(ufunc, groups, column, len(starts))], nodes)
+    return found, tuple(totals)
+
+
+def _refuse(ufunc: np.ufunc, slots: Ints, nodes: Ints | None) -> None:
+    """Raise DataError, which names a node, if there are any `slots` whose values do not fit."""
+    if len(slots):
+        node = int(slots[0] if nodes is None else nodes[slots[0]])
+        raise DataError(
+            f"what the values of node {node} {meaning(ufunc)} does not fit into 64 bits: divide them first, or combine "
+            "floats"
+        )
 
 
 def group_nodes(combine: Combination, nodes: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from timely.columns import in_type
 from timely.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.errors import DataError
+from timely.exact import fits, meaning, total, total_of_totals
 from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
 from timely.user_functions import call, consult
@@ -130,7 +131,8 @@ class Run:
         totals = []
         for aggregator in self._program.aggregators.values():
             (values,) = as_columns(consult(aggregator.values, state), len(state[0]))
-            totals.append(aggregator.combine.reduce(values, initial=identity(aggregator.combine, values.dtype)).item())
+            values = summable(aggregator.combine, values)
+            totals.append(total(aggregator.combine, values, identity(aggregator.combine, values.dtype)))
         return (changed, *totals)
 
     def result(self) -> Columns:
@@ -177,12 +179,18 @@ def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -
     """Return how many nodes changed on all workers, and the aggregates, from (worker, contribution ...) of each.
 
     They are combined in the order of the workers, so that every worker has the same.
+
+    Raises DataError where a sum or product of integers does not fit into 64 bits.
     """
     columns = list(zip(*sorted(contributions)))
-    totals = {
-        name: aggregator.combine.reduce(np.array(column)).item()
-        for (name, aggregator), column in zip(program.aggregators.items(), columns[2:])
-    }
+    totals = {}
+    for (name, aggregator), column in zip(program.aggregators.items(), columns[2:]):
+        totals[name] = total_of_totals(aggregator.combine, list(column))
+        if not fits(totals[name]):
+            raise DataError(
+                f"what the values of aggregator {name!r} {meaning(aggregator.combine)} does not fit into 64 bits: "
+                "divide them first, or combine floats"
+            )
     return sum(columns[1]), totals
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from differential.kernels.times import advance
 from differential.trace import merge as merge_module
 from differential.trace import spine as spine_module
-from differential.trace.batch import Batch
+from differential.trace.batch import Batch, frontier_table
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -64,6 +66,20 @@ class Run:
         for reader in self.readers:
             reader.cuts.append(upper)
 
+    def insert_what_is_removed_again(self) -> None:
+        """Insert records and, at a time after that in the same batch, their removals."""
+        lower = self.spine.upper
+        upper = Antichain([tuple(coordinate + 3 for coordinate in time) for time in lower])
+        least = lower.elements[0]
+        count = self.data.draw(st.integers(1, 20))
+        keys, index = np.repeat(np.arange(count), 2), np.tile([0, 1], count)
+        table = np.array([least, (*least[:-1], least[-1] + 1)], np.int64)
+        columns = keys, np.empty(0, np.int64), index, 1 - 2 * index, table
+        self.rows += rows_of(columns)
+        self.spine.insert(Batch.build(*columns, lower, upper, self.origin))
+        for reader in self.readers:
+            reader.cuts.append(upper)
+
     def compact_logically(self) -> None:
         reader = self.data.draw(st.sampled_from(self.readers))
         reader.handle.set_logical_compaction(reader.handle.logical.join(self.data.draw(frontiers(self.depth, least=1))))
@@ -77,6 +93,30 @@ class Run:
 
     def exert(self) -> None:
         self.spine.exert(self.data.draw(st.sampled_from([1, 10, 1000])))
+
+    def tend(self) -> None:
+        for _ in range(self.data.draw(st.integers(1, 4))):
+            self.spine.tend()
+
+    def rest(self, tiny: int) -> None:
+        """Tend the trace until it is tidy, and check what it holds then."""
+        pieces = 0
+        while self.spine.tend():
+            pieces += 1
+        assert pieces <= 100 * len(self.rows) + 20
+        self.check()
+        statistics = self.spine.statistics()
+        assert not statistics.merging
+        assert statistics.rows <= 4 * self.told_apart() + spine_module.TINY_LAYERS * tiny
+        assert not self.spine.tend()
+
+    def told_apart(self) -> int:
+        """Return how many rows are different for readers."""
+        counts: Counter[tuple[int, int, tuple[int, ...]]] = Counter()
+        since = frontier_table(self.spine.logical, self.depth)
+        for key, val, time, diff in self.rows:
+            counts[key, val, tuple(advance(np.array([time], np.int64), since)[0].tolist())] += diff
+        return sum(count != 0 for count in counts.values())
 
     def clone(self) -> None:
         reader = self.data.draw(st.sampled_from(self.readers))
@@ -114,7 +154,9 @@ def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> No
         patch.setattr(merge_module, "_PIECE", data.draw(st.sampled_from([1, 10])))
         run = Run(data)
         steps = (
-            [run.insert] * 4 + [run.compact_logically, run.compact_physically] * 2 + [run.exert, run.clone, run.drop]
+            [run.insert] * 4
+            + [run.compact_logically, run.compact_physically] * 2
+            + [run.exert, run.tend, run.clone, run.drop]
         )
         for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
             step()
@@ -122,6 +164,31 @@ def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> No
         while run.spine.exert(1000):
             pass
         run.check()
+
+
+@pytest.mark.timeout(300)
+@settings(deadline=None, max_examples=examples(150))
+@given(st.data())
+def test_a_trace_left_in_peace_holds_what_can_be_told_apart_a_few_times_at_most(data: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        few, tiny = data.draw(st.sampled_from([(0, 0), (30, 5), (512, 64)]))
+        patch.setattr(spine_module, "FEW", few)
+        patch.setattr(spine_module, "TINY", tiny)
+        patch.setattr(spine_module, "LEAST_EFFORT", data.draw(st.sampled_from([1, 20, 4096])))
+        patch.setattr(merge_module, "_PIECE", data.draw(st.sampled_from([1, 10])))
+        run = Run(data)
+        steps = [run.insert] * 3 + [run.insert_what_is_removed_again] * 2 + [run.compact_logically] * 2
+        steps += [run.compact_physically, run.tend, run.clone, run.drop]
+        for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
+            step()
+            run.check()
+        for reader in run.readers:
+            reader.handle.set_physical_compaction(run.spine.upper)
+            reader.cuts = reader.cuts[-1:]
+        run.rest(tiny)
+        for reader in run.readers:
+            reader.handle.set_logical_compaction(reader.handle.logical.join(run.spine.upper))
+        run.rest(tiny)
 
 
 def _insert_range(spine: Spine, epoch: int, keys: np.ndarray[Any, Any], diffs: np.ndarray[Any, Any]) -> None:

@@ -9,9 +9,12 @@ import pytest
 
 from differential.kernels.compile import Ints, Table
 from differential.kernels.times import intern
+from differential.trace import merge as merge_module
 from differential.trace.batch import Batch
+from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
-from differential.trace.spine import Spine
+from differential.trace.spine import EFFORT, FEW, LEAST_EFFORT, TINY, Spine
+from differential.trace.storage import Storage, is_mapped
 from timely.progress.antichain import Antichain
 
 NOTHING = np.empty(0, np.int64)
@@ -247,3 +250,239 @@ def test_each_row_is_merged_logarithmically_often() -> None:
     assert statistics.rows == statistics.inserted == epochs * rows
     assert 2 * statistics.inserted <= statistics.moved <= statistics.inserted * np.log2(epochs)
     assert statistics.layers <= np.log2(epochs)
+
+
+ROWS = 200_000
+
+
+def purged(rows: int = ROWS, storage: Storage | None = None) -> tuple[Spine, TraceHandle]:
+    """Return a spine into which so many rows were inserted and then removed, and its reader, which allows nothing."""
+    spine = Spine(1) if storage is None else Spine(1, storage)
+    reader, least = TraceHandle(spine), Antichain([(0,)])
+    spine.insert(batch_of(rows, 0))
+    keys, removed = np.arange(rows), np.full(rows, -1)
+    bounds = Antichain([(1,)]), Antichain([(2,)])
+    spine.insert(Batch.build(keys, NOTHING, NOTHING, removed, np.array([[1]]), *bounds, least))
+    assert spine.statistics().rows == 2 * rows
+    return spine, reader
+
+
+def advance(reader: TraceHandle, epoch: int) -> None:
+    reader.allow_compaction(Antichain([(epoch,)]))
+
+
+def insert_nothing(spine: Spine) -> None:
+    (epoch,) = spine.upper.elements[0]
+    spine.insert(Batch.empty(spine.upper, Antichain([(epoch + 1,)]), Antichain([(0,)]), 1))
+
+
+class Work:
+    """How many rows merges read or settle, and how often."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows = 0
+        work = merge_module.Merge.work
+
+        def counted(merge: merge_module.Merge, fuel: int) -> Batch | None:
+            before = merge.remaining
+            result = work(merge, fuel)
+            self.rows += abs(before - merge.remaining)
+            return result
+
+        monkeypatch.setattr(merge_module.Merge, "work", counted)
+
+    def taken(self) -> int:
+        rows, self.rows = self.rows, 0
+        return rows
+
+
+@pytest.mark.interpreted
+def test_a_purged_trace_holds_few_rows_after_epochs_without_changes_none_of_which_costs_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spine, reader = purged()
+    work, most = Work(monkeypatch), 0
+    for epoch in range(2, 502):
+        advance(reader, epoch)
+        insert_nothing(spine)
+        most = max(most, work.taken())
+    assert (spine.statistics().layers, spine.statistics().rows) == (2, 0)  # the reader may cut before the last epoch
+    assert LEAST_EFFORT <= most <= 2 * LEAST_EFFORT
+    spine.validate()
+
+
+@pytest.mark.interpreted
+def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spine, reader = purged()
+    assert not spine.tend()
+    advance(reader, 2)
+    work, steps, most = Work(monkeypatch), 0, 0
+    while spine.tend():
+        steps, most = steps + 1, max(most, work.taken())
+    assert spine.statistics()[:3] == (1, 0, 0)
+    assert 2 * ROWS / LEAST_EFFORT <= steps <= 4 * ROWS / LEAST_EFFORT
+    assert most <= 2 * LEAST_EFFORT
+    assert not spine.tend()
+    spine.validate()
+
+
+@pytest.mark.interpreted
+def test_a_purged_trace_into_which_single_rows_are_inserted_holds_few_rows_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spine, reader = purged()
+    work, most, inserts = Work(monkeypatch), 0, 2 * ROWS // (EFFORT * TINY)
+    for epoch in range(2, 2 + inserts + 200):
+        advance(reader, epoch)
+        key, bounds = np.array([ROWS + epoch]), (Antichain([(epoch,)]), Antichain([(epoch + 1,)]))
+        spine.insert(Batch.build(key, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), *bounds, Antichain([(0,)])))
+        most = max(most, work.taken())
+    assert spine.statistics().rows == inserts + 200
+    assert most <= 2 * LEAST_EFFORT
+
+
+def test_rows_at_a_time_that_has_become_that_of_others_are_merged_with_these_though_most_times_are_different() -> None:
+    rows, times = 40_000, np.arange(100)[:, None]
+    keys, index = np.repeat(np.arange(rows // 2), 2), np.tile([0, 1], rows // 2)
+    index[-98:] = np.arange(2, 100)
+    diffs = np.tile([1, -1], rows // 2)
+    least, upper = Antichain([(0,)]), Antichain([(100,)])
+    spine = Spine(1)
+    reader = TraceHandle(spine)
+    spine.insert(Batch.build(keys, NOTHING, index, diffs, times, least, upper, least))
+    assert not spine.tend()
+    reader.set_logical_compaction(Antichain([(1,)]))
+    while spine.tend():
+        pass
+    assert spine.statistics().rows == 98
+    assert len(spine.batches()[0].times) == 98
+    spine.validate()
+
+
+@pytest.mark.parametrize("distinct", [3, 100])
+def test_times_of_few_rows_do_not_have_a_layer_compacted(distinct: int) -> None:
+    rows = 20_000
+    index = np.zeros(rows, np.int64)
+    index[: rows // 10] = np.arange(rows // 10) % (distinct - 1) + 1
+    least, upper = Antichain([(0,)]), Antichain([(distinct,)])
+    batch = Batch.build(np.arange(rows), NOTHING, index, NOTHING, np.arange(distinct)[:, None], least, upper, least)
+    spine = Spine(1)
+    reader = TraceHandle(spine)
+    spine.insert(batch)
+    advance(reader, distinct)
+    while spine.tend():
+        pass
+    assert spine.batches() == (batch,)
+
+
+def test_nothing_that_a_reader_may_ask_for_is_merged_away_and_all_else_is_when_it_moves_on_or_is_dropped() -> None:
+    spine, slow = purged(20_000)
+    quick, late = slow.clone(), slow.clone()
+    advance(quick, 2)
+    while spine.tend():
+        pass
+    assert spine.statistics()[:3] == (2, 0, 40_000)
+    advance(slow, 1)
+    while spine.tend():
+        pass
+    assert len(accumulate(late.batches(), (0,))[0]) == 20_000
+    assert [len(batch) for batch in late.batches_through(Antichain([(1,)]))] == [20_000]
+    late.set_physical_compaction(Antichain([(2,)]))
+    while spine.tend():
+        pass
+    assert len(accumulate(late.batches(), (0,))[0]) == 20_000
+    assert spine.statistics().rows == 40_000
+    late.drop()
+    slow.set_physical_compaction(Antichain([(2,)]))
+    while spine.tend():
+        pass
+    assert spine.statistics()[:3] == (1, 0, 0)
+    slow.drop()
+    quick.drop()
+    assert not spine.tend()
+    assert not spine.batches()
+
+
+def test_a_reader_that_is_forgotten_lets_a_trace_be_tidied_up() -> None:
+    spine, reader = purged(20_000)
+    other = reader.clone()
+    advance(reader, 2)
+    assert not spine.tend()
+    asked: list[None] = []
+    spine.wake = lambda: asked.append(None)
+    del other
+    assert asked == [None]
+    while spine.tend():
+        pass
+    assert spine.statistics().rows == 0
+
+
+def test_a_trace_asks_once_to_be_tended_until_that_has_found_nothing_to_do() -> None:
+    asked: list[None] = []
+    spine, reader = purged(20_000)
+    spine.wake = lambda: asked.append(None)
+    advance(reader, 1)
+    advance(reader, 2)
+    insert_nothing(spine)
+    assert len(asked) == 1
+    while spine.tend():
+        advance(reader, spine.upper.elements[0][0])
+        assert len(asked) == 1
+    assert not spine.tend()
+    assert len(asked) == 1
+    advance(reader, 7)
+    assert len(asked) == 2
+
+
+def test_a_trace_in_files_is_tidied_up() -> None:
+    spine, reader = purged(20_000, Storage(above=1 << 12))
+    kept = spine.batches()
+    assert all(is_mapped(batch.keys) for batch in kept)
+    advance(reader, 1)
+    reader.set_physical_compaction(Antichain([(2,)]))
+    while spine.tend():
+        pass
+    assert spine.statistics()[:3] == (1, 0, 0)
+
+
+def test_changes_of_a_few_rows_with_time_to_tidy_up_after_each_move_each_row_logarithmically_often() -> None:
+    spine, rows, epochs = Spine(1), 20_000, 3000
+    reader = TraceHandle(spine)
+    spine.insert(batch_of(rows, 0))
+    moved = spine.statistics().moved
+    draw = np.random.default_rng(5)
+    for epoch in range(1, epochs):
+        advance(reader, epoch)
+        size = int(draw.choice([1, 3, 100]))
+        keys, diffs = draw.choice(rows, size, replace=False), draw.choice([-1, 1], size)
+        bounds = Antichain([(epoch,)]), Antichain([(epoch + 1,)])
+        spine.insert(Batch.build(keys, NOTHING, NOTHING, diffs, np.array([[epoch]]), *bounds, Antichain([(0,)])))
+        while spine.tend():
+            pass
+    statistics = spine.statistics()
+    assert statistics.inserted > 5 * rows
+    assert statistics.moved - moved <= statistics.inserted * np.log2(statistics.inserted)
+    spine.validate()
+
+
+@pytest.mark.interpreted
+def test_layers_that_a_late_reader_kept_apart_are_merged_a_bounded_number_of_rows_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spine, epochs = Spine(1), 400
+    reader = TraceHandle(spine)
+    for epoch in range(epochs):
+        spine.insert(batch_of(TINY + 1 + epoch % 100, epoch))
+    assert spine.statistics().layers == epochs
+    advance(reader, epochs)
+    work = Work(monkeypatch)
+    moved, steps, most = spine.statistics().moved, 0, 0
+    while spine.tend():
+        now = spine.statistics()
+        steps, most = steps + 1, max(most, work.taken(), now.moved - moved if not now.merging else 0)
+        moved = now.moved
+    assert most <= 2 * LEAST_EFFORT + FEW
+    assert spine.statistics().layers <= 3
+    spine.validate()

@@ -1,0 +1,142 @@
+"""Sums and products of integers that do not fit into 64 bits are found, not wrapped around.
+
+NumPy's own wrap. Whether any of many can be too large follows in most cases from the largest number and how many there
+are, which costs a look at each; only where it does not, each is computed exactly. So it is the result that counts,
+and not what a sum was on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+_NAMES: dict[np.ufunc, str] = {np.add: "add up to", np.multiply: "make when they are multiplied"}
+_LOW = (1 << 32) - 1
+
+
+def meaning(ufunc: np.ufunc) -> str:
+    """Return what values do that a ufunc makes one, for people.
+
+    >>> meaning(np.add)
+    'add up to'
+    """
+    return _NAMES[ufunc]
+
+
+def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
+    """Return False only where no combination of some of these values by `ufunc` can be too large for their type.
+
+    >>> large = np.array([1, 1 << 62])
+    >>> may_wrap(np.add, np.array([1, 2])), may_wrap(np.add, large), may_wrap(np.maximum, large)
+    (False, True, False)
+    """
+    if ufunc not in _NAMES or values.dtype.kind not in "iu" or len(values) < 2:
+        return False
+    largest, limit = max(int(values.max()), -int(values.min())), int(np.iinfo(values.dtype).max)
+    if ufunc is np.add:
+        return largest * len(values) > limit
+    return largest > 1 and len(values) * largest.bit_length() >= limit.bit_length()
+
+
+def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
+    """Return which of `size` groups of integers of 64 bits have a sum, or a product, that does not fit, in order.
+
+    >>> wrapped(np.add, np.array([0, 0, 1, 1]), np.array([1 << 62, 1 << 62, 1 << 62, -1]), 2).tolist()
+    [0]
+    """
+    if not may_wrap(ufunc, values):
+        return np.empty(0, np.int64)
+    kind = np.iinfo(values.dtype)
+    if ufunc is np.add:
+        largest, most = max(int(values.max()), -int(values.min())), int(np.bincount(groups).max())
+        if largest * most <= kind.max:
+            return np.empty(0, np.int64)
+        high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        np.add.at(high, groups, (values >> 32).astype(np.int64))
+        np.add.at(low, groups, (values & _LOW).astype(np.int64))
+        high += low >> 32
+        return np.flatnonzero((high < int(kind.min) >> 32) | (high > int(kind.max) >> 32))
+    magnitudes = np.ones(size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        np.multiply.at(magnitudes, groups, values.astype(np.float64))
+        is_doubtful = ~(np.abs(magnitudes) < kind.max / 2)
+    found = []
+    for group in np.flatnonzero(is_doubtful).tolist():
+        if not kind.min <= product(values[groups == group].tolist()) <= kind.max:
+            found.append(group)
+    return np.array(found, np.int64)
+
+
+def product(numbers: Iterable[int]) -> int:
+    """Return the product of integers; one that is too large for 64 bits may be another one that is.
+
+    >>> product([3, 4]), product([1 << 40, 1 << 40, 0])
+    (12, 0)
+    """
+    numbers = list(numbers)
+    if 0 in numbers:
+        return 0
+    result = 1
+    for number in numbers:
+        result *= number
+        if abs(result) >= 1 << 64:  # and so will be all that follow
+            break
+    return result
+
+
+def total(ufunc: np.ufunc, values: Array, initial: Any) -> Any:
+    """Return `ufunc.reduce(values)`, of none `initial`, as a Python number: sums and products of integers exactly.
+
+    >>> total(np.add, np.array([1 << 62, 1 << 62]), 0) == 1 << 63
+    True
+    """
+    if not may_wrap(ufunc, values):
+        return ufunc.reduce(values, initial=initial).item()
+    if ufunc is np.multiply:
+        return product(values.tolist())
+    return (int((values >> 32).astype(np.int64).sum()) << 32) + int((values & _LOW).astype(np.int64).sum())
+
+
+def fits(number: Any) -> bool:
+    """Return whether a number, if it is an integer, is one of 64 bits, signed or not.
+
+    >>> fits(1 << 63), fits(1 << 64), fits(1e300)
+    (True, False, True)
+    """
+    return not isinstance(number, int) or -(1 << 63) <= number < 1 << 64
+
+
+def total_of_totals(ufunc: np.ufunc, totals: list[Any]) -> Any:
+    """Return the combination of Python numbers by `ufunc`: sums and products of integers exactly.
+
+    >>> total_of_totals(np.add, [1 << 62, 1 << 62, -1]) == (1 << 63) - 1
+    True
+    """
+    if ufunc in _NAMES and all(type(number) is int for number in totals):
+        return sum(totals) if ufunc is np.add else product(totals)
+    return ufunc.reduce(np.array(totals)).item()
+
+
+def pairs_wrapped(ufunc: np.ufunc, first: Array, second: Array, result: Array) -> bool:
+    """Return whether a number in `result` is not the sum, or product, of the integers in the same place.
+
+    >>> largest = np.array([np.iinfo(np.int64).max])
+    >>> pairs_wrapped(np.add, largest, largest, largest + largest)
+    True
+    """
+    if ufunc not in _NAMES or result.dtype.kind not in "iu":
+        return False
+    if ufunc is np.add and result.dtype.kind == "u":
+        return bool((result < first).any())
+    if ufunc is np.add:
+        return bool((((first ^ result) & (second ^ result)) < 0).any())
+    magnitudes = np.abs(first.astype(np.float64) * second.astype(np.float64))
+    doubtful = magnitudes >= float(np.iinfo(result.dtype).max) / 2
+    pairs = zip(first[doubtful].tolist(), second[doubtful].tolist(), result[doubtful].tolist())
+    return any(one * other != both for one, other, both in pairs)
