@@ -179,8 +179,17 @@ def _profile(config: Config) -> Iterator[Callable[[Build], Build]]:
             say(f"process {config.process}: {table(accounts)}")
 
 
-def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config) -> Result:
-    """Run one worker to its end, in this thread. Its peers learn how it ended in any case."""
+def run(
+    allocator: Allocator,
+    build: Callable[[Worker], Result],
+    config: Config,
+    failed: Callable[[BaseException], object] = lambda error: None,
+) -> Result:
+    """Run one worker to its end, in this thread. Its peers learn how it ended in any case.
+
+    `failed` is called with the error of a program that fails, before the worker's connections are closed, which may
+    take long.
+    """
     from timely.status import running
     from timely.worker import Worker
 
@@ -206,7 +215,8 @@ def run(allocator: Allocator, build: Callable[[Worker], Result], config: Config)
         raise
     except BaseException as error:
         stop = interruption(error)
-        # The cause is `error`; whatever prevents telling the peers must not hide it.
+        failed(stop or error)
+        # The cause is `error`; whatever prevents the peers from learning it must not hide it.
         with suppress(Exception):
             broadcast(allocator, Failure(allocator.index, describe(stop or error)))
         if stop is not None:
@@ -286,10 +296,11 @@ Outcome = tuple[int, Result | None, BaseException | None]
 
 def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Result], config: Config) -> list[Result]:
     ended: SimpleQueue[Outcome[Result]] = SimpleQueue()
+    causes: list[BaseException] = []
 
     def body(position: int) -> None:
         try:
-            ended.put((position, run(allocators[position], build, config), None))
+            ended.put((position, run(allocators[position], build, config, causes.append), None))
         except BaseException as error:
             _note_worker(error, allocators[position])
             ended.put((position, None, error))
@@ -312,7 +323,8 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         raise
     errors = [error for _, _, error in outcomes if error is not None]
     if errors:
-        raise next((error for error in errors if not isinstance(error, PeerFailed)), errors[0])
+        # A thread that failed may still be closing its connections, while others that ended because of it are done.
+        raise next((error for error in [*errors, *causes] if not isinstance(error, PeerFailed)), errors[0])
     return [result for _, result, _ in sorted(outcomes, key=lambda outcome: outcome[0])]  # type: ignore[misc]
 
 

@@ -130,6 +130,34 @@ def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch:
     assert not started[0].is_alive()
 
 
+def test_an_error_is_raised_though_its_worker_takes_long_to_close_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = sys.modules["timely.executing"]
+    monkeypatch.setattr(module, "THREADS_SECONDS", 0.2)
+    may_close = threading.Event()
+
+    def allocators(config: Config) -> Any:
+        made = local_allocators(config)
+        close = made[0].close
+        monkeypatch.setattr(made[0], "close", lambda: (may_close.wait(10), close()))
+        return made
+
+    monkeypatch.setattr(module, "local_allocators", allocators)
+
+    def program(worker: Worker) -> None:
+        if worker.index == 0:
+            sys.exit(5)
+        wait(worker)
+
+    try:
+        with pytest.raises(SystemExit) as ended:
+            execute(program, Config(workers=2))
+    finally:
+        may_close.set()
+    assert ended.value.code == 5
+
+
 def test_a_thread_stuck_in_user_code_does_not_hide_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["timely.executing"], "THREADS_SECONDS", 0.2)
     release = threading.Event()
