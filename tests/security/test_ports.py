@@ -154,12 +154,16 @@ class Between:
         self.spoils = False
         self._target = port_of(config)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets: list[socket.socket] = [self._listener]
+        self._sockets: list[socket.socket] = []
         self.endpoint = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
-        Thread(target=self._accept, daemon=True).start()
+        self._accepting = Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def close(self) -> None:
-        for each in self._sockets:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(10)
+        assert not self._accepting.is_alive(), "the listener goes on accepting though it was shut down"
+        for each in (self._listener, *self._sockets):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
@@ -168,8 +172,9 @@ class Between:
         with suppress(OSError):
             while True:
                 client = self._listener.accept()[0]
+                self._sockets.append(client)
                 server = socket.create_connection(self._target)
-                self._sockets += (client, server)
+                self._sockets.append(server)
                 Thread(target=self._pass_on, args=(client, server, True), daemon=True).start()
                 Thread(target=self._pass_on, args=(server, client, False), daemon=True).start()
 

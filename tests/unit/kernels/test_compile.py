@@ -330,7 +330,10 @@ def test_an_interrupt_is_heeded_once_the_kernel_is_compiled(tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         until(process.stderr, "interrupted; this ends when the kernel is compiled")
         process.send_signal(signal.SIGINT)  # passed on by `timely run`
-        assert process.communicate("\n", timeout=50) == ("interrupted\n", "")
+        output, errors = process.communicate("\n", timeout=50)
+        assert output == "interrupted\n"
+        # A busy machine takes more than the second after which the compilation is reported.
+        assert [line for line in errors.splitlines() if not line.startswith("differential: compiling ")] == []
         assert process.returncode == 0
 
 
