@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import scratch
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, check
-from timely import Stream, Worker, execute
+from timely import Stream, Worker, execute, new_input
 from timely.container import Array, of_columns
 from timely.graphlinq import (
     Graph,
@@ -89,7 +89,7 @@ def _seconds(worker: Worker, algorithm: str, graph: RandomGraph) -> tuple[Worker
     """Return the worker, the seconds of the first run and of another, and the worker's part of the first answer."""
     answers: dict[int, list[Columns]] = {0: [], 1: []}
     with worker.dataflow(algorithm) as scope:
-        session, stream = scope.new_input("edges")
+        session, stream = new_input(scope, name="edges")
         answer = DEFINITIONS[algorithm](Graph(stream))
         probe = answer.inspect_batch(lambda time, batch: answers[time[0]].append(of_columns(batch))).probe()
     source, target = (column[worker.index :: worker.peers] for column in graph.initial)

@@ -23,7 +23,7 @@ from numba import njit, types
 from numpy.typing import NDArray
 from options import at_least
 
-from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute
+from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute, new_input
 from timely.container import of_columns
 from timely.dataflow.pact import Pact
 
@@ -103,7 +103,7 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
     """Stream the worker's part of the edges; return, on worker 0, a spanning forest; and the seconds it took."""
     found: list[tuple[Ints, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     with worker.dataflow("components") as scope:
-        session, stream = scope.new_input("edges")
+        session, stream = new_input(scope, name="edges")
         forest = spanning_forest(stream)
         probe = forest.inspect_batch(lambda _, batch: found.append(of_columns(batch))).probe()
 

@@ -13,11 +13,11 @@ from timely.dataflow.notificator import FrontierNotificator, Notificator
 from timely.dataflow.operators.concat import concatenate
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
-from timely.dataflow.operators.input import Input
+from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.log_stream import log_stream
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
-from timely.dataflow.operators.unordered_input import UnorderedInput
+from timely.dataflow.operators.unordered_input import UnorderedInput, new_unordered_input
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import hash_columns
@@ -83,6 +83,8 @@ __all__ = [
     "less_than",
     "log_stream",
     "meet",
+    "new_input",
+    "new_unordered_input",
     "replay_into",
     "rowwise",
     "source",

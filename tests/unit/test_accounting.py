@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import timely
 from differential import Collection, new_input
 from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from timely import Config, Input, Pipeline, Worker, execute, execute_directly
@@ -23,7 +24,7 @@ def counted(workers: int) -> list[list[OperatorAccount]]:
     def program(worker: Worker) -> list[OperatorAccount]:
         account = Account(worker)
         with worker.dataflow("counted") as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = timely.new_input(scope, name="numbers")
             stream.filter(lambda x: x % 2 == 0).exchange().unary(Pipeline(), slowly, name="slowly").probe()
         numbers.send(np.arange(100))
         numbers.close()
@@ -313,7 +314,7 @@ def test_what_an_input_sends_is_not_counted_to_an_operator_that_sends_there_too(
     def program(worker: Worker) -> list[OperatorAccount]:
         def alike(name: str) -> Input:
             with worker.dataflow(name) as scope:
-                numbers, stream = scope.new_input()
+                numbers, stream = timely.new_input(scope)
                 passed = stream.unary(Pipeline(), pass_on)
                 stream.concat(passed).unary(Pipeline(), pass_on, name="last")
             return numbers

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, example, graphs
-from timely import Input, Scope, Worker, execute_directly, rowwise
+from timely import Input, Scope, Worker, execute_directly, new_input, rowwise
 from timely.errors import BuildError
 
 NOT_COLLECTIONS = (None, [1, 2], 7, np.array([1]), Collection, "edges")
@@ -100,7 +100,7 @@ def test_a_function_of_rows_receives_the_records_of_a_list() -> None:
     def program(worker: Worker) -> None:
         handles: list[Input] = []
         with worker.dataflow() as scope:
-            records, stream = scope.new_input()
+            records, stream = new_input(scope)
             handles.append(records)
             stream.map(rowwise(lambda record: (record, 1))).inspect(seen.append)
         records.send_batch(["any", (1, 2), 3])

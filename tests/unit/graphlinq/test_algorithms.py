@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tests.unit.dataflow.running import on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges
-from timely import Worker, execute_directly
+from timely import Worker, execute_directly, new_input
 from timely.errors import BuildError
 from timely.graphlinq import (
     Graph,
@@ -110,7 +110,7 @@ def test_components_follow_edges_that_come_in_later_epochs() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             components = strongly_connected_components(Graph(stream))
             components.inspect_time(lambda time, record: found[time[0]].append(record))
         for epoch, (source, target) in enumerate([(0, 1), (1, 2), (2, 0)]):

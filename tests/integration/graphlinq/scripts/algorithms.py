@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from timely import execute
+from timely import execute, new_input
 from timely.container import records
 from timely.graphlinq import (
     Graph,
@@ -74,7 +74,7 @@ def everything(worker):
     last = [column[-1:] for column in edges]
     for name, program in PROGRAMS.items():
         with worker.dataflow(name) as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             program(stream).inspect_batch(
                 lambda time, batch, name=name: lines.extend(
                     f"{name}, epoch {time[0]}: {record!r}" for record in records(batch)

@@ -24,6 +24,7 @@ from timely import (
     execute,
     execute_directly,
     extract,
+    new_input,
     replay_into,
 )
 from timely.captured import Event, Messages, Progress
@@ -54,7 +55,7 @@ def capture(sinks: list[EventSink]) -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange().capture_into(sinks[worker.index])
         for epoch in range(EPOCHS):
             numbers.send(np.arange(10 * epoch, 10 * epoch + 3) + worker.index, np.array(["a", "b", "c"]))
