@@ -14,7 +14,8 @@ from functools import partial
 
 from benchmarks.harness import Case, Figures, check
 from benchmarks.residence import resident
-from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, concatenate, execute, new_input
+from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, execute, new_input
+from timely.dataflow.operators.concat import concatenate
 
 BUILD, PER_OPERATOR, ADVANCE = "build CPU s", "build CPU us/operator", "one epoch, CPU us/operator"
 MEMORY, LEFT = "bytes/operator", "bytes/operator after dropping"

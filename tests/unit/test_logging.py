@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from timely import (
     Capability,
     Config,
-    EventFileReader,
-    EventFileWriter,
     InputPort,
     OutputPort,
     Pipeline,
@@ -33,6 +31,7 @@ from timely import (
     replay_into,
 )
 from timely import events as kinds
+from timely.capture import EventFileReader, EventFileWriter
 from timely.errors import BuildError, OperatorError
 from timely.logging import Log
 

@@ -14,7 +14,6 @@ import pytest
 from timely import (
     Capability,
     Config,
-    EventQueue,
     Gather,
     Input,
     InputPort,
@@ -29,6 +28,7 @@ from timely import (
     new_input,
     source,
 )
+from timely.capture import EventQueue
 from timely.communication.message import Taken
 from timely.communication.thread import ThreadAllocator
 from timely.errors import BuildError, OperatorError, ShapeError, StalledError

@@ -16,7 +16,6 @@ from timely import (
     Gather,
     Pipeline,
     Probe,
-    concatenate,
     execute,
     log_stream,
     new_input,
@@ -24,6 +23,7 @@ from timely import (
     source,
 )
 from timely.container import records
+from timely.dataflow.operators.concat import concatenate
 from timely.events import OperatorBuilt
 
 EPOCHS, SIZE = 3, 40

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import (
-    Config,
+from timely import Config, Time, Worker, execute, execute_directly, new_input, replay_into
+from timely.capture import (
     EventFileReader,
     EventFileWriter,
     EventQueue,
@@ -19,13 +19,7 @@ from timely import (
     EventSocketReader,
     EventSocketWriter,
     EventSource,
-    Time,
-    Worker,
-    execute,
-    execute_directly,
     extract,
-    new_input,
-    replay_into,
 )
 from timely.captured import Event, Messages, Progress
 from timely.container import records
