@@ -36,7 +36,7 @@ SUPERSTEPS = 20
 Columns = tuple[Array, ...]
 
 DEFINITIONS: dict[str, Callable[[Graph], Stream]] = {
-    "pagerank": lambda graph: pagerank(graph, supersteps=SUPERSTEPS),
+    "pagerank": lambda graph: pagerank(graph, rounds=SUPERSTEPS),
     "wcc": weakly_connected_components,
     "scc": strongly_connected_components,
     "asp": lambda graph: approximate_shortest_paths(graph, LANDMARKS),

@@ -56,7 +56,7 @@ def test_a_number_of_rounds_is_a_whole_one(bad: Any) -> None:
     def program(scope: Scope) -> Collection:
         edges = Collection.of(scope, 1, 2)
         for build in (
-            lambda: graphs.pagerank(edges, bad),
+            lambda: graphs.pagerank(edges, rounds=bad),
             lambda: graphs.pagerank(edges, unit=bad),
             lambda: graphs.label_propagation(edges, bad),
             lambda: graphs.k_core(edges, bad),

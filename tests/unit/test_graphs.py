@@ -24,7 +24,7 @@ def test_labels_of_any_magnitude_settle_before_a_loop_is_reported(definition: ob
 
 
 @pytest.mark.parametrize("definition", [pagerank, label_propagation])
-def test_rounds_cannot_be_negative(definition: Callable[[Collection, int], Collection]) -> None:
-    assert example(lambda scope: definition(Collection.of(scope, [1], [2]), 0))
+def test_rounds_cannot_be_negative(definition: Callable[..., Collection]) -> None:
+    assert example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=0))
     with pytest.raises(BuildError, match="`rounds` must be a whole number of at least 0, not -1"):
-        example(lambda scope: definition(Collection.of(scope, [1], [2]), -1))
+        example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=-1))
