@@ -21,7 +21,7 @@ from timely import Stream, Worker, execute, new_input
 from timely.container import Array, of_columns
 from timely.graphlinq import (
     Graph,
-    approximate_shortest_paths,
+    landmark_distances,
     pagerank,
     strongly_connected_components,
     weakly_connected_components,
@@ -39,7 +39,7 @@ DEFINITIONS: dict[str, Callable[[Graph], Stream]] = {
     "pagerank": lambda graph: pagerank(graph, rounds=SUPERSTEPS),
     "wcc": weakly_connected_components,
     "scc": strongly_connected_components,
-    "asp": lambda graph: approximate_shortest_paths(graph, LANDMARKS),
+    "asp": lambda graph: landmark_distances(graph, LANDMARKS),
 }
 
 CASES = [
@@ -125,14 +125,12 @@ def _ranks(matrix: Any) -> Columns:
 
 
 def _components(matrix: Any, connection: str) -> Columns:
-    """Return the smallest node of each node's weak component, or the largest one of its strong component."""
+    """Return the smallest node of each node's component."""
     from scipy.sparse.csgraph import connected_components
 
     number, labels = connected_components(matrix, connection=connection)
     chosen = np.zeros(number, np.int64)
-    nodes = np.arange(matrix.shape[0])
-    if connection == "weak":
-        nodes = nodes[::-1]
+    nodes = np.arange(matrix.shape[0])[::-1]
     chosen[labels[nodes]] = nodes
     return (chosen[labels],)
 

@@ -6,7 +6,7 @@
 Edges only come, so a union-find forest is all there is to keep: for each node one that stands nearer to its component's
 root. An operator passes on the edges that joined two components, and drops the rest. Each worker does that to its own
 edges; what is left, fewer edges than nodes, goes to worker 0, which does it once more. Where edges also go, see
-`differential.graphs.connected_components`.
+`differential.graphs.weakly_connected_components`.
 
 What an operator does with a batch need not be Python: here it is a loop over its columns that Numba compiles, as is
 usual beside NumPy where each row depends on those before.

@@ -17,7 +17,6 @@ from differential.graphs import (
     bidirectional_search,
     cliques4,
     colouring,
-    connected_components,
     core_numbers,
     cyclic_edges,
     grammar_reachability,
@@ -34,6 +33,7 @@ from differential.graphs import (
     transitive_closure,
     triangles,
     triangles_by_joins,
+    weakly_connected_components,
 )
 from tests.oracle.grid import Multiset
 
@@ -260,14 +260,14 @@ class Graph(NamedTuple):
 
 OF_EDGES = {
     "closure": Graph(transitive_closure, closure, is_monotone=True),
-    "components": Graph(connected_components, _components),
+    "components": Graph(weakly_connected_components, _components),
     "strong components": Graph(strongly_connected_components, _strong),
     "cyclic": Graph(cyclic_edges, _cyclic, is_monotone=True),
     "core": Graph(lambda edges: k_core(edges, 2), core, is_monotone=True),
     "core numbers": Graph(core_numbers, core_depths),
     "colours": Graph(colouring, colours),
     "independent": Graph(independent_set, independent, width=1),
-    "communities": Graph(lambda edges: label_propagation(edges, 2), lambda edges: communities(edges, 2)),
+    "communities": Graph(lambda edges: label_propagation(edges, rounds=2), lambda edges: communities(edges, 2)),
     "ranks": Graph(lambda edges: pagerank(edges, rounds=2, unit=600), lambda edges: ranks(edges, rounds=2)),
     "about ranks": Graph(
         lambda edges: pagerank(edges, rounds=2, unit=600, tolerance=30), lambda edges: ranks(edges, 30, rounds=2)

@@ -58,7 +58,7 @@ def test_a_number_of_rounds_is_a_whole_one(bad: Any) -> None:
         for build in (
             lambda: graphs.pagerank(edges, rounds=bad),
             lambda: graphs.pagerank(edges, unit=bad),
-            lambda: graphs.label_propagation(edges, bad),
+            lambda: graphs.label_propagation(edges, rounds=bad),
             lambda: graphs.k_core(edges, bad),
         ):
             with pytest.raises(BuildError, match=rf"{__file__}:\d+\): `\w+` must be a whole number of at least 0"):
