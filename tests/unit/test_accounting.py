@@ -83,7 +83,7 @@ def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> N
         accounts.append(Account(worker))
         with worker.dataflow("lines") as scope:
             low, high = scope.to_stream(range(10)).map(slow).branch(lambda x: x > 7)
-            low.concat(high.flat_map(lambda x: np.repeat(x, 2))).exchange().probe()
+            low.concat(high.map_batch(lambda x: np.repeat(x, 2))).exchange().probe()
 
     execute_directly(program)
     by_name = {account.name: account for account in accounts[0].operators()}
@@ -94,7 +94,7 @@ def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> N
         "to_stream": (0, 13),
         "map": (10, 10),
         "branch": (10, 10),
-        "flat_map": (3, 6),
+        "map_batch": (3, 6),
         "exchange": (13, 0),
     }
     assert by_name["map"].is_in_line

@@ -96,6 +96,7 @@ def test_a_function_that_writes_to_columns_of_a_collection_raises_in_its_line(na
 
 
 STREAMS: dict[str, Callable[[Stream], Any]] = {
+    "map_batch": lambda one: one.map_batch(spoil),
     "map": lambda one: one.map(spoil),
     "flat_map": lambda one: one.flat_map(spoil),
     "filter": lambda one: one.filter(spoil),

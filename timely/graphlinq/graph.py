@@ -43,7 +43,7 @@ class Graph:
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
             raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
-        self.edges = edges.flat_map(_checked, name="edges")
+        self.edges = edges.map_batch(_checked, name="edges")
         self.scope: Scope = edges.scope
         self.partition: Partition = partition
         self._outer: Graph | None = None

@@ -91,7 +91,7 @@ def _with_greatest(ranked: Stream, *, name: str) -> Stream:
         return None if given is None else (given[0], np.full(len(given[0]), _greatest(*told)[0][0]))
 
     return in_order(
-        [(ranked, Pipeline()), (ranked.flat_map(_greatest, name=f"{name} here"), Broadcast())], compute, name
+        [(ranked, Pipeline()), (ranked.map_batch(_greatest, name=f"{name} here"), Broadcast())], compute, name
     )
 
 

@@ -151,6 +151,11 @@ def running_total(key, state, values):
     return total, [(int(key), total)]
 
 
+def repeated(numbers):
+    rows = np.repeat(np.arange(len(numbers)), numbers % 3)
+    return rows, numbers[rows]
+
+
 def vector(numbers):
     return numbers.accumulate(np.zeros(4, np.int64), lambda total, x: total + np.bincount(x % 4, minlength=4))
 
@@ -161,7 +166,8 @@ def on_the_first(scope, stream):
 
 PROGRAMS = {
     "map": lambda scope, numbers: numbers.map(lambda x: (x % 3, x * 0.5)).exchange(),
-    "flat_map": lambda scope, numbers: numbers.flat_map(lambda x: np.repeat(x, x % 3)).exchange(),
+    "flat_map": lambda scope, numbers: numbers.flat_map(repeated).exchange(),
+    "map_batch": lambda scope, numbers: numbers.map_batch(lambda x: np.repeat(x, x % 3)).exchange(),
     "filter": lambda scope, numbers: numbers.filter(lambda x: x % 2 == 0).exchange(),
     "text": lambda scope, numbers: numbers.map(lambda x: x.astype(str)).exchange(),
     "concat": lambda scope, numbers: numbers.concat(numbers.exchange()),
