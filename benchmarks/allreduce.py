@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Case, Figures, check
-from timely import Stream, Worker, execute
+from timely import Stream, Worker, execute, new_input
 
 METHODS = {"data-parallel": Stream.all_reduce, "tree": Stream.all_reduce_by_tree}
 WARM_UP_ROUNDS = 3
@@ -49,7 +49,7 @@ def _measured(worker: Worker, method: Any, size: int, rounds: int) -> tuple[floa
     """Return the median seconds of a round and the bytes sent in one."""
     received: list[Any] = []
     with worker.dataflow("allreduce") as scope:
-        vectors, stream = scope.new_input()
+        vectors, stream = new_input(scope)
         method(stream).inspect(received.append)
     own = np.arange(size) * (worker.index + 1.0)
     expected = np.arange(size) * (worker.peers * (worker.peers + 1) / 2)

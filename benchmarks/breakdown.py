@@ -22,7 +22,7 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures
 from benchmarks.incremental import Definition, FromScratch, Session, compare
 from differential import InputSession
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 from differential.kernels import compile as kernels
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
@@ -30,7 +30,7 @@ from timely.dataflow.operator import Operator
 
 ALGORITHMS: dict[str, tuple[Definition, FromScratch]] = {
     "bfs": (bfs.definition, bfs.from_scratch),
-    "wcc": (connected_components, wcc.from_scratch),
+    "wcc": (weakly_connected_components, wcc.from_scratch),
 }
 CASES = [
     Case(f"breakdown {name} 100k/1M", "breakdown", {"algorithm": name, "nodes": 100_000, "edges": 1_000_000})

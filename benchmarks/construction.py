@@ -14,7 +14,8 @@ from functools import partial
 
 from benchmarks.harness import Case, Figures, check
 from benchmarks.residence import resident
-from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, concatenate, execute
+from timely import Input, InputPort, OutputPort, Pipeline, Probe, Worker, execute, new_input
+from timely.dataflow.operators.concat import concatenate
 
 BUILD, PER_OPERATOR, ADVANCE = "build CPU s", "build CPU us/operator", "one epoch, CPU us/operator"
 MEMORY, LEFT = "bytes/operator", "bytes/operator after dropping"
@@ -66,7 +67,7 @@ def _program(worker: Worker, dataflows: int, operators: int, streams: int) -> Fi
 
 def _built(worker: Worker, operators: int, streams: int) -> tuple[Input, Probe]:
     with worker.dataflow() as scope:
-        handle, stream = scope.new_input()
+        handle, stream = new_input(scope)
         chains = [stream] * streams
         for _ in range(operators // streams):
             chains = [chain.unary(Pipeline(), _same) for chain in chains]

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, splitmix
 from benchmarks.harness import Case, Figures, Reference, check
-from timely import Columns, Worker, execute
+from timely import Columns, Worker, execute, new_input
 
 ROUND, RATE = "median us a round", "M records/s"
 WARM_UP_ROUNDS = 10
@@ -39,10 +39,10 @@ def _program(worker: Worker, batch: int, rounds: int) -> Figures:
     numbers = splitmix(np.arange(batch) + batch * worker.index).view(np.int64)
     received = _Received()
     with worker.dataflow("exchange") as scope:
-        session, stream = scope.new_input()
+        session, stream = new_input(scope)
         # Records stay whole on one worker, where they are only counted: the figure is that of moving them.
         probe = stream.exchange().inspect_batch(received.take).probe()
-        everything, sums = scope.new_input("sums")
+        everything, sums = new_input(scope, name="sums")
         totals: list[Any] = []
         sums.broadcast().inspect(totals.append)
 

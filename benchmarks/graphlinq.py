@@ -17,11 +17,11 @@ import numpy as np
 from benchmarks import scratch
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, check
-from timely import Stream, Worker, execute
+from timely import Stream, Worker, execute, new_input
 from timely.container import Array, of_columns
 from timely.graphlinq import (
     Graph,
-    approximate_shortest_paths,
+    landmark_distances,
     pagerank,
     strongly_connected_components,
     weakly_connected_components,
@@ -36,10 +36,10 @@ SUPERSTEPS = 20
 Columns = tuple[Array, ...]
 
 DEFINITIONS: dict[str, Callable[[Graph], Stream]] = {
-    "pagerank": lambda graph: pagerank(graph, supersteps=SUPERSTEPS),
+    "pagerank": lambda graph: pagerank(graph, rounds=SUPERSTEPS),
     "wcc": weakly_connected_components,
     "scc": strongly_connected_components,
-    "asp": lambda graph: approximate_shortest_paths(graph, LANDMARKS),
+    "asp": lambda graph: landmark_distances(graph, LANDMARKS),
 }
 
 CASES = [
@@ -89,7 +89,7 @@ def _seconds(worker: Worker, algorithm: str, graph: RandomGraph) -> tuple[Worker
     """Return the worker, the seconds of the first run and of another, and the worker's part of the first answer."""
     answers: dict[int, list[Columns]] = {0: [], 1: []}
     with worker.dataflow(algorithm) as scope:
-        session, stream = scope.new_input("edges")
+        session, stream = new_input(scope, name="edges")
         answer = DEFINITIONS[algorithm](Graph(stream))
         probe = answer.inspect_batch(lambda time, batch: answers[time[0]].append(of_columns(batch))).probe()
     source, target = (column[worker.index :: worker.peers] for column in graph.initial)
@@ -125,14 +125,12 @@ def _ranks(matrix: Any) -> Columns:
 
 
 def _components(matrix: Any, connection: str) -> Columns:
-    """Return the smallest node of each node's weak component, or the largest one of its strong component."""
+    """Return the smallest node of each node's component."""
     from scipy.sparse.csgraph import connected_components
 
     number, labels = connected_components(matrix, connection=connection)
     chosen = np.zeros(number, np.int64)
-    nodes = np.arange(matrix.shape[0])
-    if connection == "weak":
-        nodes = nodes[::-1]
+    nodes = np.arange(matrix.shape[0])[::-1]
     chosen[labels[nodes]] = nodes
     return (chosen[labels],)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import timely
 from benchmarks.graphs import ChangingGraph, Ints, RandomGraph, mixed
 from benchmarks.harness import PEAK, WARM_UP, Case, Figures, check
 from benchmarks.residence import forget_peak, have_at_hand, peak
@@ -235,7 +236,7 @@ def total(worker: Worker, part: tuple[int, int]) -> Fingerprint:
     """Return the sum of what all workers give: of each the sum of its hashes and its number of records."""
     parts: list[tuple[int, ...]] = []
     with worker.dataflow("total") as scope:
-        session, stream = scope.new_input()
+        session, stream = timely.new_input(scope)
         stream.broadcast().inspect(parts.append)
     low = (1 << 32) - 1
     session.send(part[0] >> 32, part[0] & low, part[1])

@@ -47,17 +47,20 @@ def from_scratch(source: Ints, target: Ints, nodes: int, tolerance: int = 1) -> 
     degrees = np.maximum(np.bincount(source, minlength=nodes), 1)
     present = np.zeros(nodes, np.int64)
     present[source] = present[target] = 1
+    is_dangling = (np.bincount(source, minlength=nodes) == 0) & (present > 0)
     ranks = UNIT * present
     for _ in range(ROUNDS):
-        passed = (ranks + tolerance // 2) // tolerance * tolerance
-        ranks = UNIT // 6 * present + matrix @ (5 * passed // (6 * degrees))
+        passed = 17 * ((ranks + tolerance // 2) // tolerance * tolerance)
+        share = (passed[is_dangling] // 20).sum() // present.sum()
+        jumps = UNIT * 3 // 20 + (share + tolerance // 2) // tolerance * tolerance
+        ranks = jumps * present + matrix @ (passed // (20 * degrees))
     return of_present(ranks, source, target)
 
 
 def measure(nodes: int, edges: int, tolerance: int = 1, singles: int = 20, batches: int = 3) -> Figures:
     """Return the figures on a random graph."""
     return measure_changes(
-        lambda collection: pagerank(collection, ROUNDS, unit=UNIT, tolerance=tolerance),
+        lambda collection: pagerank(collection, rounds=ROUNDS, unit=UNIT, tolerance=tolerance),
         lambda source, target, nodes: from_scratch(source, target, nodes, tolerance),
         RandomGraph(nodes, edges),
         singles,

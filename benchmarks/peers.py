@@ -21,7 +21,7 @@ from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import warm_up
 from differential import new_input
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 from timely import Worker, execute_directly
 
 INITIAL, MEDIAN, P99, WORDS = "initial s", "1 change, median us", "1 change, p99 us", "M words/s"
@@ -76,10 +76,10 @@ Components = tuple[float, list[float], dict[int, int]]
 
 def _our_components(initial: tuple[Ints, Ints], attached: tuple[Ints, Ints]) -> Components:
     def program(worker: Worker) -> Components:
-        warm_up(worker, connected_components)
+        warm_up(worker, weakly_connected_components)
         with worker.dataflow() as scope:
             session, edges = new_input(scope)
-            labels = connected_components(edges)
+            labels = weakly_connected_components(edges)
             output, probe = labels.output(), labels.probe()
 
         def seconds(*columns: Ints) -> float:

@@ -25,7 +25,7 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import Fingerprint
 from differential import new_input
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 from timely import Config, Worker
 from timely.communication.codec import Encoder
 from timely.communication.message import Data, Message, Progress
@@ -178,7 +178,7 @@ def _components(cluster: Cluster) -> int:
     for worker in cluster.workers:
         with worker.dataflow() as scope:
             edges, stream = new_input(scope, name="edges")
-            connected_components(stream).stream.inspect_batch(take)
+            weakly_connected_components(stream).stream.inspect_batch(take)
         sessions.append(edges)
         cluster.count_changes(worker)
     peers = len(sessions)

@@ -14,10 +14,10 @@ from benchmarks import bfs
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures, check
 from benchmarks.incremental import Definition, Session, settled
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 from timely import Worker, execute_directly
 
-ALGORITHMS: dict[str, Definition] = {"bfs": bfs.definition, "wcc": connected_components}
+ALGORITHMS: dict[str, Definition] = {"bfs": bfs.definition, "wcc": weakly_connected_components}
 CASES = [
     Case(f"rounds {name} 100k/1M", "rounds", {"algorithm": name, "nodes": 100_000, "edges": 1_000_000, "most": 1000})
     for name in ALGORITHMS

@@ -17,7 +17,7 @@ from benchmarks import scc, wcc
 from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures, check
 from benchmarks.incremental import Definition, Fingerprint, FromScratch, Session, warm_up
-from differential.graphs import connected_components, cyclic_edges
+from differential.graphs import cyclic_edges, weakly_connected_components
 from timely import Worker, execute_directly
 
 TIMES = 3
@@ -90,7 +90,7 @@ def _networkx_labels(source: Ints, target: Ints, nodes: int, is_directed: bool) 
 
 ALGORITHMS: dict[str, tuple[Definition, dict[str, FromScratch]]] = {
     "wcc": (
-        connected_components,
+        weakly_connected_components,
         {
             "SciPy s": wcc.from_scratch,
             "NumPy label propagation s": numpy_labels,

@@ -8,7 +8,7 @@ from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
 from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, cases_apart, measure_apart
 from benchmarks.incremental import measure as measure_changes
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 
 CASES = [
     Case(
@@ -89,6 +89,6 @@ def of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
 def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10, apart: bool = False) -> Figures:
     """Return the figures on a random graph, or without a size on the Debian graph."""
     if apart:
-        return measure_apart(connected_components, from_scratch, nodes, edges)
+        return measure_apart(weakly_connected_components, from_scratch, nodes, edges)
     graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()
-    return measure_changes(connected_components, from_scratch, graph, singles, batches)
+    return measure_changes(weakly_connected_components, from_scratch, graph, singles, batches)

@@ -14,7 +14,7 @@ import numpy as np
 import zmq
 
 from benchmarks.harness import Case, Figures, check
-from timely import Columns, InputPort, OutputPort, Worker, execute
+from timely import Columns, InputPort, OutputPort, Worker, execute, new_input
 from timely.dataflow.pact import Gather
 
 RATE, RAW, SHARE = "MB/s", "bare sockets MB/s", "share of bare sockets"
@@ -52,7 +52,7 @@ def _program(worker: Worker, size: int, batches: int, laps: int) -> Figures:
             received[1] += int(batch.columns[0][-1])  # type: ignore[union-attr]
 
     with worker.dataflow() as scope:
-        session, stream = scope.new_input()
+        session, stream = new_input(scope)
         probe = stream.unary(Gather(1), take).probe()
 
     def run_ours() -> None:

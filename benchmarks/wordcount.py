@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.graphs import Ints, splitmix
 from benchmarks.harness import Case, Figures, Reference, check
-from timely import Columns, Exchange, InputPort, OutputPort, Pipeline, Worker, execute
+from timely import Columns, Exchange, InputPort, OutputPort, Pipeline, Worker, execute, new_input
 from timely.container import of_columns
 from timely.text import WORD, count_words
 
@@ -135,10 +135,10 @@ def _program(worker: Worker, path: Path, words: int, epochs: int, ahead: int, ap
             totals.add(*of_columns(batch))
 
     with worker.dataflow("wordcount") as scope:
-        text, parts = scope.new_input("text")
+        text, parts = new_input(scope, name="text")
         pact = Pipeline() if apart else Exchange(lambda word, _: word)
         probe = parts.unary(pact, count, name="count").probe()
-        ended, sums = scope.new_input("sums")
+        ended, sums = new_input(scope, name="sums")
         found: list[tuple[int, int]] = []
         sums.broadcast().inspect(found.append)
 

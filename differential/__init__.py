@@ -1,9 +1,12 @@
-"""Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change."""
+"""Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change.
 
-import differential.beside  # noqa: F401  what is imported next may be compiled for the other package
+More names are in `differential.capture`, `delta`, `errors`, `events`, `graphs`, `logging` and `traces`.
+"""
+
+import differential.beside
+import differential.errors  # noqa: F401  the name `differential.errors`
 import timely.api  # noqa: F401  all of it first, as programs do: its modules import each other
 from differential.arrangement import Arrangement
-from differential.capture import Changes, Statement, capture_into, stated
 from differential.collection import Collection, innermost
 from differential.example import example
 from differential.operators.cogroup import CoGroups
@@ -13,31 +16,23 @@ from differential.operators.iterate import Variable
 from differential.operators.output import Output
 from differential.operators.upsert import UpsertSession, new_upsert_input
 from differential.replay import replay_into
-from differential.traces import Contents, Cursor, Found, Trace, TraceStatistics
+from differential.traces import Trace
 from differential.updates import Updates
 
 __all__ = [
     "Arrangement",
-    "Changes",
     "CoGroups",
     "Collection",
-    "Contents",
-    "Cursor",
-    "Found",
     "Groups",
     "InputSession",
     "Output",
-    "Statement",
     "Trace",
-    "TraceStatistics",
     "Updates",
     "UpsertSession",
     "Variable",
-    "capture_into",
     "example",
     "innermost",
     "new_input",
     "new_upsert_input",
     "replay_into",
-    "stated",
 ]

@@ -33,6 +33,8 @@ from timely.progress.antichain import Antichain
 if TYPE_CHECKING:
     from differential.collection import Collection
 
+__all__ = ["Changes", "Statement", "capture_into", "stated"]
+
 Counts = tuple[tuple[Time, int], ...]
 
 
@@ -97,18 +99,22 @@ class Statement:
 
 def capture_into(
     collection: Collection, sink: EventSink, *, after: Antichain | None = None, name: str = "capture"
-) -> None:
-    """Write a collection to `sink`, of which each worker needs its own.
+) -> Collection:
+    """Return the collection itself; this worker's share of its updates goes to `sink`.
+
+    Each worker needs a sink of its own; that of worker 0 receives the statements, too. Sinks are closed when the
+    dataflow ends.
 
     With `after`, what `stated` returned for an earlier run's messages, only updates at times in advance of that are
     written: the program makes the same changes again and goes on.
 
     Raises BuildError where `after` is no frontier of the scope's times.
 
+    >>> from timely.capture import EventQueue
     >>> queue = EventQueue()
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         capture_into(Collection.of(scope, np.array([3, 4])), queue)
+    ...         Collection.of(scope, np.array([3, 4])).capture_into(queue)
     >>> execute_directly(program)
     >>> queue.next_nowait()
     Changes(Updates([((3,), (0,), 1), ((4,), (0,), 1)]))
@@ -136,6 +142,7 @@ def capture_into(
     else:
         consume(counted, Gather(0), _nothing, name=f"{name}: state")
     scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
+    return collection
 
 
 def _checked(after: object, width: int, name: str) -> Antichain:
@@ -177,6 +184,7 @@ def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
 
     Raises CaptureError where a message is none of a captured collection.
 
+    >>> from timely.capture import EventQueue
     >>> first, end = Antichain([(0,)]), Antichain([(7,)])
     >>> stated([EventQueue([Statement(first, end, ())])])
     Antichain([(7,)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from differential import capture as _capture
 from differential.arguments import check_collections
 from differential.arrangement import Arrangement
 from differential.keys import EVERY, check_keys
@@ -225,6 +226,7 @@ class Collection:
 
     # Out of the dataflow
     output = _output.output
+    capture_into = _capture.capture_into
 
 
 def innermost(*collections: Collection) -> tuple[Collection, ...]:

@@ -57,10 +57,11 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, keys: int = 1, 
     `sources` is the same list on every worker, which takes its share of them. When all are exhausted and something is
     missing, or when messages contradict each other, `CaptureError` says what.
 
+    >>> from timely.capture import EventQueue
     >>> queue = EventQueue()
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         capture_into(Collection.of(scope, np.array([3, 4])), queue)
+    ...         Collection.of(scope, np.array([3, 4])).capture_into(queue)
     >>> execute_directly(program)
     >>> queue.push(Changes(Updates.at((0,), (np.array([4]),))))
     >>> example(lambda scope: replay_into(scope, [queue]))

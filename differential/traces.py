@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from differential.export import Export
     from timely.dataflow.scope import Scope
 
+__all__ = ["Contents", "Cursor", "Found", "Trace", "TraceStatistics"]
+
 Columns = tuple[np.ndarray[Any, Any], ...]
 
 

@@ -14,21 +14,27 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import differential
+import differential.capture
 import differential.delta
 import differential.graphs
 import timely
+import timely.capture
 import timely.errors
 import timely.events
 import timely.graphlinq
+import timely.order
 
 PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "timely": ("Timely", timely),
     "streams": ("Operators on streams", timely.Stream),
+    "order": ("The order of times", timely.order),
+    "capture": ("Captured streams", timely.capture),
     "graphlinq": ("GraphLINQ", timely.graphlinq),
     "events": ("What a log tells", timely.events),
     "errors": ("Errors", timely.errors),
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),
+    "captured-collections": ("Captured collections", differential.capture),
     "delta": ("Delta queries", differential.delta),
     "graphs": ("Graphs", differential.graphs),
 }

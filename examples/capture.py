@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from differential import capture_into, new_input, replay_into
-from timely import EventFileReader, EventFileWriter, Worker, execute, fail
+from differential import new_input, replay_into
+from timely import Worker, execute, fail
+from timely.capture import EventFileReader, EventFileWriter
 
 NODES, EDGES, EPOCHS = 50, 200, 20
 
@@ -25,7 +26,7 @@ def write(worker: Worker, directory: Path) -> None:
     """Capture the degrees of a random graph that changes in each epoch."""
     with worker.dataflow() as scope:
         edges, graph = new_input(scope)
-        capture_into(graph.count(), EventFileWriter(directory / f"{worker.index}.events"))
+        graph.count().capture_into(EventFileWriter(directory / f"{worker.index}.events"))
     if worker.index == 0:
         source, target = np.random.default_rng(7).integers(0, NODES, (2, EDGES + EPOCHS))
         edges.insert(source[:EDGES], target[:EDGES])

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from timely import Input, Probe, Sequencer, Worker, execute
+from timely import Input, Probe, Sequencer, Worker, execute, new_input
 
 SCRIPT = [
     "0 install evens 2",
@@ -41,7 +41,7 @@ class Query(NamedTuple):
 def install(worker: Worker, name: str, factor: int) -> Query:
     """Build a dataflow that prints, for each epoch, how many multiples of `factor` there were on all workers."""
     with worker.dataflow(name) as scope:
-        numbers, stream = scope.new_input(name)
+        numbers, stream = new_input(scope, name=name)
         counts = stream.filter(lambda number: number % factor == 0).count()
         total = counts.exchange(lambda _: 0).accumulate(0, lambda so_far, count: so_far + int(np.sum(count)))
         probe = total.inspect(lambda count: print(f"{name}: {count} multiples of {factor}", flush=True)).probe()

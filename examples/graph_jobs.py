@@ -21,9 +21,9 @@ from options import at_least
 from differential import Collection, new_input
 from differential.graphs import (
     approximate_distances,
-    connected_components,
     pagerank,
     strongly_connected_components,
+    weakly_connected_components,
 )
 from timely import Worker, execute
 
@@ -49,7 +49,7 @@ def question(options: argparse.Namespace) -> Question:
     if options.job == "pagerank":
         return lambda edges: highest(pagerank(edges, tolerance=options.tolerance))
     if options.job == "components":
-        return lambda edges: sizes(connected_components(edges))
+        return lambda edges: sizes(weakly_connected_components(edges))
     if options.job == "cycles":
         return lambda edges: sizes(strongly_connected_components(edges))
 

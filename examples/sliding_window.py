@@ -24,10 +24,10 @@ from tweets import Tweets
 
 from differential import new_input
 from differential.events import BatchInserted
-from differential.graphs import connected_components, strongly_connected_components
+from differential.graphs import strongly_connected_components, weakly_connected_components
 from timely import Worker, execute
 
-ALGORITHMS = {"weak": connected_components, "strong": strongly_connected_components}
+ALGORITHMS = {"weak": weakly_connected_components, "strong": strongly_connected_components}
 
 
 @dataclass

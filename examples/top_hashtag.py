@@ -30,7 +30,7 @@ from tweets import Tweets, add_arguments
 
 from differential import Arrangement, Collection, InputSession, Output, new_input
 from differential.delta import Prefixes
-from differential.graphs import connected_components
+from differential.graphs import weakly_connected_components
 from timely import Worker, execute
 
 PARTS = 64
@@ -41,7 +41,7 @@ MOST_TAGS = 1 << 20
 
 def connected(tweets: Collection) -> Collection:
     """Return (user, component) of tweets (author, mentioned user, hashtag)."""
-    return connected_components(tweets.map(lambda author, mentioned, tag: (author, mentioned)))
+    return weakly_connected_components(tweets.map(lambda author, mentioned, tag: (author, mentioned)))
 
 
 def top_hashtags(tweets: Collection, components: Collection) -> Collection:

@@ -6,7 +6,7 @@
 Edges only come, so a union-find forest is all there is to keep: for each node one that stands nearer to its component's
 root. An operator passes on the edges that joined two components, and drops the rest. Each worker does that to its own
 edges; what is left, fewer edges than nodes, goes to worker 0, which does it once more. Where edges also go, see
-`differential.graphs.connected_components`.
+`differential.graphs.weakly_connected_components`.
 
 What an operator does with a batch need not be Python: here it is a loop over its columns that Numba compiles, as is
 usual beside NumPy where each row depends on those before.
@@ -23,7 +23,7 @@ from numba import njit, types
 from numpy.typing import NDArray
 from options import at_least
 
-from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute
+from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute, new_input
 from timely.container import of_columns
 from timely.dataflow.pact import Pact
 
@@ -103,7 +103,7 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
     """Stream the worker's part of the edges; return, on worker 0, a spanning forest; and the seconds it took."""
     found: list[tuple[Ints, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     with worker.dataflow("components") as scope:
-        session, stream = scope.new_input("edges")
+        session, stream = new_input(scope, name="edges")
         forest = spanning_forest(stream)
         probe = forest.inspect_batch(lambda _, batch: found.append(of_columns(batch))).probe()
 

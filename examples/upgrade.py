@@ -29,7 +29,7 @@ from upgrade_options import WATCHED, parse
 from upgrade_report import Answers, Report, Terminal, described
 
 from differential import Collection, Output, Updates, new_input
-from differential.graphs import connected_components, reachability, strongly_connected_components
+from differential.graphs import reachability, strongly_connected_components, weakly_connected_components
 from timely import TimelyError, Worker, execute, fail
 from timely.errors import DataError
 
@@ -61,7 +61,7 @@ class Components:
     """Weakly connected components: how many there are, and the size of the largest."""
 
     def __init__(self, edges: Collection, run: Run) -> None:
-        labels = run.counted(connected_components(edges))
+        labels = run.counted(weakly_connected_components(edges))
         sizes = labels.map(lambda package, label: label).count()
         self.output = sizes.map(lambda label, size: size).count().output(name="components")
 

@@ -20,7 +20,7 @@ from typing import cast
 
 from options import at_least
 
-from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, fail
+from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, fail, new_input
 from timely.errors import DataError
 
 
@@ -58,7 +58,7 @@ def program(worker: Worker, lines: list[str], size: int) -> dict[str, int]:
             result.update(cast(list[tuple[str, int]], batch))
 
     with worker.dataflow("wordcount") as scope:
-        text, words = scope.new_input("words")
+        text, words = new_input(scope, name="words")
         counts = count_words(words)
         counts.sink(Gather(0), keep, name="keep")
         probe = counts.probe()

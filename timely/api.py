@@ -1,23 +1,19 @@
 """What programs use, imported by the first use of a name of the package `timely`, which has all of these names too."""
 
 from timely.barrier import Barrier
-from timely.captured import EventQueue, EventSink, EventSource, extract
-from timely.communication.event_file import EventFileReader, EventFileWriter
-from timely.communication.event_socket import EventSocketReader, EventSocketWriter
 from timely.config import Config
 from timely.container import Columns, rowwise
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.notificator import FrontierNotificator, Notificator
-from timely.dataflow.operators.concat import concatenate
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
-from timely.dataflow.operators.input import Input
+from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.log_stream import log_stream
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
-from timely.dataflow.operators.unordered_input import UnorderedInput
+from timely.dataflow.operators.unordered_input import UnorderedInput, new_unordered_input
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import hash_columns
@@ -26,9 +22,8 @@ from timely.dataflow.stream import Stream
 from timely.errors import TimelyError
 from timely.executing import example, execute, execute_directly, execute_from_args
 from timely.failure import fail
-from timely.order import Time, join, less_equal, less_than, meet
-from timely.progress.antichain import Antichain, MutableAntichain
-from timely.progress.change_batch import ChangeBatch
+from timely.order import Time
+from timely.progress.antichain import Antichain
 from timely.progress.summary import PathSummary
 from timely.sequencer import Sequencer
 from timely.worker import Worker
@@ -40,23 +35,14 @@ __all__ = [
     "Broadcast",
     "Capability",
     "CapabilitySet",
-    "ChangeBatch",
     "Columns",
     "Config",
-    "EventFileReader",
-    "EventFileWriter",
-    "EventQueue",
-    "EventSink",
-    "EventSocketReader",
-    "EventSocketWriter",
-    "EventSource",
     "Exchange",
     "FrontierNotificator",
     "Gather",
     "Input",
     "InputPort",
     "LoopHandle",
-    "MutableAntichain",
     "Notificator",
     "OperatorBuilder",
     "OutputPort",
@@ -70,19 +56,15 @@ __all__ = [
     "TimelyError",
     "UnorderedInput",
     "Worker",
-    "concatenate",
     "example",
     "execute",
     "execute_directly",
     "execute_from_args",
-    "extract",
     "fail",
     "hash_columns",
-    "join",
-    "less_equal",
-    "less_than",
     "log_stream",
-    "meet",
+    "new_input",
+    "new_unordered_input",
     "replay_into",
     "rowwise",
     "source",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from timely.dataflow.operators.input import new_input
 from timely.errors import CapabilityError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Barrier:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         with worker.dataflow("barrier") as scope:
-            self._input, stream = scope.new_input("barrier")
+            self._input, stream = new_input(scope, name="barrier")
             self._probe = stream.probe()
 
     def wait(self) -> None:

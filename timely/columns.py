@@ -51,6 +51,19 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
     return tuple(column if column.ndim else np.full(length, column, column.dtype) for column in columns)
 
 
+def rows_and_columns(made: Any, rows: int) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
+    """Return the positions and the columns that the function of `flat_map` made of a batch of so many rows."""
+    if not isinstance(made, tuple) or len(made) < 2:
+        raise DataError("the function of flat_map must return (rows, column, ...)")
+    positions = np.asarray(made[0])
+    if positions.ndim != 1 or (len(positions) and positions.dtype.kind not in "iu"):
+        found = f"{positions.dtype}{positions.shape}"
+        raise DataError(f"flat_map: rows must be a column of positions, integers, not {found}")
+    if len(positions) and not (0 <= int(positions.min()) and int(positions.max()) < rows):
+        raise DataError(f"flat_map: a row position is outside of the {rows} rows given")
+    return positions.astype(np.int64), as_columns(made[1:], len(positions))
+
+
 TEXT = np.dtypes.StringDType()
 """The type of columns of text."""
 

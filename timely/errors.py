@@ -10,6 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+__all__ = [
+    "BuildError",
+    "CapabilityError",
+    "CapabilityWarning",
+    "CaptureError",
+    "ConfigError",
+    "CycleError",
+    "DataError",
+    "FrameError",
+    "LateWarning",
+    "OperatorError",
+    "PeerFailed",
+    "PeerLost",
+    "ShapeError",
+    "SpillError",
+    "StalledError",
+    "TimelyError",
+    "TraceError",
+    "TransportError",
+    "UnsettledError",
+    "UnsettledWarning",
+]
+
 
 class TimelyError(Exception):
     """The root of the errors raised by `timely` and `differential`."""

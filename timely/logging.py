@@ -89,7 +89,7 @@ class Log:
         >>> def program(worker):
         ...     worker.log.listen(lambda events: print(*events, sep="\\n"), OperatorBuilt)
         ...     with worker.dataflow() as scope:
-        ...         scope.new_input("numbers")[1].probe()
+        ...         new_input(scope, name="numbers")[1].probe()
         >>> execute_directly(program)
         OperatorBuilt(time=..., worker=0, dataflow=0, operator=0, name='numbers', path='dataflow', origin='...')
         """

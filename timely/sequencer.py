@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from timely.communication.codec import PlainPacker, unpack_plain
+from timely.dataflow.operators.input import new_input
 from timely.dataflow.pact import Gather
 from timely.dataflow.ports import InputPort, OutputPort
 
@@ -61,7 +62,7 @@ class Sequencer:
         self._packer = PlainPacker()
         self._arrived: deque[bytes] = deque()
         with worker.dataflow("sequencer") as scope:
-            self._input, given = scope.new_input("commands")
+            self._input, given = new_input(scope, name="commands")
             ordered = given.unary(Gather(0), _forward, name="order").broadcast()
             self._probe = ordered.inspect(self._arrived.append).probe()
 

@@ -48,7 +48,7 @@ class Worker:
 
     >>> def program(worker):
     ...     with worker.dataflow("square") as scope:
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         squares = stream.map(lambda x: x * x).inspect(print).probe()
     ...     for epoch in range(3):
     ...         numbers.send(epoch)
@@ -104,7 +104,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow("bitemporal", outer=2) as scope:
-        ...         facts, stream = scope.new_input()
+        ...         facts, stream = new_input(scope)
         ...         stream.inspect_time(print)
         ...     facts.advance_to((2026, 3))
         ...     facts.send("known in 2026 of month 3")
@@ -151,7 +151,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         stream.exchange().inspect(print)
         ...     numbers.send(1)
         ...     numbers.flush()
@@ -192,7 +192,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         probe = stream.probe()
         ...     numbers.advance_to(3)
         ...     worker.step_while(lambda: probe.less_than(3))
@@ -214,7 +214,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         builder = OperatorBuilder(scope, "bell")
         ...         builder.add_input(stream, Pipeline())
         ...         builder.build(lambda _: lambda: print("ding"))
@@ -241,7 +241,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         stream.inspect(print)
         ...     Thread(target=lambda: worker.call(lambda: (numbers.send(7), numbers.close()))).start()
         ...     while worker.step_or_park():  # it sleeps until the other thread wakes it
@@ -260,7 +260,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         probe = stream.probe()
         ...     worker.call_after(0.001, numbers.close)
         ...     worker.step_while(lambda: not probe.done())
@@ -306,7 +306,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow("endless") as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...     worker.drop_dataflow(scope.dataflow)
         ...     return numbers.is_closed, worker.dataflows
         >>> execute_directly(program)
@@ -336,7 +336,7 @@ class Worker:
         >>> from timely.executing import local_allocators
         >>> worker = Worker(*local_allocators(Config()), Config())
         >>> with worker.dataflow("endless") as scope:
-        ...     numbers, stream = scope.new_input()
+        ...     numbers, stream = new_input(scope)
         >>> worker.close()
         >>> numbers.is_closed, worker.dataflows
         (True, [])
@@ -351,7 +351,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow("numbers") as scope:
-        ...         numbers, stream = scope.new_input("numbers")
+        ...         numbers, stream = new_input(scope, name="numbers")
         ...         stream.probe()
         ...     worker.step()
         ...     return worker.explain()

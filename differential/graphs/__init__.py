@@ -7,7 +7,7 @@ from differential.graphs.bfs import bfs
 from differential.graphs.bidirectional import bidirectional_search
 from differential.graphs.closure import transitive_closure
 from differential.graphs.colouring import colouring
-from differential.graphs.components import connected_components
+from differential.graphs.components import weakly_connected_components
 from differential.graphs.core_numbers import core_numbers
 from differential.graphs.cores import k_core
 from differential.graphs.grammar import grammar_reachability
@@ -27,7 +27,6 @@ __all__ = [
     "bidirectional_search",
     "cliques4",
     "colouring",
-    "connected_components",
     "core_numbers",
     "cyclic_edges",
     "grammar_reachability",
@@ -44,4 +43,5 @@ __all__ = [
     "transitive_closure",
     "triangles",
     "triangles_by_joins",
+    "weakly_connected_components",
 ]

@@ -18,21 +18,21 @@ The last are let in at round 8064, before loops are reported (`Config.report_rou
 """
 
 
-def connected_components(edges: Collection) -> Collection:
+def weakly_connected_components(edges: Collection) -> Collection:
     """Return (node, smallest node of its component) for every node that has an edge, whatever the edges' directions.
 
     Nodes are integers, 0 or more, or text. Labels are propagated with priority: the label n is let in with those that
     have as many binary digits, so that a component is flooded by its smallest labels before the others stir. (The
     same is done by differential dataflow's `propagate_at`.)
 
-    >>> example(lambda scope: connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
+    >>> example(lambda scope: weakly_connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]
     """
-    check_rows("connected_components", edges=edges)
+    check_rows("weakly_connected_components", edges=edges)
     ends = both_ways(edges)
     # Without `distinct` an edge that comes or goes would bring its ends' labels along, to rounds of their own.
     nodes = starts(ends)
-    return propagate(ends, nodes.map(lambda node: (node, node)), by_magnitude)
+    return propagate(ends, nodes.map(lambda node: (node, node)), rounds=by_magnitude)
 
 
 def by_magnitude(node: Any, label: Any) -> Any:

@@ -7,7 +7,7 @@ from differential.arguments import check_rows, check_whole
 from differential.graphs.directions import both_ways, starts
 
 
-def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
+def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
     """Return (node, label of its community) after so many rounds, for every node that has an edge.
 
     Each node begins as its own label; in each round it takes the one that most of its neighbours have, of several the
@@ -20,7 +20,7 @@ def label_propagation(edges: Collection, rounds: int = 10) -> Collection:
     Raises BuildError where `rounds` is negative.
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4], [4, 5], [5, 6], [6, 4]]).T
-    >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), 4))
+    >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), rounds=4))
     [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 3), 1), ((5, 3), 1), ((6, 3), 1)]
     """
     check_rows("label_propagation", edges=edges)

@@ -2,58 +2,131 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
-from differential import Collection
+import numpy as np
+
+from differential import Collection, innermost
 from differential.arguments import check_rows, check_whole
 from differential.graphs.directions import both_ways, starts
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 
-_LARGEST_UNIT = 1 << 40
+_LARGEST_UNIT = 1 << 32
+_LARGEST_DENOMINATOR = 1000
+_LARGEST_WEIGHT = 1 << 31
 
 
-def pagerank(edges: Collection, rounds: int = 20, *, unit: int = 1_000_000, tolerance: int = 1) -> Collection:
-    """Return (node, rank) after so many rounds, for every node at the end of an edge; a rank of 1 is `unit`.
+def pagerank(
+    edges: Collection,
+    *,
+    damping: float = 0.85,
+    rounds: int = 20,
+    personalisation: Collection | None = None,
+    unit: int = 1_000_000,
+    tolerance: int = 1,
+) -> Collection:
+    """Return (node, rank) after `rounds` rounds, for every node at the end of an edge; the mean rank is `unit`.
 
-    Each node begins with `unit`; in each round it passes five sixths of what it has on to its targets, in equal parts
-    rounded down, and is given a sixth of `unit`. Ranks are counts of a node's occurrences, so a round is linear but
-    for the division. Rounds follow each other instead of being the turns of a loop: times stay totally ordered. (Page,
-    Brin, Motwani and Winograd, 1999; differential dataflow's example does the same sums.)
+    Each node begins with `unit`. In each round it passes the share `damping` of its rank on to its targets, in equal
+    parts rounded down; the rest jumps. A jump leads to any node with the same probability or, with `personalisation`,
+    a collection of (node, weight) with whole weights, to each node in proportion to its weight. What a dangling node,
+    one without edges out of it, passes on jumps too. Weights of the same node are added, those of nodes without edges
+    are ignored; while no node has a weight, the rank that jumps is lost. A node of rank 0 is left out. `damping` is
+    taken as the nearest fraction with a denominator of at most 1,000, so that all sums are exact.
+
+    Ranks are counts of a node's occurrences, so a round is linear but for the division. Rounds follow each other
+    instead of being the turns of a loop: times stay totally ordered. (Page, Brin, Motwani and Winograd, 1999.)
 
     A changed edge moves some rank, and in the end a unit or two of nearly every node's. With a `tolerance` of more than
-    one unit a node passes on its rank as rounded to a multiple of it, and a change within that is not passed on at all:
-    the changes caused die out, five sixths as many in each round as in the one before. The answer depends only on the
-    graph, as before. Rounding is off by up to half of `tolerance`; five sixths of that get to others, as do five sixths
-    of it in the round after, and so on. So all ranks together are off by up to 5/2 `tolerance` a node, besides up to 6
-    units for each edge and node for the parts rounded down. (Where nodes have ten edges the errors, of either sign,
-    mostly cancel: in the mean a rank is off by a fifteenth of `tolerance`.)
+    one unit a node passes on its rank as rounded to a multiple of it, what dangling nodes pass on reaches each node as
+    a multiple of it, and a change within that is not passed on at all: the changes die out. The answer depends only on
+    the graph, as before. With d for `damping`, all ranks together are off by up to (1 + d) / (1 - d) times half of
+    `tolerance` a node, besides up to 1 / (1 - d) units for each edge and three times that for each node for what is
+    rounded down. (Where nodes have ten edges the errors, of either sign, mostly cancel: in the mean a rank is off by a
+    fifteenth of `tolerance`.)
 
-    Raises BuildError where `unit` is less than 6, of which nodes that nobody links to would have nothing, or more than
-    2 ** 40, of which a million would not fit in 64 bits, or `tolerance` less than 1 or more than `unit`, or `rounds`
-    negative.
+    Raises BuildError where `damping` is not at least 0 and less than 1, `unit` is so small that a jump has nothing or
+    more than 2 ** 32, of which sums would not fit in 64 bits, `tolerance` is less than 1 or more than `unit`, or
+    `rounds` is negative. A DataError ends the run where weights are no whole numbers, or add up to 2 ** 31 or more.
 
-    >>> edges = np.array([[1, 2], [2, 1], [3, 1]]).T
-    >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600))
-    [((1, 1029), 1), ((2, 669), 1), ((3, 100), 1)]
-    >>> example(lambda scope: pagerank(Collection.of(scope, *edges), 3, unit=600, tolerance=20))
-    [((1, 1033), 1), ((2, 666), 1), ((3, 100), 1)]
+    >>> edges = np.array([[1, 2], [2, 1], [3, 1], [3, 4]]).T
+    >>> example(lambda scope: pagerank(Collection.of(scope, *edges), rounds=3, unit=1000))
+    [((1, 1834), 1), ((2, 1524), 1), ((3, 249), 1), ((4, 383), 1)]
+    >>> def from_three(scope):
+    ...     weights = Collection.of(scope, 3, 1)
+    ...     return pagerank(Collection.of(scope, *edges), rounds=3, unit=1000, personalisation=weights)
+    >>> example(from_three)
+    [((1, 1328), 1), ((2, 1137), 1), ((3, 1123), 1), ((4, 408), 1)]
     """
     check_rows("pagerank", edges=edges)
     check_whole("pagerank", 0, rounds=rounds, unit=unit, tolerance=tolerance)
-    if not (6 <= unit <= _LARGEST_UNIT and 1 <= tolerance <= unit):
+    numerator, denominator = _fraction(damping)
+    jump = unit * (denominator - numerator) // denominator
+    if not (1 <= jump and unit <= _LARGEST_UNIT and 1 <= tolerance <= unit):
         raise BuildError(
-            f"pagerank: unit must be from 6 to 2 ** 40, not {unit}, and tolerance from 1 to unit, not {tolerance}"
+            f"pagerank: unit must be from {-(-denominator // (denominator - numerator))} to 2 ** 32, not {unit}, "
+            f"and tolerance from 1 to unit, not {tolerance}"
         )
+    if personalisation is not None:
+        check_rows("pagerank", personalisation=personalisation)
+        edges, personalisation = innermost(edges, personalisation)
+
+    def rounded(amount: Any) -> Any:
+        return (amount + tolerance // 2) // tolerance * tolerance
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
-        passed = (rank + tolerance // 2) // tolerance * tolerance
-        return node, 5 * passed // (6 * degree)
+        return node, numerator * rounded(rank) // (denominator * degree)
 
-    degrees = edges.count()
+    def lost(node: Any, rank: Any, _: Any) -> tuple[Any, Any]:
+        return np.zeros(len(rank), np.int64), numerator * rounded(rank) // denominator
+
+    def share(_: Any, amount: Any, total: Any, node: Any, weight: Any) -> tuple[Any, Any]:
+        # amount * weight // total, where the product need not fit in 64 bits.
+        return node, rounded(amount // total * weight + amount % total * weight // total)
+
     nodes = starts(both_ways(edges))
-    given = nodes.explode(lambda node: (node, unit // 6))
+    dangling = nodes.antijoin(starts(edges)).map(lambda node: (node, 0))
+    degrees = edges.count().concat(dangling)
+    jumps = nodes.explode(lambda node: (node, jump))
+    if personalisation is None:
+        weights = nodes.map(lambda node: (0, node, 1))
+        given, pool = jumps, None
+    else:
+        weighed = personalisation.explode(_weighed).semijoin(nodes).count()
+        weights = weighed.map(lambda node, weight: (0, node, weight))
+        given, pool = None, jumps.map(lambda node: np.zeros(len(node), np.int64))
+    totals = weights.explode(lambda key, _, weight: (key, weight)).count().map(_checked_total)
     ranks = nodes.explode(lambda node: (node, unit))
     for _ in range(rounds):
-        parts = ranks.count().join(degrees).explode(part)
-        ranks = parts.join_map(edges, lambda _, target: target).concat(given)
+        passing = ranks.count().join(degrees)
+        passed = passing.filter(lambda node, rank, degree: degree > 0).explode(part)
+        jumping = passing.filter(lambda node, rank, degree: degree == 0).explode(lost)
+        amount = (jumping if pool is None else jumping.concat(pool)).count()
+        shares = amount.join(totals).join(weights).explode(share)
+        ranks = passed.join_map(edges, lambda _, target: target).concat(shares, *([] if given is None else [given]))
     return ranks.count()
+
+
+def _fraction(damping: float) -> tuple[int, int]:
+    """Return the numerator and the denominator of the fraction that stands for `damping`, or raise BuildError."""
+    if not (isinstance(damping, (int, float, Fraction)) and 0 <= damping < 1):
+        raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
+    fraction = Fraction(damping).limit_denominator(_LARGEST_DENOMINATOR)
+    if fraction == 1:
+        raise BuildError(f"pagerank: damping must be at most 0.999, not {damping!r}")
+    return fraction.numerator, fraction.denominator
+
+
+def _weighed(node: Any, weight: Any) -> tuple[Any, Any]:
+    if weight.dtype.kind not in "iu":
+        raise DataError(f"pagerank: weights must be whole numbers, not {weight.dtype}")
+    if len(weight) and not (0 <= weight.min() and weight.max() < _LARGEST_WEIGHT):
+        raise DataError(f"pagerank: weights must be from 0 to 2 ** 31 - 1, not from {weight.min()} to {weight.max()}")
+    return node, weight
+
+
+def _checked_total(key: Any, total: Any) -> tuple[Any, Any]:
+    if (total >= _LARGEST_WEIGHT).any():
+        raise DataError(f"pagerank: all weights together must be less than 2 ** 31, not {total.max()}")
+    return key, total

@@ -9,7 +9,7 @@ from differential import Collection, Variable, innermost
 from differential.arguments import check_collections, check_rows
 
 
-def propagate(edges: Collection, labels: Collection, rounds: Callable[..., Any] | None = None) -> Collection:
+def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., Any] | None = None) -> Collection:
     """Return (node, smallest label) over all labels of nodes from which the node can be reached, its own included.
 
     `labels` holds (node, label). This is label propagation: each round, each node whose label fell tells its

@@ -11,10 +11,10 @@ from differential.arguments import check_collections, check_rows
 from timely.errors import DataError
 
 
-def shortest_distances(edges: Collection, start: Collection) -> Collection:
-    """Return (node, least distance) for every node that can be reached from a node of `start`.
+def shortest_distances(edges: Collection, roots: Collection) -> Collection:
+    """Return (node, least distance) for every node that can be reached from a node of `roots`.
 
-    `edges` holds (source, target, length), and `start` the distances (node, distance) to begin with; all lengths and
+    `edges` holds (source, target, length), and `roots` the distances (node, distance) to begin with; all lengths and
     distances are integers, or all are floats. This is the method of Bellman and Ford: round i has the least distances
     by up to i edges. Raises DataError for a negative length on the way, since there might be no least distance, and for
     integers of more than 64 bits.
@@ -26,7 +26,7 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
     [((0, 0), 1), ((1, 2), 1), ((2, 5), 1)]
     """
     check_collections("shortest_distances", edges=edges)
-    check_rows("shortest_distances", start=start)
+    check_rows("shortest_distances", roots=roots)
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
         if (length < 0).any():
@@ -40,7 +40,7 @@ def shortest_distances(edges: Collection, start: Collection) -> Collection:
             raise DataError("shortest_distances: a distance is too large for 64 bits")
         return neighbour, reached
 
-    edges, start = innermost(edges, start)
+    edges, start = innermost(edges, roots)
     with start.scope.iterative("shortest_distances") as inner:
         found = Variable(inner)
         nearest = found.collection.concat(start).min()

@@ -54,12 +54,12 @@ def strongly_connected_components(edges: Collection) -> Collection:
     check_rows("strongly_connected_components", edges=edges)
     edges = edges.filter(lambda source, target: source != target)
     cyclic = cyclic_edges(edges)
-    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), by_magnitude)
+    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), rounds=by_magnitude)
 
 
 def _trim(candidates: Collection, edges: Collection) -> Collection:
     """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
-    labels = propagate(candidates, edges.map(lambda _, target: (target, target)), by_magnitude)
+    labels = propagate(candidates, edges.map(lambda _, target: (target, target)), rounds=by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
         .join_map(labels, lambda target, source, label, other: (target, source, label == other))

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from differential.operators.linear import linear
 from differential.updates import Updates
-from timely.container import as_columns
-from timely.errors import DataError
+from timely.columns import rows_and_columns
 from timely.user_functions import call
 
 if TYPE_CHECKING:
@@ -35,14 +32,7 @@ def flat_map(
     """
 
     def transform(updates: Updates) -> Updates:
-        result = call(function, updates.columns)
-        if not isinstance(result, tuple) or len(result) < 2:
-            raise DataError("the function of flat_map must return (rows, column, ...)")
-        rows = np.asarray(result[0])
-        if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
-            raise DataError(f"flat_map: rows must be a column of positions, integers, not {rows.dtype}{rows.shape}")
-        if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < len(updates)):
-            raise DataError(f"flat_map: a row position is outside of the {len(updates)} rows given")
-        return updates.take(rows.astype(np.int64)).with_columns(as_columns(result[1:], len(rows)))
+        rows, columns = rows_and_columns(call(function, updates.columns), len(updates))
+        return updates.take(rows).with_columns(columns)
 
     return linear(collection, transform, keys=keys, name=name)

@@ -12,6 +12,7 @@ from differential.kernels.compile import NOTHING
 from differential.operators.fields import Fields
 from differential.updates import Updates
 from timely.container import as_columns
+from timely.dataflow.operators.input import new_input as new_stream_input
 from timely.errors import CapabilityError, DataError
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 
@@ -53,7 +54,7 @@ class InputSession:
     """
 
     def __init__(self, scope: Scope, name: str) -> None:
-        self._input, self.stream = scope.new_input(name)
+        self._input, self.stream = new_stream_input(scope, name=name)
         self._name = name
         self._fields = Fields()
         self._changes: list[Change] = []

@@ -31,6 +31,7 @@ from differential.trace.batcher import Batcher
 from differential.trace.handle import TraceHandle
 from differential.updates import Array, Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operators.input import new_input as new_stream_input
 from timely.errors import BuildError, DataError
 from timely.order import Moment, Time
 from timely.progress.antichain import Antichain
@@ -66,7 +67,7 @@ class UpsertSession:
     """
 
     def __init__(self, scope: Scope, keys: int, name: str) -> None:
-        self._input, self.stream = scope.new_input(name)
+        self._input, self.stream = new_stream_input(scope, name=name)
         self._name = name
         self._keys = keys
         self._first = self._next = scope.index * STATEMENTS

@@ -76,6 +76,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "differential.beside",
             "differential.capture",
             "differential.codes",
+            "differential.errors",
             "differential.events",
             "differential.export",
             "differential.interning",
@@ -94,7 +95,10 @@ LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("leaves", "progress", "dataflow", "timely", "kernels", "trace", "arguments"),
     ),
     "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
-    "timely": (("timely", "timely.api"), ("leaves", "progress", "communication", "dataflow", "running")),
+    "timely": (
+        ("timely", "timely.api", "timely.capture"),
+        ("leaves", "progress", "communication", "dataflow", "running"),
+    ),
     "differential": (("differential",), ("collections", "timely")),
 }
 OWNERS = {"zmq": "timely.communication", "msgpack": "timely.communication", "numba": "differential.kernels"}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
+import differential
+import differential.errors
 import timely
-from tests.api.modules import modules
+import timely.errors
+from tests.api.modules import modules, source
 
 STARTS_WITHOUT = "import sys, timely.cli, timely.launcher; print(*{'numpy', 'zmq', 'timely.api'} & set(sys.modules))"
 
@@ -37,3 +42,42 @@ def test_names_are_listed_and_others_are_refused() -> None:
     assert set(timely.__all__) < set(dir(timely))
     with pytest.raises(AttributeError, match="module 'timely' has no attribute 'exceute'"):
         timely.exceute  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize(("package", "most"), [(timely, 40), (differential, 20)])
+def test_the_first_names_to_learn_are_few(package: ModuleType, most: int) -> None:
+    assert len(set(package.__all__)) == len(package.__all__) <= most
+    assert list(package.__all__) == sorted(package.__all__)
+    assert [name for name in package.__all__ if not hasattr(package, name)] == []
+
+
+def test_no_name_beside_the_operators_on_collections_means_something_else() -> None:
+    methods = {name for name in vars(differential.Collection) if not name.startswith("_")}
+    assert methods.isdisjoint(timely.__all__)
+    assert methods.isdisjoint(differential.__all__)
+    assert {"join", "meet", "less_equal", "less_than"}.isdisjoint(timely.__all__)
+
+
+def test_all_errors_and_warnings_can_be_imported_from_both_packages() -> None:
+    defined = {
+        name
+        for name, found in vars(timely.errors).items()
+        if isinstance(found, type) and issubclass(found, Exception) and found.__module__ == "timely.errors"
+    }
+    assert {"CapabilityWarning", "PeerLost", "TimelyError", "TraceError"} < defined
+    assert set(timely.errors.__all__) == set(differential.errors.__all__) == defined
+    assert all(getattr(differential.errors, name) is getattr(timely.errors, name) for name in defined)
+
+
+def test_the_packages_raise_no_error_of_another_module() -> None:
+    elsewhere = [
+        f"{module}.{node.name}"
+        for module in modules()
+        for node in ast.walk(ast.parse(source(module).read_text()))
+        if isinstance(node, ast.ClassDef) and module != "timely.errors" and _bases(node) & set(timely.errors.__all__)
+    ]
+    assert elsewhere == []
+
+
+def _bases(node: ast.ClassDef) -> set[str]:
+    return {base.id for base in node.bases if isinstance(base, ast.Name)}

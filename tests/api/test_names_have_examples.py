@@ -21,12 +21,15 @@ from typing import Any
 import pytest
 
 import differential
+import differential.capture
 import differential.delta
 import differential.events
 import differential.graphs
 import differential.logging
+import differential.traces
 import timely
 import timely.accounting
+import timely.capture
 import timely.captured
 import timely.container
 import timely.dataflow.pact
@@ -40,6 +43,7 @@ import timely.text
 PACKAGES = (
     timely,
     timely.accounting,
+    timely.capture,
     timely.captured,
     timely.container,
     timely.dataflow.pact,
@@ -50,10 +54,12 @@ PACKAGES = (
     timely.order,
     timely.text,
     differential,
+    differential.capture,
     differential.delta,
     differential.events,
     differential.graphs,
     differential.logging,
+    differential.traces,
 )
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},

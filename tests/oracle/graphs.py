@@ -17,7 +17,6 @@ from differential.graphs import (
     bidirectional_search,
     cliques4,
     colouring,
-    connected_components,
     core_numbers,
     cyclic_edges,
     grammar_reachability,
@@ -34,6 +33,7 @@ from differential.graphs import (
     transitive_closure,
     triangles,
     triangles_by_joins,
+    weakly_connected_components,
 )
 from tests.oracle.grid import Multiset
 
@@ -94,15 +94,34 @@ def communities(edges: Multiset, rounds: int = 3) -> Records:
     return dict.fromkeys(labels.items(), 1)
 
 
-def ranks(edges: Multiset, tolerance: int = 1, rounds: int = 4) -> Records:
-    """Return (node, rank), of units of 600."""
-    rank = {node: 600 for edge in edges for node in edge}
+def ranks(edges: Multiset, tolerance: int = 1, rounds: int = 4, weights: Multiset | None = None) -> Records:
+    """Return (node, rank), of units of 600; jumps go to all nodes, or by weights, of which each record has some."""
+
+    def rounded(amount: int) -> int:
+        return (amount + tolerance // 2) // tolerance * tolerance
+
+    nodes = {node for edge in edges for node in edge}
+    degrees = Counter[Any]()
+    for (source, _), times in edges.items():
+        degrees[source] += times
+    shares = Counter(nodes)
+    if weights is not None:
+        shares = Counter()
+        for (node, weight), times in weights.items():
+            if node in nodes:
+                shares[node] += weight * times
+    total = sum(shares.values())
+    rank = dict.fromkeys(nodes, 600)
     for _ in range(rounds):
-        passed = dict.fromkeys(rank, 100)
+        jumping = sum(17 * rounded(rank[node]) // 20 for node in nodes if not degrees[node])
+        passed = dict.fromkeys(nodes, 90)
+        if weights is not None:
+            jumping += 90 * len(nodes)
+            passed = dict.fromkeys(nodes, 0)
+        for node, share in shares.items():
+            passed[node] += rounded(jumping * share // total) if total else 0
         for (source, target), times in edges.items():
-            degree = sum(number for (other, _), number in edges.items() if other == source)
-            rounded = (rank[source] + tolerance // 2) // tolerance * tolerance
-            passed[target] += times * (5 * rounded // (6 * degree))
+            passed[target] += times * (17 * rounded(rank[source]) // (20 * degrees[source]))
         rank = passed
     return {(node, each): 1 for node, each in rank.items() if each}
 
@@ -241,17 +260,17 @@ class Graph(NamedTuple):
 
 OF_EDGES = {
     "closure": Graph(transitive_closure, closure, is_monotone=True),
-    "components": Graph(connected_components, _components),
+    "components": Graph(weakly_connected_components, _components),
     "strong components": Graph(strongly_connected_components, _strong),
     "cyclic": Graph(cyclic_edges, _cyclic, is_monotone=True),
     "core": Graph(lambda edges: k_core(edges, 2), core, is_monotone=True),
     "core numbers": Graph(core_numbers, core_depths),
     "colours": Graph(colouring, colours),
     "independent": Graph(independent_set, independent, width=1),
-    "communities": Graph(lambda edges: label_propagation(edges, 2), lambda edges: communities(edges, 2)),
-    "ranks": Graph(lambda edges: pagerank(edges, 2, unit=600), lambda edges: ranks(edges, rounds=2)),
+    "communities": Graph(lambda edges: label_propagation(edges, rounds=2), lambda edges: communities(edges, 2)),
+    "ranks": Graph(lambda edges: pagerank(edges, rounds=2, unit=600), lambda edges: ranks(edges, rounds=2)),
     "about ranks": Graph(
-        lambda edges: pagerank(edges, 2, unit=600, tolerance=30), lambda edges: ranks(edges, 30, rounds=2)
+        lambda edges: pagerank(edges, rounds=2, unit=600, tolerance=30), lambda edges: ranks(edges, 30, rounds=2)
     ),
     "triangles": Graph(triangles, _pattern((0, 1), (1, 2), (0, 2)), 3, True, True),
     "triangles by joins": Graph(triangles_by_joins, _pattern((0, 1), (1, 2), (0, 2)), 3, True),
@@ -262,6 +281,10 @@ OF_EDGES = {
 }
 
 OF_EDGES_AND_MORE = {
+    "ranks by weights": Graph(
+        lambda edges, more: pagerank(edges, rounds=2, unit=600, personalisation=more),
+        lambda edges, weights: ranks(edges, rounds=2, weights=weights),
+    ),
     "hops": Graph(lambda edges, more: bfs(edges, more.map(lambda key, _: key)), _hops),
     "reachable": Graph(
         lambda edges, more: reachability(edges, more.map(lambda key, _: key)),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from differential import Collection, Output, Trace, capture_into, new_input, new_upsert_input, replay_into
+from differential import Collection, Output, Trace, new_input, new_upsert_input, replay_into
 from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.programs import Program, build
-from timely import EventQueue, Worker
+from timely import Worker
+from timely.capture import EventQueue
 from timely.dataflow.scope import Scope
 from timely.order import Time, less_equal
 
@@ -72,7 +73,7 @@ class Part:
             self.outputs: list[Output] = [result.output() for result in results]
             self.probe = results[0].probe()
             for sink, collection in zip(sinks, [*collections[: INPUTS + 1], results[0]]):
-                capture_into(collection, sink)
+                collection.capture_into(sink)
         self.dataflow = scope.dataflow
 
     def drop_traces(self) -> None:

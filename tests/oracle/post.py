@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from timely import EventQueue
+from timely.capture import EventQueue
 from timely.captured import Event
 
 PLACES = 3

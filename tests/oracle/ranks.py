@@ -11,12 +11,13 @@ UNIT = 1_000_000
 """A rank of 1."""
 
 
-def ranks_in_floats(source: Ints, target: Ints, nodes: int, rounds: int) -> NDArray[np.float64]:
+def ranks_in_floats(source: Ints, target: Ints, nodes: int, rounds: int, damping: float = 0.85) -> NDArray[np.float64]:
     """Return each node's rank in units; 0 if it has no edge."""
     present = np.zeros(nodes)
     present[source] = present[target] = 1
-    degrees = np.maximum(np.bincount(source, minlength=nodes), 1)
+    degrees = np.bincount(source, minlength=nodes)
     ranks = present
     for _ in range(rounds):
-        ranks = present / 6 + np.bincount(target, (5 / 6 * ranks / degrees)[source], nodes)
+        jumps = 1 - damping + damping * ranks[degrees == 0].sum() / present.sum()
+        ranks = jumps * present + np.bincount(target, (damping * ranks / np.maximum(degrees, 1))[source], nodes)
     return UNIT * ranks

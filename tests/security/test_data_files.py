@@ -19,7 +19,8 @@ from differential import Collection, new_input
 from differential import replay_into as replay_collection
 from differential.capture import Changes, Statement
 from differential.updates import Updates
-from timely import EventFileReader, EventFileWriter, Worker, execute_directly, replay_into
+from timely import Worker, execute_directly, replay_into
+from timely.capture import EventFileReader, EventFileWriter
 from timely.captured import Event, Messages, Progress
 from timely.communication.codec import PlainPacker
 from timely.communication.event_codec import FRAME, MAX_BODY, PREFIX

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import timely
 from differential import Collection, new_input
 from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from timely import Config, Input, Pipeline, Worker, execute, execute_directly
@@ -23,7 +24,7 @@ def counted(workers: int) -> list[list[OperatorAccount]]:
     def program(worker: Worker) -> list[OperatorAccount]:
         account = Account(worker)
         with worker.dataflow("counted") as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = timely.new_input(scope, name="numbers")
             stream.filter(lambda x: x % 2 == 0).exchange().unary(Pipeline(), slowly, name="slowly").probe()
         numbers.send(np.arange(100))
         numbers.close()
@@ -82,7 +83,7 @@ def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> N
         accounts.append(Account(worker))
         with worker.dataflow("lines") as scope:
             low, high = scope.to_stream(range(10)).map(slow).branch(lambda x: x > 7)
-            low.concat(high.flat_map(lambda x: np.repeat(x, 2))).exchange().probe()
+            low.concat(high.map_batch(lambda x: np.repeat(x, 2))).exchange().probe()
 
     execute_directly(program)
     by_name = {account.name: account for account in accounts[0].operators()}
@@ -93,7 +94,7 @@ def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> N
         "to_stream": (0, 13),
         "map": (10, 10),
         "branch": (10, 10),
-        "flat_map": (3, 6),
+        "map_batch": (3, 6),
         "exchange": (13, 0),
     }
     assert by_name["map"].is_in_line
@@ -313,7 +314,7 @@ def test_what_an_input_sends_is_not_counted_to_an_operator_that_sends_there_too(
     def program(worker: Worker) -> list[OperatorAccount]:
         def alike(name: str) -> Input:
             with worker.dataflow(name) as scope:
-                numbers, stream = scope.new_input()
+                numbers, stream = timely.new_input(scope)
                 passed = stream.unary(Pipeline(), pass_on)
                 stream.concat(passed).unary(Pipeline(), pass_on, name="last")
             return numbers

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, example, graphs
-from timely import Input, Scope, Worker, execute_directly, rowwise
+from timely import Input, Scope, Worker, execute_directly, new_input, rowwise
 from timely.errors import BuildError
 
 NOT_COLLECTIONS = (None, [1, 2], 7, np.array([1]), Collection, "edges")
@@ -56,9 +56,9 @@ def test_a_number_of_rounds_is_a_whole_one(bad: Any) -> None:
     def program(scope: Scope) -> Collection:
         edges = Collection.of(scope, 1, 2)
         for build in (
-            lambda: graphs.pagerank(edges, bad),
+            lambda: graphs.pagerank(edges, rounds=bad),
             lambda: graphs.pagerank(edges, unit=bad),
-            lambda: graphs.label_propagation(edges, bad),
+            lambda: graphs.label_propagation(edges, rounds=bad),
             lambda: graphs.k_core(edges, bad),
         ):
             with pytest.raises(BuildError, match=rf"{__file__}:\d+\): `\w+` must be a whole number of at least 0"):
@@ -100,7 +100,7 @@ def test_a_function_of_rows_receives_the_records_of_a_list() -> None:
     def program(worker: Worker) -> None:
         handles: list[Input] = []
         with worker.dataflow() as scope:
-            records, stream = scope.new_input()
+            records, stream = new_input(scope)
             handles.append(records)
             stream.map(rowwise(lambda record: (record, 1))).inspect(seen.append)
         records.send_batch(["any", (1, 2), 3])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.unit.communication.networks import collect, ipc_configs, together
+from timely import new_input
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
@@ -221,7 +222,7 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
 def test_a_farewell_that_waits_for_room_is_said_before_leaving(tmp_path: Path) -> None:
     def drops(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange(lambda number: number * 0 + 1).probe()
         if worker.index == 0:
             for _ in range(20):
@@ -257,7 +258,7 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
 
     def one_dataflow(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            scope.new_input()
+            new_input(scope)
         wait(worker)
 
     first, second = cluster(tmp_path, nothing, one_dataflow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import timely
 from differential import new_input, new_upsert_input
 from timely import Probe, Worker, execute_directly
 
@@ -11,7 +12,7 @@ def test_what_one_holds_shows_what_it_is_and_how_far_it_has_come() -> None:
         with worker.dataflow("links") as scope:
             edges, graph = new_input(scope, name="edges")
             names, _ = new_upsert_input(scope, name="names")
-            numbers, stream = scope.new_input()
+            numbers, stream = timely.new_input(scope)
             probe, output = graph.probe(), graph.output(name="sink")
             held = [edges, names, numbers, probe, output]
             assert [repr(each) for each in held] == [

@@ -9,10 +9,12 @@ import pytest
 
 import differential.codes as codes_module
 import differential.interning as interning_module
-from differential import Changes, Collection, Statement, Updates, new_input, replay_into
+from differential import Collection, Updates, new_input, replay_into
+from differential.capture import Changes, Statement
 from differential.codes import Encoder
 from differential.interning import Codes, Interner, interner_of
-from timely import Antichain, EventQueue, Worker, execute
+from timely import Antichain, Worker, execute
+from timely.capture import EventQueue
 
 
 @pytest.fixture

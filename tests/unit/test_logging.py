@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from timely import (
     Capability,
     Config,
-    EventFileReader,
-    EventFileWriter,
     InputPort,
     OutputPort,
     Pipeline,
@@ -29,9 +27,11 @@ from timely import (
     execute,
     execute_directly,
     log_stream,
+    new_input,
     replay_into,
 )
 from timely import events as kinds
+from timely.capture import EventFileReader, EventFileWriter
 from timely.errors import BuildError, OperatorError
 from timely.logging import Log
 
@@ -74,7 +74,7 @@ def holding(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
 
 def exchanging(scope: Scope) -> tuple[Any, Any]:
     """Return an input, and a probe of what comes of it after an exchange, a delay and a loop."""
-    numbers, stream = scope.new_input("numbers")
+    numbers, stream = new_input(scope, name="numbers")
     counted = stream.exchange().unary_frontier(Pipeline(), holding, name="holding")
     with scope.iterative("loop") as inner:
         handle, again = inner.feedback()
@@ -325,7 +325,7 @@ def test_a_log_streams_frontier_moves_on_though_the_worker_sleeps() -> None:
         with worker.dataflow("watching") as scope:
             probe = log_stream(scope, kinds.ScheduleStopped, interval=0.01).probe()
         with worker.dataflow("watched") as scope:
-            _, stream = scope.new_input()
+            _, stream = new_input(scope)
             stream.exchange().probe()
         deadline = clock.monotonic() + 10
         worker.step_while(lambda: probe.less_equal(0) and clock.monotonic() < deadline)
@@ -340,7 +340,7 @@ def test_a_log_of_nothing_but_itself_does_not_feed_itself(kind: Any) -> None:
         with worker.dataflow("watching") as scope:
             log_stream(scope, kind, interval=0.001).probe()
         with worker.dataflow("watched") as scope:
-            scope.new_input()[1].exchange().probe()
+            new_input(scope)[1].exchange().probe()
         steps = 0
         deadline = clock.monotonic() + 0.2
         while clock.monotonic() < deadline:
@@ -425,7 +425,7 @@ def test_a_worker_that_only_sleeps_is_told_of_many_times_at_once(monkeypatch: py
             rows: list[Any] = []
             log_stream(scope, kinds.Parked, interval=0.001).inspect(rows.append).probe()
         with worker.dataflow("watched") as scope:
-            scope.new_input()[1].exchange().probe()
+            new_input(scope)[1].exchange().probe()
         deadline = clock.monotonic() + 10
         while len(rows) < 100 and clock.monotonic() < deadline:
             worker.step_or_park(0.0005)
@@ -439,7 +439,7 @@ def test_logs_of_sleep_do_not_wake_one_another() -> None:
         with worker.dataflow("watching") as scope:
             log_stream(scope, kinds.Parked, interval=0.001).exchange().probe()
         with worker.dataflow("watched") as scope:
-            scope.new_input()[1].exchange().probe()
+            new_input(scope)[1].exchange().probe()
         steps = 0
         deadline = clock.monotonic() + 0.5
         while clock.monotonic() < deadline:
@@ -453,7 +453,7 @@ def test_logs_of_sleep_do_not_wake_one_another() -> None:
 def test_a_dropped_log_stream_leaves_nothing_behind() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("watched") as scope:
-            scope.new_input()[1].exchange().probe()
+            new_input(scope)[1].exchange().probe()
         for _ in range(3):
             with worker.dataflow("watching") as scope:
                 log_stream(scope, kinds.OperatorBuilt)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+import timely
 from differential import new_input
 from differential.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
@@ -90,7 +91,7 @@ def numbers(worker: Worker, kind: str) -> Outcome:
     """Spread numbers; let worker 1 say something wrong meanwhile. Return the numbers here, and what was refused."""
     found: list[int] = []
     with worker.dataflow("numbers") as scope:
-        handle, stream = scope.new_input()
+        handle, stream = timely.new_input(scope)
         builder = OperatorBuilder(scope, "drain")  # the first channel, which is one within workers
         drained = builder.add_input(stream, Pipeline(), drains=True)
         builder.build(lambda capabilities: lambda: [*drained.drain()].clear())
@@ -187,7 +188,7 @@ def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path)
     def program(worker: Worker) -> Outcome:
         found: list[int] = []
         with worker.dataflow("numbers") as scope:
-            handle, stream = scope.new_input()
+            handle, stream = timely.new_input(scope)
             probe = stream.exchange().inspect(found.append).probe()
         if worker.index == 3:
             worker.allocator.send(0, Progress(0, ((0, (0,), 1),)))  # the first worker of its process tells worker 0
@@ -205,7 +206,7 @@ def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path)
 def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow("numbers") as scope:
-            scope.new_input()
+            timely.new_input(scope)
         if worker.index == 1:
             worker.allocator.send(0, Data(0, FAR, (0,), RECORDS))
         worker.step_while(lambda: worker.allocator.statistics().messages_received < (1 if worker.index else 2))

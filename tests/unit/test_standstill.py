@@ -8,7 +8,7 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from timely import Config, Worker, execute, standstill
+from timely import Config, Worker, execute, new_input, standstill
 from timely.dataflow.operators.input import Input
 from timely.status import running_workers
 
@@ -49,7 +49,7 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
 
     def program(worker: Worker) -> None:
         with worker.dataflow("numbers") as scope:
-            inputs[worker.index], stream = scope.new_input("numbers")
+            inputs[worker.index], stream = new_input(scope, name="numbers")
             stream.exchange().probe()
         while worker.step_or_park():
             pass
@@ -71,7 +71,7 @@ def test_nothing_is_reported_while_one_worker_may_still_move(reports: Reports, i
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.exchange(lambda number: number).inspect(lambda _: clock.sleep(5 * SPAN)).probe()
         if worker.index == 1 and idle == "limited":
             while not ended.is_set():

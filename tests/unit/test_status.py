@@ -11,7 +11,7 @@ from threading import Event, Thread, get_ident
 
 import pytest
 
-from timely import Config, Worker, execute, execute_directly, signals
+from timely import Config, Worker, execute, execute_directly, new_input, signals
 from timely.stall import StallWatch, Still
 from timely.status import Doing, doing, report, running_workers, steady
 
@@ -212,7 +212,7 @@ def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: p
 
     def program(worker: Worker) -> bool:
         with worker.dataflow() as scope:
-            numbers, _ = scope.new_input()
+            numbers, _ = new_input(scope)
         while worker.dataflows[0].step():
             pass
 
@@ -245,7 +245,7 @@ def test_a_watch_leaves_a_worker_in_the_program_alone_and_names_the_operator_one
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange().inspect(look)
         look()
         assert told == []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import timely
 import timely.graphlinq as graphlinq
 from differential import CoGroups, Collection, Groups, new_input
 from differential.delta import Prefixes
@@ -94,6 +95,7 @@ def test_a_function_that_writes_to_columns_of_a_collection_raises_in_its_line(na
 
 
 STREAMS: dict[str, Callable[[Stream], Any]] = {
+    "map_batch": lambda one: one.map_batch(spoil),
     "map": lambda one: one.map(spoil),
     "flat_map": lambda one: one.flat_map(spoil),
     "filter": lambda one: one.filter(spoil),
@@ -282,8 +284,8 @@ def test_what_is_sent_and_inserted_stays_the_programs_own() -> None:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
             contents = numbers.output()
-            sent, stream = scope.new_input()
-            unordered, other = scope.new_unordered_input()
+            sent, stream = timely.new_input(scope)
+            unordered, other = timely.new_unordered_input(scope)
             streamed, constant = np.arange(3), np.arange(3)
             seen: list[Any] = []
             for each in (stream, other, scope.to_stream(streamed), scope.to_stream((streamed, constant))):
@@ -308,7 +310,7 @@ def test_what_is_sent_and_inserted_stays_the_programs_own() -> None:
 def test_arrays_of_a_batch_that_is_sent_become_read_only() -> None:
     def program(worker: Any) -> None:
         with worker.dataflow() as scope:
-            sent, stream = scope.new_input()
+            sent, stream = timely.new_input(scope)
             seen: list[Any] = []
             stream.inspect(seen.append)
         own, base = np.arange(2), np.arange(4)

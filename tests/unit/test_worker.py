@@ -14,7 +14,6 @@ import pytest
 from timely import (
     Capability,
     Config,
-    EventQueue,
     Gather,
     Input,
     InputPort,
@@ -26,8 +25,10 @@ from timely import (
     Worker,
     execute,
     execute_directly,
+    new_input,
     source,
 )
+from timely.capture import EventQueue
 from timely.communication.message import Taken
 from timely.communication.thread import ThreadAllocator
 from timely.errors import BuildError, OperatorError, ShapeError, StalledError
@@ -48,7 +49,7 @@ def test_several_dataflows_run_at_once_each_with_its_own_time(workers: int) -> N
                 sums[number] += record
 
             with worker.dataflow(f"dataflow {number}") as scope:
-                handle, stream = scope.new_input()
+                handle, stream = new_input(scope)
                 inputs.append(handle)
                 probes.append(stream.exchange().inspect(add).probe())
         assert len(worker.dataflows) == 2
@@ -121,7 +122,7 @@ def test_a_dropped_dataflow_does_nothing_more_and_closes_what_it_holds(workers: 
         closed: list[bool] = []
         seen: list[int] = []
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange().inspect(seen.append).probe()
             scope.dataflow.when_complete(lambda: closed.append(True))
         numbers.send(1)
@@ -141,7 +142,7 @@ def test_a_dropped_dataflow_does_nothing_more_and_closes_what_it_holds(workers: 
 def test_messages_for_a_dropped_dataflow_are_let_go() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange().probe()
         if worker.index == 0:
             for number in range(100):
@@ -189,7 +190,7 @@ def test_a_sink_that_cannot_be_closed_keeps_nothing_else_open(monkeypatch: pytes
     def program(worker: Worker) -> None:
         for name in ("first", "second"):
             with worker.dataflow() as scope:
-                stream = scope.new_input()[1]
+                stream = new_input(scope)[1]
                 stream.capture_into(Failing(f"{name} disk", asked)).capture_into(Failing(f"{name} mirror", asked))
         raise ValueError("the program's own")
 
@@ -241,7 +242,7 @@ def test_an_activator_wakes_a_parked_worker_from_another_thread(workers: int) ->
 def test_a_wait_without_peers_or_activators_that_cannot_end_is_an_error_with_the_users_line() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.probe()
         numbers.send(1)
         worker.step_while(lambda: probe.less_than(1))
@@ -276,7 +277,7 @@ def test_a_call_at_no_time_is_refused(seconds: float) -> None:
 def test_parking_ends_at_its_timeout() -> None:
     def program(worker: Worker) -> float:
         with worker.dataflow() as scope:
-            _, stream = scope.new_input()
+            _, stream = new_input(scope)
             stream.probe()
         while worker.dataflows[0].step():
             pass
@@ -355,7 +356,7 @@ def test_an_error_names_the_worker_that_the_batch_came_from_if_that_is_another(t
                 raise ValueError("no")
 
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.sink(Gather(0), refuse, name="look")
         if worker.index == teller:
             numbers.send(1)
@@ -377,7 +378,7 @@ def test_an_error_of_a_notification_names_no_worker_that_a_batch_came_from() -> 
                 raise ValueError("no")
 
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.unary_notify(Gather(0), refuse, name="look").probe()
         if worker.index == 1:
             numbers.send(1)
@@ -440,10 +441,10 @@ def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
 def test_inputs_are_closed_where_that_drops_another_dataflow() -> None:
     def program(worker: Worker) -> Input:
         with worker.dataflow() as first:
-            numbers, stream = first.new_input()
+            numbers, stream = new_input(first)
             stream.inspect(lambda _: worker.drop_dataflow(second.dataflow))
         with worker.dataflow() as second:
-            others, _ = second.new_input()
+            others, _ = new_input(second)
         numbers.send(1)
         return others
 
@@ -455,7 +456,7 @@ def test_what_a_worker_is_called_for_may_step_it() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.probe()
 
         def advance() -> None:
@@ -476,7 +477,7 @@ def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_h
     def program(worker: Worker) -> tuple[list[int], int]:
         found: list[int] = []
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.exchange().inspect(found.append).probe()
             builder = OperatorBuilder(scope, "drain")
             drained = builder.add_input(stream, Pipeline(), drains=True)
@@ -504,7 +505,7 @@ def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_h
 def test_what_a_peer_has_taken_of_a_dropped_dataflow_is_no_offence() -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
-            scope.new_input()
+            new_input(scope)
         worker.drop_dataflow(scope.dataflow)
         worker.allocator.send(1 - worker.index, Taken(((0, 0, 1),)))
         worker.step_while(lambda: worker.allocator.statistics().messages_received < 2)

@@ -23,6 +23,7 @@ class EventFileWriter:
     """A sink that appends to a file. Without `resume` the file must not exist.
 
     >>> from tempfile import TemporaryDirectory
+    >>> from timely.capture import EventFileReader, EventFileWriter, extract
     >>> with TemporaryDirectory() as directory:
     ...     writer = EventFileWriter(f"{directory}/0.events")
     ...     _ = example(lambda scope: scope.to_stream(range(3)).capture_into(writer))
@@ -89,6 +90,7 @@ class EventFileReader:
     Opened when first read, so that every worker may be told of all files and open its share.
 
     >>> from tempfile import TemporaryDirectory
+    >>> from timely.capture import EventFileReader, EventFileWriter, extract
     >>> with TemporaryDirectory() as directory:
     ...     _ = example(lambda scope: scope.to_stream([3, 4]).capture_into(EventFileWriter(f"{directory}/0.events")))
     ...     reader = EventFileReader(f"{directory}/0.events")

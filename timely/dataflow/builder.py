@@ -110,8 +110,8 @@ class OperatorBuilder:
         ...     return at_once, later
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
-        ...         clock, ticks = scope.new_input()
+        ...         numbers, stream = new_input(scope)
+        ...         clock, ticks = new_input(scope)
         ...         at_once, later = now_and_next(stream, ticks)
         ...         probes = at_once.probe(), later.inspect_time(print).probe()
         ...     numbers.send(7)

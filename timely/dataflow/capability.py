@@ -91,7 +91,7 @@ class Capability:
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_unordered_input()
+    ...         numbers, stream = new_unordered_input(scope)
     ...         probe = stream.probe()
     ...     later = numbers.capability.delayed((3,))
     ...     numbers.capability.drop()

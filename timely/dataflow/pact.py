@@ -27,7 +27,7 @@ class Pact(Protocol):
     ...         return iter([(peers - 1, batch)])
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         stream.sink(Last(), lambda input: [print(worker, *records(batch)) for _, batch in input.drain()])
     ...     if worker.index == 0:
     ...         numbers.send(7)

@@ -18,9 +18,7 @@ from timely.progress.summary import PathSummary
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.operators.feedback import LoopHandle
-    from timely.dataflow.operators.input import Input
     from timely.dataflow.operators.probe import Probe
-    from timely.dataflow.operators.unordered_input import UnorderedInput
     from timely.dataflow.stream import Stream
 
 
@@ -104,41 +102,6 @@ class Scope:
         if target.width >= self.width:
             return PathSummary(self.width, (0,) * self.width, (0,) * (target.width - self.width))
         return PathSummary(target.width, (0,) * target.width, ())
-
-    def new_input(self, name: str = "input") -> tuple[Input, Stream]:
-        """Return a handle to send data with, and the stream of what is sent.
-
-        >>> def program(worker):
-        ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
-        ...         stream.map(lambda x: x + 1).inspect(print)
-        ...     numbers.send(np.array([1, 2]))
-        ...     numbers.close()
-        >>> execute_directly(program)
-        2
-        3
-        """
-        from timely.dataflow.operators.input import new_input
-
-        return new_input(self, name=name)
-
-    def new_unordered_input(self, name: str = "unordered_input") -> tuple[UnorderedInput, Stream]:
-        """Return a handle to send data with at any permitted time, and the stream of what is sent.
-
-        >>> def program(worker):
-        ...     with worker.dataflow() as scope:
-        ...         readings, stream = scope.new_unordered_input()
-        ...         stream.inspect_time(print)
-        ...     with readings.capability as first, first.delayed((3,)) as third:
-        ...         readings.send(third, 30)
-        ...         readings.send(first, 0)
-        >>> execute_directly(program)
-        (3,) 30
-        (0,) 0
-        """
-        from timely.dataflow.operators.unordered_input import new_unordered_input
-
-        return new_unordered_input(self, name=name)
 
     def to_stream(self, data: Any, *, name: str = "to_stream") -> Stream:
         """Return a stream of the given data at the least time (see `operators.to_stream`).

@@ -59,6 +59,9 @@ from timely.dataflow.operators import (
     map as _map,
 )
 from timely.dataflow.operators import (
+    map_batch as _map_batch,
+)
+from timely.dataflow.operators import (
     ok_err as _ok_err,
 )
 from timely.dataflow.operators import (
@@ -94,6 +97,7 @@ class Stream:
 
     # Record by record
     map = _map.map
+    map_batch = _map_batch.map_batch
     flat_map = _flat_map.flat_map
     filter = _filter.filter
     inspect = _inspect.inspect

@@ -10,7 +10,7 @@ batch.
 [(1, 1), (2, 1), (3, 1), (5, 5), (6, 5)]
 """
 
-from timely.graphlinq.algorithms.asp import approximate_shortest_paths
+from timely.graphlinq.algorithms.asp import landmark_distances
 from timely.graphlinq.algorithms.pagerank import pagerank
 from timely.graphlinq.algorithms.scc import strongly_connected_components
 from timely.graphlinq.algorithms.wcc import weakly_connected_components
@@ -31,7 +31,6 @@ __all__ = [
     "Graph",
     "Superstep",
     "aggregate",
-    "approximate_shortest_paths",
     "binary_state_machine",
     "count_nodes",
     "dense_renaming",
@@ -39,6 +38,7 @@ __all__ = [
     "filter_by",
     "graph_join",
     "graph_reduce",
+    "landmark_distances",
     "node_join",
     "pagerank",
     "pregel",

@@ -31,8 +31,8 @@ def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
         order = np.argsort(table.index.nodes, kind="stable")
         return table.index.nodes[order], *table.rows(order)
 
-    ends = edges.flat_map(_ends, name=f"{name} locally")
-    ticks = edges.flat_map(lambda *_: np.zeros(1, np.int64), name=f"{name} ticks")
+    ends = edges.map_batch(_ends, name=f"{name} locally")
+    ticks = edges.map_batch(lambda *_: np.zeros(1, np.int64), name=f"{name} ticks")
     return in_order([(ends, by_node()), (ticks, Broadcast())], compute, name)
 
 

@@ -33,7 +33,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
     >>> sorted(number for _, number in found)
     [0, 1]
     """
-    local = names.flat_map(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
+    local = names.map_batch(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
     known = Names()
 
     def only_new(given: Given) -> Given:
@@ -64,7 +64,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
         return names, firsts[buckets] + np.arange(len(names)) - starts
 
     new = in_order([(local, Exchange(lambda bucket, _: bucket))], only_new, f"{name}: new names")
-    counts = new.map(lambda bucket, _: bucket, name="buckets").flat_map(_counted, name="counts")
+    counts = new.map(lambda bucket, _: bucket, name="buckets").map_batch(_counted, name="counts")
     return in_order([(new, Pipeline()), (counts, Broadcast())], numbered, name)
 
 
@@ -75,7 +75,7 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
     >>> len(example(lambda scope: renamed(scope.to_stream(edges))[0]))
     2
     """
-    ends = edges.flat_map(lambda source, target, *_: stacked((source, target), "an edge"), name=f"{name}: ends")
+    ends = edges.map_batch(lambda source, target, *_: stacked((source, target), "an edge"), name=f"{name}: ends")
     numbers = dense_renaming(ends, name=f"{name}: numbers")
     half = _looked_up(edges, numbers, f"{name}: sources")
     whole = _looked_up(half.map(_second_first), numbers, f"{name}: targets")

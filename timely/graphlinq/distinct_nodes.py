@@ -24,7 +24,7 @@ def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
         index.include(as_nodes(given[0]))
         return (index.nodes[known:],)
 
-    local = nodes.flat_map(lambda node, *_: distinct(as_nodes(node)), name=f"{name} locally")
+    local = nodes.map_batch(lambda node, *_: distinct(as_nodes(node)), name=f"{name} locally")
     return in_order([(local, by_node())], compute, name)
 
 

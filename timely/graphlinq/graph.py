@@ -43,13 +43,13 @@ class Graph:
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
             raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
-        self.edges = edges.flat_map(_checked, name="edges")
+        self.edges = edges.map_batch(_checked, name="edges")
         self.scope: Scope = edges.scope
         self.partition: Partition = partition
         self._outer: Graph | None = None
         self._layers = Layers()
         self._loaded: Stream | None = None
-        self._reversed: Graph | None = None
+        self._transpose: Graph | None = None
         self._both_ways: Graph | None = None
         self._degrees: Stream | None = None
 
@@ -87,19 +87,19 @@ class Graph:
         return self.degrees().map(lambda node, _: node, name="nodes")
 
     # Other graphs
-    def reversed(self) -> Graph:
+    def transpose(self) -> Graph:
         """Return the graph of the same edges in the other direction.
 
         >>> edges = (np.array([0, 0]), np.array([1, 2]))
-        >>> example(lambda scope: Graph(scope.to_stream(edges)).reversed().degrees())
+        >>> example(lambda scope: Graph(scope.to_stream(edges)).transpose().degrees())
         [(0, 0), (1, 1), (2, 1)]
         """
         if self._outer is not None:
-            return self._outer.reversed().enter(self.scope)
-        if self._reversed is None:
-            self._reversed = Graph(self.edges.map(_turned, name="reversed"), partition=self.partition)
-            self._reversed._reversed = self
-        return self._reversed
+            return self._outer.transpose().enter(self.scope)
+        if self._transpose is None:
+            self._transpose = Graph(self.edges.map(_turned, name="transpose"), partition=self.partition)
+            self._transpose._transpose = self
+        return self._transpose
 
     def both_ways(self) -> Graph:
         """Return the graph in which each edge is there in both directions.
@@ -111,7 +111,7 @@ class Graph:
         if self._outer is not None:
             return self._outer.both_ways().enter(self.scope)
         if self._both_ways is None:
-            edges = self.edges.concat(self.edges.map(_turned, name="reversed"))
+            edges = self.edges.concat(self.edges.map(_turned, name="transpose"))
             self._both_ways = Graph(edges, partition=self.partition)
         return self._both_ways
 

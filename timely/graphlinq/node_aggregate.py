@@ -33,5 +33,5 @@ def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -
             assert due is not None
             output.give(due, Columns(local(*concatenate(waiting.pop(time)).columns)))
 
-    first = nodes.flat_map(local, name=f"{name} locally")
+    first = nodes.map_batch(local, name=f"{name} locally")
     return first.unary_notify(by_node(), logic, name=name)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+import timely
 from differential import new_input
 from tests.fuzz.hostile import columns as forms
 from tests.fuzz.hostile.functions import HOSTILE, Around, Hostility, Verdict
@@ -162,7 +163,7 @@ def _stream_program(case: Case, worker: Worker, called: list[None]) -> Found:
     made: Records = Counter()
     seen: Records = Counter()
     with worker.dataflow() as scope:
-        session, stream = scope.new_input("numbers")
+        session, stream = timely.new_input(scope, name="numbers")
         around = Around(case.random, worker, session, _Later([]))
         hostile = _counted(case.hostility.disguise(case.target.benign, around), called)
         result = case.target.build(stream, hostile).inspect(lambda record: made.update([record])).probe()

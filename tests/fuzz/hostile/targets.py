@@ -167,6 +167,13 @@ TARGETS: tuple[Target, ...] = (
     Target(
         "stream flat_map",
         Stream.flat_map,
+        _doubled,
+        _doubled_meaning,
+        on_streams=True,
+    ),
+    Target(
+        "stream map_batch",
+        Stream.map_batch,
         lambda key, value: (np.concatenate([key, value]), np.concatenate([value, key])),
         _doubled_meaning,
         on_streams=True,

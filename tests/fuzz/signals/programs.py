@@ -6,11 +6,12 @@ from textwrap import indent
 
 _WORKS = """
 import os, sys, time
+import timely
 from timely import execute
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = timely.new_input(scope)
         probe = stream.exchange().probe()
     end = time.monotonic() + 0.8
     epoch = 0

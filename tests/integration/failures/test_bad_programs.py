@@ -65,7 +65,7 @@ from timely import Columns, execute
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = timely.new_input(scope)
         probe = stream.exchange(name="spread").probe()
     numbers.send_batch(Columns((np.arange(10) * 1j,)))
     numbers.close()

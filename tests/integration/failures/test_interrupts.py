@@ -70,7 +70,7 @@ from timely import execute
 
 def program(worker):
     with worker.dataflow() as scope:
-        input, _ = scope.new_input()
+        input, _ = timely.new_input(scope)
     print("pid", os.getpid(), flush=True)
     if worker.index == 1:
         with uninterrupted():

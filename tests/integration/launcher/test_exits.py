@@ -10,13 +10,13 @@ from tests.integration.launcher.conftest import Start
 
 EXITS = """
 import sys, time
-from timely import execute
+from timely import execute, new_input
 
 who, status, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = new_input(scope)
         stream.exchange().probe()
     if who in ("all", str(worker.index)):
         sys.exit(status)
@@ -81,7 +81,7 @@ from timely import execute
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = new_input(scope)
         stream.map(lambda number: sys.exit(0))
     if worker.index == 0:
         numbers.send(1)

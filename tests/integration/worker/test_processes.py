@@ -98,12 +98,12 @@ def test_a_stopped_process_is_named_in_time_and_ended_too(start: Start) -> None:
 
 SENT_AGAIN = """
 import numpy as np
-from timely import TimelyError, execute
+from timely import TimelyError, execute, new_input
 
 def program(worker):
     found = []
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = new_input(scope)
         probe = stream.exchange().inspect_batch(lambda _, batch: found.append(len(batch))).probe()
     batch = np.arange(100_000 * (worker.index == 0))
     try:

@@ -18,7 +18,7 @@ from tests.integration.launcher.launching import ROOT, Run
 STUCK = Path(__file__).parent / "scripts" / "stuck.py"
 LINES = {line.strip(): number for number, line in enumerate(STUCK.read_text().splitlines(), start=1)}
 RETAINED = LINES["kept.append(right.retain())"]
-INPUT = LINES['numbers, stream = scope.new_input("numbers")']
+INPUT = LINES['numbers, stream = new_input(scope, name="numbers")']
 
 Start = Callable[..., Run]
 slow = pytest.mark.slow
@@ -221,13 +221,13 @@ def test_no_stall_is_reported_where_it_is_turned_off(start: Start) -> None:
 
 HANGS = """
 import pytest
-from timely import execute, Config
+from timely import Config, execute, new_input
 
 @pytest.mark.timeout(4)
 def test_hangs():
     def program(worker):
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.exchange().probe()
         while not probe.done():
             worker.step_or_park(0.1)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from timely import Antichain, FrontierNotificator, Time, less_equal, less_than
+from timely import Antichain, FrontierNotificator, Time
+from timely.order import less_equal, less_than
 
 times = st.tuples(st.integers(0, 3), st.integers(0, 3))
 rounds = st.lists(st.tuples(st.lists(times, max_size=6), st.lists(times, max_size=3)), min_size=1, max_size=6)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from differential import Changes, Statement, Updates, capture_into, new_input, replay_into, stated
+from differential import Updates, new_input, replay_into
+from differential.capture import Changes, Statement, stated
 from differential.seen import Seen
 from tests.thorough import examples
-from timely import Antichain, Config, EventFileReader, EventFileWriter, EventQueue, Worker, execute
+from timely import Antichain, Config, Worker, execute
+from timely.capture import EventFileReader, EventFileWriter, EventQueue
 from timely.captured import Event
 from timely.errors import BuildError, TimelyError
 
@@ -32,7 +34,7 @@ def written(updates: list[Any], workers: int) -> tuple[list[Event], list[Change]
     def program(worker: Worker) -> list[Change]:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
-            capture_into(collection, queues[worker.index])
+            collection.capture_into(queues[worker.index])
             output = collection.output(signed=True)
         if worker.index == 0:
             for epoch, record, diff in sorted(updates):
@@ -121,7 +123,7 @@ def test_a_resumed_writer_goes_on_after_its_last_statement(writers: int, tmp_pat
         sink = EventFileWriter(paths[worker.index], resume=resumed)
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
-            capture_into(collection, sink, after=after)
+            collection.capture_into(sink, after=after)
             probe = collection.probe()
         for epoch in range(6):
             if worker.index == 0:
@@ -166,7 +168,7 @@ def test_sources_are_closed_when_they_are_exhausted() -> None:
 def test_what_is_no_frontier_to_go_on_from_is_refused(after: Any) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            capture_into(new_input(scope)[1], EventQueue(), after=after)
+            new_input(scope)[1].capture_into(EventQueue(), after=after)
 
     with pytest.raises(BuildError, match=r"capture: `after` is an Antichain of times of 1 coordinate\(s\)"):
         execute(program)

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 import differential
+import differential.capture
 import differential.graphs
+import differential.traces
 import tests.oracle
 from differential import Collection, delta
 from tests.oracle.counts import OPERATORS, Counts, parts
@@ -27,6 +29,7 @@ from tests.oracle.scenario import Scenario, check
 from tests.soak import run
 from timely import Worker, execute_directly
 
+PACKAGES = (differential, differential.capture, differential.graphs, differential.traces)
 ORACLE = str(Path(tests.oracle.__file__).parent)
 
 ELSEWHERE = {
@@ -56,7 +59,7 @@ ELSEWHERE = {
 
 def public() -> dict[CodeType, str]:
     """Return what can be called in a program, by its code; not what batches between operators can do."""
-    owners = [getattr(package, name) for package in (differential, differential.graphs) for name in package.__all__]
+    owners = [getattr(package, name) for package in PACKAGES for name in package.__all__]
     own = [each for each in vars(delta).values() if getattr(each, "__module__", "") == delta.__name__]
     owners += [each for each in own if each.__name__[0] != "_"]
     found = {}

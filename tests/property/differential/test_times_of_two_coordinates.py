@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from differential import Collection
-from differential.graphs import bfs, connected_components
+from differential.graphs import bfs, weakly_connected_components
 from tests.oracle.grid import Multiset, check
 from tests.oracle.programs import build, meaning
 from tests.strategies_updates import History, histories
@@ -48,7 +48,7 @@ def test_operators_one_after_the_other_are_right_at_every_time(history: History)
     ("algorithm", "of"),
     [
         (lambda edges: bfs(edges, Collection.of(edges.scope, 0)), "distances"),
-        (connected_components, "components"),
+        (weakly_connected_components, "components"),
     ],
 )
 @given(history=histories(outer=(2,), size=10))

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from tests.simulation.dataflow.programs import FUEL, NUMBERS, Step, as_columns, build
 from tests.simulation.trace import Trace, TracedNetwork
-from timely import Config, Input, Time, Worker
+from timely import Config, Input, Time, Worker, new_input
 from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.container import records
@@ -56,7 +56,7 @@ class Site:
 
     def build(self) -> None:
         with self.worker.dataflow() as scope:
-            self.input, stream = scope.new_input()
+            self.input, stream = new_input(scope)
             result = build(scope, stream, Random(self._program), self._more)
             result.inspect_batch(lambda time, batch: self.found.extend((time, each) for each in records(batch)))
             self.probe = result.probe()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Config, Stream, Worker
+from timely import Config, Stream, Worker, new_input
 from timely.communication.simulated import SimulatedNetwork
 
 TIMES = 3
@@ -22,7 +22,7 @@ def totals(method: Any, peers: int, seed: int) -> list[list[tuple[Any, bytes]]]:
     for worker, found in zip(workers, received):
         numbers = np.random.default_rng(worker.index)
         with worker.dataflow() as scope:
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             method(stream).inspect_time(lambda time, total, found=found: found.append((time, total.tobytes())))
         for time in range(TIMES):
             handle.send_batch([1e6 * numbers.normal(size=7) for _ in range(worker.index + 1)])

@@ -34,14 +34,14 @@ from benchmarks.harness import Case, CaseFailed, Measured, Reference, WrongAnswe
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN, Definition, FromScratch, Session, measure
 from benchmarks.table import break_even, table
 from differential.graphs import bfs as all_distances
-from differential.graphs import connected_components, cyclic_edges, transitive_closure
+from differential.graphs import cyclic_edges, transitive_closure, weakly_connected_components
 from differential.graphs import pagerank as ranks
 from timely import Worker, execute_directly
 
 ALGORITHMS: list[tuple[Definition, FromScratch]] = [
     (degrees.distribution, degrees.from_scratch),
     (bfs.definition, bfs.from_scratch),
-    (connected_components, wcc.from_scratch),
+    (weakly_connected_components, wcc.from_scratch),
     (cyclic_edges, scc.from_scratch),
     (ranks, pagerank.from_scratch),
     (transitive_closure, closure.from_scratch),
@@ -97,7 +97,7 @@ def test_a_change_that_gets_lost_is_found_at_the_end() -> None:
             return super().changes(first + 1, count)
 
     with pytest.raises(WrongAnswer, match="wrong after 3 changes"):
-        measure(connected_components, wcc.from_scratch, Forgetful(100, 60), 3, 0)
+        measure(weakly_connected_components, wcc.from_scratch, Forgetful(100, 60), 3, 0)
 
 
 def test_a_session_waits_until_its_answer_has_followed() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.communication.events import EVENTS, EXPECTED, Unknown, read
-from timely import EventFileReader, EventFileWriter
+from timely.capture import EventFileReader, EventFileWriter
 from timely.communication.event_codec import encode
 from timely.errors import CaptureError
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.communication.events import EVENTS, EXPECTED, Unknown, read
 from tests.unit.communication.networks import together
-from timely import EventSocketReader, EventSocketWriter
+from timely.capture import EventSocketReader, EventSocketWriter
 from timely.communication import event_socket
 from timely.communication.event_codec import FRAME, PREFIX, encode
 from timely.errors import CaptureError, TransportError

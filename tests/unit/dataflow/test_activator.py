@@ -10,7 +10,18 @@ from threading import Thread
 import pytest
 
 from tests.unit.dataflow.running import on_workers
-from timely import Activator, Capability, Config, OperatorBuilder, OutputPort, Worker, execute, execute_directly, source
+from timely import (
+    Activator,
+    Capability,
+    Config,
+    OperatorBuilder,
+    OutputPort,
+    Worker,
+    execute,
+    execute_directly,
+    new_input,
+    source,
+)
 from timely.errors import StalledError
 
 Logic = Callable[[OutputPort], None]
@@ -45,7 +56,7 @@ def test_a_parked_worker_sleeps_until_the_first_delayed_activation_and_no_longer
     def program(worker: Worker) -> tuple[float, list[str]]:
         called: list[str] = []
         with worker.dataflow() as scope:
-            scope.new_input()[1].probe()
+            new_input(scope)[1].probe()
         while worker.dataflows[0].step():
             pass
         begun = clock.monotonic()
@@ -71,7 +82,7 @@ def test_a_call_that_is_asked_for_by_a_call_is_made_in_the_next_step() -> None:
                 worker.call(call)
 
         with worker.dataflow() as scope:
-            scope.new_input()[1].probe()
+            new_input(scope)[1].probe()
         worker.call(call)
         made = []
         while not made or made[-1] < 3:
@@ -171,7 +182,7 @@ def test_a_source_that_gave_up_its_capability_is_not_waited_for() -> None:
             return lambda _: capability.drop()
 
         with worker.dataflow() as scope:
-            _, numbers = scope.new_input()
+            _, numbers = new_input(scope)
             probe = source(scope, constructor).concat(numbers).probe()
         worker.step_while(lambda: not probe.done())
 

@@ -20,6 +20,7 @@ from timely import (
     Scope,
     Worker,
     execute_directly,
+    new_input,
     source,
 )
 from timely.errors import BuildError, CapabilityError, CycleError, OperatorError
@@ -68,7 +69,7 @@ class Delays:
         self.inputs: list[Input] = []
         streams = []
         for _ in range(2):
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             self.inputs.append(handle)
             streams.append(stream)
         builder = OperatorBuilder(scope, "delays")
@@ -133,7 +134,7 @@ def test_a_retained_right_is_for_the_time_at_that_output() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             builder = OperatorBuilder(scope, "keeper")
             input = builder.add_input(stream, Pipeline())
             _, here = builder.add_output()
@@ -164,7 +165,7 @@ def test_logic_runs_once_at_the_start_and_then_only_when_there_is_something_to_d
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             builder = OperatorBuilder(scope, "counter")
             input = builder.add_input(stream, Pipeline())
 
@@ -208,7 +209,7 @@ def test_what_is_no_summary_is_refused_where_it_is_said(summary: object) -> None
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             builder = OperatorBuilder(scope, "mine")
-            input = builder.add_input(scope.new_input()[1], Pipeline())
+            input = builder.add_input(new_input(scope)[1], Pipeline())
             output, _ = builder.add_output()
             said = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
             with pytest.raises(BuildError, match=said):
@@ -221,7 +222,7 @@ def test_what_is_no_summary_is_refused_where_it_is_said(summary: object) -> None
 def test_an_operator_that_is_built_is_changed_no_more() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            stream = scope.new_input()[1]
+            stream = new_input(scope)[1]
             builder = OperatorBuilder(scope, "mine")
             input = builder.add_input(stream, Pipeline())
             output, _ = builder.add_output()
@@ -257,7 +258,7 @@ def test_nothing_can_be_added_to_a_complete_dataflow() -> None:
 def test_an_error_between_messages_does_not_claim_the_time_of_an_earlier_one() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             builder = OperatorBuilder(scope, "patient")
             input = builder.add_input(stream, Pipeline(), frontier=True)
 

@@ -20,6 +20,7 @@ from timely import (
     Time,
     Worker,
     execute_directly,
+    new_input,
 )
 from timely.dataflow.ports import InputCapability
 from timely.errors import CapabilityError, TimelyError
@@ -175,7 +176,7 @@ def use_of_an_old_right(use: Callable[[InputCapability, OutputPort], object]) ->
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.unary(Pipeline(), logic).probe()
         for epoch in range(2):
             numbers.send(epoch)

@@ -9,18 +9,8 @@ import weakref
 import pytest
 
 from tests.unit.dataflow.running import on_workers
-from timely import (
-    Config,
-    InputPort,
-    OutputPort,
-    Pipeline,
-    Scope,
-    Stream,
-    Worker,
-    concatenate,
-    execute,
-    execute_directly,
-)
+from timely import Config, InputPort, OutputPort, Pipeline, Scope, Stream, Worker, execute, execute_directly
+from timely.dataflow.operators.concat import concatenate
 
 
 def test_many_streams_into_many_operators_cost_an_edge_each_not_one_for_each_pair() -> None:

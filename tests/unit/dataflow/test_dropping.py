@@ -17,6 +17,7 @@ from timely import (
     Worker,
     execute,
     execute_directly,
+    new_input,
 )
 from timely.dataflow.pact import Pact
 from timely.errors import OperatorError
@@ -42,7 +43,7 @@ def test_an_operator_may_drop_its_own_dataflow_which_ends_when_it_returns(pact: 
 
         barrier = Barrier(worker)
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.unary(pact, dropping).unary(pact, same).inspect_batch(lambda _, batch: after.append(len(batch)))
             scope.dataflow.when_complete(lambda: closed.append("closed"))
         for _ in range(5):

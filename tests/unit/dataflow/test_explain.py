@@ -10,14 +10,25 @@ from typing import Any
 
 import pytest
 
-from timely import Capability, Config, InputPort, OutputPort, Pipeline, Probe, Worker, execute, execute_directly
+from timely import (
+    Capability,
+    Config,
+    InputPort,
+    OutputPort,
+    Pipeline,
+    Probe,
+    Worker,
+    execute,
+    execute_directly,
+    new_input,
+)
 from timely.errors import StalledError
 
 
 def test_an_input_left_open_is_named_with_its_time_and_the_users_line() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.probe()
         numbers.advance_to(3)
         worker.step()
@@ -78,7 +89,7 @@ def test_a_wait_that_nothing_can_end_says_who_holds_it_back_and_since_which_line
 def test_queued_messages_are_counted() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.unary_frontier(Pipeline(), leaky, name="late").probe()
         worker.step()
         for _ in range(2):
@@ -100,7 +111,7 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.exchange().probe()
         if worker.index == 0:
             numbers.close()
@@ -155,7 +166,7 @@ def test_two_workers_that_ask_each_other_both_get_an_answer() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.exchange().probe()
         texts.append(probe.explain(0, patience=20))
         while len(texts) < 2:
@@ -189,7 +200,7 @@ def test_a_worker_that_has_dropped_the_dataflow_says_so() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow("numbers") as scope:
-            probe = scope.new_input()[1].exchange().probe()
+            probe = new_input(scope)[1].exchange().probe()
         if worker.index == 1:
             worker.drop_dataflow(0)
             while not texts:
@@ -208,7 +219,7 @@ def test_a_worker_that_has_dropped_the_dataflow_says_so() -> None:
 def test_equal_capabilities_are_counted_and_long_lists_are_cut() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.unary_frontier(Pipeline(), leaky, name="leaky").probe()
         for epoch in range(30):
             for _ in range(2):
@@ -241,7 +252,7 @@ def test_a_complete_worker_says_so() -> None:
 def test_an_explanation_survives_a_loop() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope, scope.iterative("loop") as inner:
-            _, stream = scope.new_input("numbers")
+            _, stream = new_input(scope, name="numbers")
             handle, again = inner.feedback()
             rest: Any = stream.enter(inner).concat(again)
             rest.filter(lambda x: x < 0).connect_loop(handle)

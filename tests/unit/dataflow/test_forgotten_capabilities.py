@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Capability, Config, InputPort, OutputPort, Pipeline, Probe, Worker, execute, execute_directly
+from timely import (
+    Capability,
+    Config,
+    InputPort,
+    OutputPort,
+    Pipeline,
+    Probe,
+    Worker,
+    execute,
+    execute_directly,
+    new_input,
+    new_unordered_input,
+)
 from timely.dataflow.operators.input import Input
 from timely.errors import CapabilityWarning
 
@@ -60,7 +72,7 @@ def undropped(capability: Capability) -> Logic:
 
 def build(worker: Worker, constructor: Callable[[Capability], Logic]) -> tuple[Input, Probe]:
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = new_input(scope)
         probe = stream.exchange().unary_frontier(Pipeline(), constructor, name="forgetful").probe()
     return numbers, probe
 
@@ -139,7 +151,7 @@ def test_what_a_dataflow_held_when_it_was_dropped_is_not_forgotten() -> None:
 def test_what_an_unordered_input_drops_when_it_closes_is_not_forgotten() -> None:
     def program(worker: Worker) -> Any:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input()
+            numbers, stream = new_unordered_input(scope)
             probe = stream.probe()
         later = numbers.capability.delayed((3,))
         numbers.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import timely
 from differential import InputSession, new_input
 from timely import Config, Exchange, InputPort, OperatorBuilder, OutputPort, Probe, Stream, Worker
 from timely.communication.simulated import SimulatedNetwork
@@ -22,7 +23,7 @@ def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -
     network = SimulatedNetwork(peers, seed=0)
     worker = Worker(network.allocators[0], Config(workers=workers, accumulation=accumulation))
     with worker.dataflow() as scope:
-        input, output, _ = drained(scope.new_input()[1], drains=drains)
+        input, output, _ = drained(timely.new_input(scope)[1], drains=drains)
     return input.location == output.location, len(scope.dataflow.tracker.fronts())
 
 

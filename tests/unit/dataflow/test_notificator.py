@@ -22,6 +22,7 @@ from timely import (
     Time,
     Worker,
     execute_directly,
+    new_input,
 )
 from timely.dataflow.ports import InputCapability
 from timely.errors import OperatorError
@@ -63,7 +64,7 @@ def test_the_two_times_of_a_notification_are_apart() -> None:
                 told.append((time, None if held is None else held.time, numbers.epoch))
 
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.unary_notify(Pipeline(), logic).probe()
         numbers.send(1)
         held_back: list[bool] = []
@@ -136,7 +137,7 @@ def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> No
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.unary_notify(Pipeline(), logic).probe()
         numbers.send(1)
         numbers.advance_to(1)

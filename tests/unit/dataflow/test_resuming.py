@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from timely import Capability, Pipeline, Stream, Worker, execute_directly
+from timely import Capability, Pipeline, Stream, Worker, execute_directly, new_input
 from timely.dataflow.builder import OperatorBuilder
 
 
@@ -34,7 +34,7 @@ def test_the_last_of_several_goes_on_so_that_no_more_than_one_message_ever_waits
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             first = tripled(stream, "first", log)
             tripled(first, "second", log).inspect(lambda _: log.append("told"))
         session.send(0)

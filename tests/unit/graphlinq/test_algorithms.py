@@ -6,14 +6,15 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges
-from timely import Worker, execute_directly
-from timely.errors import BuildError
+from timely import Stream, Worker, execute_directly, new_input
+from timely.errors import BuildError, OperatorError
 from timely.graphlinq import (
     Graph,
-    approximate_shortest_paths,
+    landmark_distances,
     pagerank,
     strongly_connected_components,
     weakly_connected_components,
@@ -30,7 +31,7 @@ def weak_components(rows: Edges) -> list[tuple[int, int]]:
 def strong_components(rows: Edges) -> list[tuple[int, int]]:
     graph = nx.DiGraph(rows)
     parts = nx.strongly_connected_components(graph)
-    return sorted((node, max(component)) for component in parts for node in component)
+    return sorted((node, min(component)) for component in parts for node in component)
 
 
 def distances(rows: Edges) -> list[tuple[int, ...]]:
@@ -59,7 +60,7 @@ def test_strong_components_are_those_of_networkx(rows: Edges) -> None:
 @settings(deadline=None, max_examples=20)
 @given(edges)
 def test_hops_from_landmarks_are_those_of_networkx(rows: Edges) -> None:
-    assert answered(lambda graph: approximate_shortest_paths(graph, LANDMARKS), rows) == distances(rows)
+    assert answered(lambda graph: landmark_distances(graph, LANDMARKS), rows) == distances(rows)
 
 
 @settings(deadline=None, max_examples=10)
@@ -67,10 +68,41 @@ def test_hops_from_landmarks_are_those_of_networkx(rows: Edges) -> None:
 def test_ranks_are_those_of_networkx(rows: Edges) -> None:
     graph = nx.MultiDiGraph(rows)
     expected = nx.pagerank(graph, tol=1e-12, max_iter=1000)
-    found = dict(answered(lambda graph: pagerank(graph, supersteps=200, tolerance=1e-12), rows))
+    found = dict(answered(lambda graph: pagerank(graph, rounds=200, tolerance=1e-12), rows))
     assert found.keys() == expected.keys()
     for node, rank in expected.items():
         assert found[node] == pytest.approx(rank * len(expected), abs=1e-6)
+
+
+@settings(deadline=None, max_examples=20)
+@given(edges, st.dictionaries(st.integers(0, 12), st.sampled_from((0, 0.5, 1, 7)), min_size=1), st.integers(1, 3))
+def test_ranks_by_weights_are_those_of_networkx(rows: Edges, weights: dict[int, float], workers: int) -> None:
+    graph = nx.MultiDiGraph(rows)
+    given_weights = (np.array([*weights], np.int64), np.array([*weights.values()], np.float64))
+
+    def program(graph: Graph) -> Stream:
+        mine = slice(graph.scope.index, None, graph.scope.peers)
+        personalisation = graph.scope.to_stream(tuple(column[mine] for column in given_weights))
+        return pagerank(graph, damping=0.7, rounds=200, personalisation=personalisation)
+
+    found = dict(answered(program, rows, workers))
+    assert found.keys() == set(graph)
+    chosen = {node: weight for node, weight in weights.items() if node in graph}
+    if not any(chosen.values()):
+        assert sum(found.values()) == pytest.approx(0, abs=1e-6)
+        return
+    expected = nx.pagerank(graph, 0.7, personalization=chosen, tol=1e-12, max_iter=1000)
+    for node, rank in expected.items():
+        assert found[node] == pytest.approx(rank * len(expected), abs=1e-6)
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
+def test_a_weight_that_is_negative_or_no_number_is_refused(weight: float) -> None:
+    def program(graph: Graph) -> Stream:
+        return pagerank(graph, personalisation=graph.scope.to_stream((np.array([1]), np.array([weight]))))
+
+    with pytest.raises(OperatorError, match=f"at least 0; node 1 has {weight}"):
+        answered(program, [(1, 2)])
 
 
 @on_workers
@@ -81,7 +113,7 @@ def test_several_workers_agree_on_larger_graphs(workers: int, partition: str) ->
         options = {"workers": workers, "partition": partition}
         assert answered(weakly_connected_components, rows, **options) == weak_components(rows)
         assert answered(strongly_connected_components, rows, **options) == strong_components(rows)
-        assert answered(lambda graph: approximate_shortest_paths(graph, LANDMARKS), rows, **options) == distances(rows)
+        assert answered(lambda graph: landmark_distances(graph, LANDMARKS), rows, **options) == distances(rows)
 
 
 @on_workers
@@ -110,7 +142,7 @@ def test_components_follow_edges_that_come_in_later_epochs() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             components = strongly_connected_components(Graph(stream))
             components.inspect_time(lambda time, record: found[time[0]].append(record))
         for epoch, (source, target) in enumerate([(0, 1), (1, 2), (2, 0)]):
@@ -121,10 +153,10 @@ def test_components_follow_edges_that_come_in_later_epochs() -> None:
     assert {epoch: sorted(records) for epoch, records in found.items()} == {
         0: [(0, 0), (1, 1)],
         1: [(0, 0), (1, 1), (2, 2)],
-        2: [(0, 2), (1, 2), (2, 2)],
+        2: [(0, 0), (1, 0), (2, 0)],
     }
 
 
 def test_more_landmarks_than_bits_are_refused() -> None:
     with pytest.raises(BuildError, match="63 landmarks"):
-        answered(lambda graph: approximate_shortest_paths(graph, range(63)), [(0, 1)])
+        answered(lambda graph: landmark_distances(graph, range(63)), [(0, 1)])

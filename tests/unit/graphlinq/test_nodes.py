@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import timely.graphlinq.names as names_module
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
-from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly
+from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly, new_input
 from timely.container import Array
 from timely.errors import DataError, OperatorError
 from timely.graphlinq import (
@@ -44,7 +44,7 @@ def results(operator: Callable[..., Stream], *inputs: Sent) -> list[tuple[Time, 
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            handles, streams = zip(*(scope.new_input() for _ in inputs))
+            handles, streams = zip(*(new_input(scope) for _ in inputs))
             operator(*streams).inspect_time(lambda time, record: found.append((time, record)))
         for handle, rows in zip(handles, inputs):
             for epoch, *record in rows:
@@ -164,7 +164,7 @@ def test_nor_do_those_of_names_that_come_epoch_by_epoch() -> None:
         def program(worker: Worker) -> list[tuple[Time, Any]]:
             found: list[tuple[Time, Any]] = []
             with worker.dataflow() as scope:
-                session, stream = scope.new_input()
+                session, stream = new_input(scope)
                 dense_renaming(stream).inspect_time(lambda time, record: found.append((time, record)))
             for epoch, column in enumerate(names):
                 session.send(column[worker.index :: worker.peers])
@@ -194,7 +194,7 @@ def test_an_epoch_of_known_names_sorts_nothing_and_new_ones_few_times(
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             if operator == "numbers":
                 probe, tables = dense_renaming(stream).probe(), 1
             else:
@@ -262,7 +262,7 @@ def test_rounds_of_an_epoch_come_before_the_next_epoch() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             with scope.iterative() as loop:
                 handle, again = loop.feedback()
                 moved = state_machine(stream.enter(loop).concat(again), lambda node: 0, note)
@@ -342,7 +342,7 @@ def test_values_of_nodes_are_kept_unchanged_or_refused(first: Array, second: Arr
         def program(worker: Worker, node: int = late) -> list[Any]:
             found: list[Any] = []
             with worker.dataflow() as scope:
-                (asking, nodes), (telling, values) = scope.new_input(), scope.new_input()
+                (asking, nodes), (telling, values) = new_input(scope), new_input(scope)
                 node_join(nodes, values).inspect(found.append)
             telling.send_batch(Columns((np.array([1]), first)))
             telling.advance_to(1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
-from timely import Config, Scope, Stream, Worker, execute
+from timely import Config, Scope, Stream, Worker, execute, new_input
 from timely.container import Array
 from timely.errors import BuildError, OperatorError
 from timely.graphlinq import Aggregator, Graph, Superstep
@@ -122,7 +122,7 @@ def test_each_epoch_is_a_run_over_the_edges_until_then(workers: int) -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             hops(Graph(stream)).inspect_time(lambda time, record: found.append((time[0], record)))
         for epoch, (source, target) in enumerate([(0, 1), (2, 3), (1, 2)]):
             if worker.index == 0:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collect, collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
-from timely import Config, Scope, Stream, Worker, execute, execute_directly
+from timely import Config, Scope, Stream, Worker, execute, execute_directly, new_input, new_unordered_input
 from timely.container import Array
 from timely.errors import BuildError, OperatorError
 from timely.graphlinq import Graph, aggregate
@@ -77,7 +77,7 @@ def test_degrees_of_all_nodes_come_at_every_time_at_which_any_edge_does(workers:
     def program(worker: Worker) -> list[tuple[int, tuple[int, int]]]:
         found: list[tuple[int, tuple[int, int]]] = []
         with worker.dataflow() as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             Graph(stream).degrees().inspect_time(lambda time, record: found.append((time[0], record)))
         if worker.index == 0:
             session.send(np.arange(9), np.arange(1, 10))
@@ -107,8 +107,8 @@ def test_values_wait_for_the_edges_of_their_time() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            links, stream = scope.new_input("edges")
-            given, nodes = scope.new_input("nodes")
+            links, stream = new_input(scope, name="edges")
+            given, nodes = new_input(scope, name="nodes")
             sent = Graph(stream).transmit(nodes)
             probe = sent.inspect_time(lambda time, record: found.append((time[0], record))).probe()
         given.send(1, 7)
@@ -136,8 +136,8 @@ def test_edges_of_many_epochs_become_few_layers_and_none_is_lost() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            links, stream = scope.new_input("edges")
-            given, nodes = scope.new_input("nodes")
+            links, stream = new_input(scope, name="edges")
+            given, nodes = new_input(scope, name="nodes")
             graph = Graph(stream)
             sent = graph.transmit(nodes)
             sent.inspect_time(lambda time, record: found.setdefault(time[0], []).append(record[0]))
@@ -165,8 +165,8 @@ def test_edges_of_a_time_are_not_seen_at_one_that_is_not_after_it_though_nobody_
     def program(worker: Worker) -> list[tuple[tuple[int, ...], int]]:
         found: list[tuple[tuple[int, ...], int]] = []
         with worker.dataflow(outer=2) as scope:
-            links, stream = scope.new_unordered_input("edges")
-            given, nodes = scope.new_unordered_input("nodes")
+            links, stream = new_unordered_input(scope, name="edges")
+            given, nodes = new_unordered_input(scope, name="nodes")
             Graph(stream).transmit(nodes).inspect_time(lambda time, record: found.append((time, record[0])))
         asked = [given.capability.delayed(time) for time in ((1, 0), (1, 5))]
         given.capability.drop()

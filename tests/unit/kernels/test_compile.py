@@ -384,9 +384,9 @@ def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
         import sys
         import numpy as np
         from differential import Collection, example
-        from differential.graphs import connected_components
+        from differential.graphs import weakly_connected_components
         ends = np.array([2, 5]), np.array([1, 6])
-        print(example(lambda scope: connected_components(Collection.of(scope, *ends))), "numba" in sys.modules)
+        print(example(lambda scope: weakly_connected_components(Collection.of(scope, *ends))), "numba" in sys.modules)
     """
     run = _run(tmp_path, text, DIFFERENTIAL_KERNELS="interpreted")
     assert run.stdout == "[((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)] False\n", run.stderr

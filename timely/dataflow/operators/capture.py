@@ -18,6 +18,7 @@ def capture_into(stream: Stream, sink: EventSink, *, name: str = "capture") -> S
 
     Each worker needs a sink of its own. It is flushed after each activation and closed when the dataflow ends.
 
+    >>> from timely.capture import EventQueue
     >>> queue = EventQueue()
     >>> _ = example(lambda scope: scope.to_stream(range(2)).capture_into(queue))
     >>> queue.next_nowait()

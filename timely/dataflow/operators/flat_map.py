@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, of_columns
+from timely.columns import rows_and_columns
+from timely.container import Batch, Columns, of_columns
 from timely.dataflow.inline import inline
 from timely.user_functions import call
 
@@ -16,16 +17,23 @@ if TYPE_CHECKING:
 def flat_map(stream: Stream, function: Callable[..., Any], *, name: str = "flat_map") -> Stream:
     """Return the stream of all the records that `function` makes of each.
 
-    `function` receives a batch's columns and returns columns of any common length. For list batches it receives one
-    record and returns an iterable of records.
+    `function` receives a batch's columns and returns `(rows, *columns)`: for each record it makes, the position of the
+    row it comes from, and its fields; as for `Collection.flat_map`, so that one function serves both. For list batches
+    it receives one record and returns an iterable of records.
 
-    >>> example(lambda scope: scope.to_stream(range(4)).flat_map(lambda x: np.repeat(x, x)))
+    A DataError ends the run where `function` returns something else, or positions that are none.
+
+    >>> def repeated(x):
+    ...     rows = np.repeat(np.arange(len(x)), x)
+    ...     return rows, x[rows]
+    >>> example(lambda scope: scope.to_stream(range(4)).flat_map(repeated))
     [1, 2, 2, 3, 3, 3]
     """
 
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):
             return [result for record in batch for result in function(record)]
-        return Columns.of_equals(as_columns(call(function, of_columns(batch))))
+        _, columns = rows_and_columns(call(function, of_columns(batch)), len(batch))
+        return Columns.of_equals(columns)
 
     return inline(stream, transform, name=name)

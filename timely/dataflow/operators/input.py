@@ -48,7 +48,7 @@ class Input:
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         probe = stream.inspect_time(print).probe()
     ...     numbers.send(1)
     ...     numbers.flush()
@@ -209,7 +209,7 @@ def new_input(scope: Scope, *, name: str = "input") -> tuple[Input, Stream]:
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         probe = stream.inspect(print).probe()
     ...     for epoch in range(2):
     ...         numbers.send(10 * epoch)

@@ -47,7 +47,7 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     ...     with worker.dataflow("watching") as scope:
     ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
     ...     with worker.dataflow("watched") as scope:
-    ...         scope.new_input("numbers")[1].exchange().probe()
+    ...         new_input(scope, name="numbers")[1].exchange().probe()
     >>> execute_directly(program)
     ('numbers', 'watched')
     ('exchange', 'watched')

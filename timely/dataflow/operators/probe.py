@@ -25,7 +25,7 @@ class Probe:
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         probe = stream.probe()
     ...     numbers.advance_to(4)
     ...     worker.step()
@@ -89,7 +89,7 @@ class Probe:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input("numbers")
+        ...         numbers, stream = new_input(scope, name="numbers")
         ...         probe = stream.probe()
         ...     numbers.advance_to(3)
         ...     worker.step()
@@ -149,7 +149,7 @@ def probe_with(stream: Stream, probe: Probe) -> Stream:
     ...     probe = Probe()
     ...     with worker.dataflow() as scope:
     ...         scope.to_stream(range(3)).probe_with(probe)
-    ...         numbers, stream = scope.new_input()
+    ...         numbers, stream = new_input(scope)
     ...         stream.map(lambda x: x + 1).probe_with(probe)
     ...     numbers.advance_to(2)
     ...     worker.step_while(lambda: probe.less_than(2))

@@ -35,6 +35,7 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "re
     before its stream was complete raises `CaptureError`, and so does one that goes on after that, such as files put
     together to one.
 
+    >>> from timely.capture import EventQueue
     >>> queues = [EventQueue(), EventQueue()]
     >>> def capture(worker):
     ...     with worker.dataflow() as scope:

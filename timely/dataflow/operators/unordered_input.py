@@ -26,7 +26,7 @@ class UnorderedInput:
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_unordered_input()
+    ...         numbers, stream = new_unordered_input(scope)
     ...         stream.inspect_time(print)
     ...     later = numbers.capability.delayed((7,))
     ...     numbers.send(later, np.array([1, 2]))
@@ -115,7 +115,7 @@ def new_unordered_input(scope: Scope, *, name: str = "unordered_input") -> tuple
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
-    ...         numbers, stream = scope.new_unordered_input()
+    ...         numbers, stream = new_unordered_input(scope)
     ...         sums = stream.accumulate(0, lambda total, x: total + int(x.sum())).inspect_time(print)
     ...         probe = sums.probe()
     ...     later = numbers.capability.delayed((7,))

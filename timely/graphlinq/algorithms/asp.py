@@ -23,13 +23,13 @@ MOST = 62
 UNREACHED = -1
 
 
-def approximate_shortest_paths(graph: Graph, landmarks: Sequence[int]) -> Stream:
+def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
     """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 where there is no way.
 
     Raises BuildError unless there are 1 to 62 landmarks.
 
     >>> edges = (np.array([1, 2, 3]), np.array([2, 3, 1]))
-    >>> example(lambda scope: approximate_shortest_paths(Graph(scope.to_stream(edges)), [1, 3]))
+    >>> example(lambda scope: landmark_distances(Graph(scope.to_stream(edges)), [1, 3]))
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
     """
     if not 1 <= len(landmarks) <= MOST:
@@ -54,5 +54,5 @@ def approximate_shortest_paths(graph: Graph, landmarks: Sequence[int]) -> Stream
         combine=np.bitwise_or,
         update=update,
         sends=lambda reached, new, *distances: new != 0,
-        name="approximate_shortest_paths",
+        name="landmark_distances",
     ).map(lambda node, reached, new, *distances: (node, *distances), name="distances")

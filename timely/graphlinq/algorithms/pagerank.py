@@ -6,39 +6,84 @@ import numpy as np
 
 from timely import Stream
 from timely.container import Array
+from timely.errors import DataError
 from timely.graphlinq.graph import Graph
+from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Aggregator, Superstep
 
 
-def pagerank(graph: Graph, *, damping: float = 0.85, supersteps: int = 20, tolerance: float | None = None) -> Stream:
-    """Return (node, rank) after so many supersteps, scaled so that the mean of all ranks is 1.
+def pagerank(
+    graph: Graph,
+    *,
+    damping: float = 0.85,
+    rounds: int = 20,
+    personalisation: Stream | None = None,
+    tolerance: float | None = None,
+) -> Stream:
+    """Return (node, rank) after `rounds` rounds, scaled so that the mean of all ranks is 1.
 
-    A walk at a node without edges out of it jumps to any node. With `tolerance`, the run is over as soon as the ranks
-    change by less than so much, all nodes taken together. Multiple edges count as often as they are there.
+    In each round a node passes the share `damping` of its rank on along its edges, in equal parts; the rest jumps. A
+    jump leads to any node with the same probability or, with `personalisation`, a stream of (node, weight) at the times
+    at which edges come, to each node in proportion to its weight. What a dangling node, one without edges out of it,
+    passes on jumps too. Weights of the same node are added, those of nodes without edges are ignored; if no node has a
+    weight, the rank that jumps is lost. Multiple edges count as often as they are there. With `tolerance`, the run is
+    over as soon as the ranks change by less than that, all nodes taken together.
+
+    A DataError ends the run where a weight is negative or not a number.
 
     >>> edges = (np.array([0, 1]), np.array([2, 2]))
     >>> example(lambda scope: pagerank(Graph(scope.to_stream(edges))).map(lambda node, rank: (node, rank.round(3))))
     [(0, 0.638), (1, 0.638), (2, 1.723)]
+    >>> def from_one(scope):
+    ...     weights = scope.to_stream((np.array([1]), np.array([1])))
+    ...     ranks = pagerank(Graph(scope.to_stream(edges)), personalisation=weights)
+    ...     return ranks.map(lambda node, rank: (node, rank.round(3)))
+    >>> example(from_one)
+    [(0, 0.0), (1, 1.636), (2, 1.364)]
     """
 
-    def update(superstep: Superstep, rank: Array, degree: Array, change: Array, received: Array) -> tuple[Array, ...]:
-        told = superstep.aggregates
-        new = 1 - damping + damping * (received + told["lost"] / told["nodes"])
-        return new, degree, abs(new - rank)
+    def update(
+        superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array
+    ) -> tuple[Array, ...]:
+        total = superstep.aggregates
+        jumping = (1 - damping) * total["nodes"] + damping * total["lost"]
+        new = weight * (jumping / total["weight"] if total["weight"] else 0.0) + damping * received
+        return new, degree, weight, abs(new - rank)
 
     return graph.pregel(
-        graph.degrees(),
-        init=lambda node, degree: (1.0, degree, 1.0),
-        message=lambda rank, degree, change: rank / np.maximum(degree, 1),
+        graph.degrees().map(lambda node, degree: (node, degree, 1.0), name="weights")
+        if personalisation is None
+        else _with_weights(graph, personalisation),
+        init=lambda node, degree, weight: (1.0, degree, weight, 1.0),
+        message=lambda rank, degree, weight, change: rank / np.maximum(degree, 1),
         combine=np.add,
         update=update,
         everyone=True,
         aggregators={
-            "lost": Aggregator(np.add, lambda rank, degree, change: np.where(degree == 0, rank, 0.0)),
-            "nodes": Aggregator(np.add, lambda rank, degree, change: 1),
-            "change": Aggregator(np.add, lambda rank, degree, change: change),
+            "lost": Aggregator(np.add, lambda rank, degree, weight, change: np.where(degree == 0, rank, 0.0)),
+            "nodes": Aggregator(np.add, lambda rank, degree, weight, change: 1),
+            "weight": Aggregator(np.add, lambda rank, degree, weight, change: weight),
+            "change": Aggregator(np.add, lambda rank, degree, weight, change: change),
         },
         until=None if tolerance is None else lambda superstep: superstep.aggregates["change"] < tolerance,
-        supersteps=supersteps,
+        supersteps=rounds,
         name="pagerank",
-    ).map(lambda node, rank, degree, change: (node, rank), name="ranks")
+    ).map(lambda node, rank, degree, weight, change: (node, rank), name="ranks")
+
+
+def _with_weights(graph: Graph, personalisation: Stream) -> Stream:
+    """Return (node, degree, weight) for every node of the graph: 0 where no weight is given."""
+    given = personalisation.map(_weighed, name="weights")
+    ends = graph.degrees().map(lambda node, degree: (node, degree, 0.0, 1), name="degrees")
+    every = aggregate(ends.concat(given), (np.add, np.add, np.add), name="nodes with weights")
+    return every.filter(lambda node, degree, weight, is_here: is_here > 0).map(
+        lambda node, degree, weight, is_here: (node, degree, weight)
+    )
+
+
+def _weighed(node: Array, weight: Array) -> tuple[Array, ...]:
+    weight = weight.astype(np.float64)
+    if not (weight >= 0).all() or np.isinf(weight).any():
+        first = np.flatnonzero(~(weight >= 0) | np.isinf(weight))[0]
+        raise DataError(f"pagerank: a weight must be a number of at least 0; node {node[first]} has {weight[first]}")
+    return node, np.zeros(len(node), np.int64), weight, np.zeros(len(node), np.int64)

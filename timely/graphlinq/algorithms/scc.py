@@ -5,13 +5,13 @@ what it reaches and what reaches it too, which two searches find that pass each 
 all there is, and colours would pass through it again and again.
 
 Of the nodes left, in a round, those into which no edge leads are taken away, again and again: they are components of
-their own; then those out of which none leads. Of those left, the largest node spreads forward as a colour, to all that
+their own; then those out of which none leads. Of those left, the smallest node spreads forward as a colour, to all that
 it reaches; then, from each node that has kept its own colour, membership spreads backward, among nodes of the same
 colour. Who becomes a member reaches the node and is reached by it: these are components, one for each colour. All
 others go on to the next round.
 
 There are as many rounds as it takes: few on most graphs, but on a chain of components that each have several nodes, in
-decreasing order, one for each.
+increasing order, one for each.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from timely.graphlinq.run import Superstep
 
 
 def strongly_connected_components(graph: Graph) -> Stream:
-    """Return (node, largest node of its component).
+    """Return (node, smallest node of its component).
 
     >>> edges = (np.array([1, 2, 3, 2]), np.array([2, 1, 3, 3]))
     >>> sorted(example(lambda scope: strongly_connected_components(Graph(scope.to_stream(edges)))))
-    [(1, 2), (2, 2), (3, 3)]
+    [(1, 1), (2, 1), (3, 3)]
     """
     of_hub, others = _around(graph, _hub(graph)).branch(lambda node, is_member: ~is_member)
     with graph.scope.iterative("strongly_connected_components") as rounds:
@@ -40,8 +40,8 @@ def strongly_connected_components(graph: Graph) -> Stream:
         inside = graph.enter(rounds)
         nodes = others.map(lambda node, is_member: node).enter(rounds).concat(left)
         first, nodes = _without_edges_in(inside, nodes)
-        last, nodes = _without_edges_in(inside.reversed(), nodes)
-        unassigned, found = _members(inside.reversed(), _colours(inside, nodes)).branch(
+        last, nodes = _without_edges_in(inside.transpose(), nodes)
+        unassigned, found = _members(inside.transpose(), _colours(inside, nodes)).branch(
             lambda node, colour, is_member: is_member
         )
         unassigned.map(lambda node, colour, is_member: node).connect_loop(handle)
@@ -53,7 +53,7 @@ def strongly_connected_components(graph: Graph) -> Stream:
 
 def _hub(graph: Graph) -> Stream:
     """Return (node, whether it is the one with the most ways through it)."""
-    through = node_join(graph.degrees(), graph.reversed().degrees(), np.multiply, name="ways through")
+    through = node_join(graph.degrees(), graph.transpose().degrees(), np.multiply, name="ways through")
     return _with_greatest(through, name="hub").map(lambda node, hub: (node, node == hub))
 
 
@@ -69,7 +69,7 @@ def _around(graph: Graph, hub: Stream) -> Stream:
         name="ahead of the hub",
     )
     return (
-        graph.reversed()
+        graph.transpose()
         .pregel(
             ahead,
             init=lambda node, is_hub, is_ahead: (is_ahead, is_hub),
@@ -84,20 +84,20 @@ def _around(graph: Graph, hub: Stream) -> Stream:
 
 
 def _with_greatest(ranked: Stream, *, name: str) -> Stream:
-    """Return (node, the node of the greatest rank on any worker, of several the largest) for each (node, rank)."""
+    """Return (node, the node of the greatest rank on any worker, of several the smallest) for each (node, rank)."""
 
     def compute(given: Given, told: Given) -> Given:
         assert told is not None  # whoever has nodes tells itself, too
         return None if given is None else (given[0], np.full(len(given[0]), _greatest(*told)[0][0]))
 
     return in_order(
-        [(ranked, Pipeline()), (ranked.flat_map(_greatest, name=f"{name} here"), Broadcast())], compute, name
+        [(ranked, Pipeline()), (ranked.map_batch(_greatest, name=f"{name} here"), Broadcast())], compute, name
     )
 
 
 def _greatest(node: Array, rank: Array) -> tuple[Array, Array]:
     best = np.flatnonzero(rank == rank.max())
-    chosen = best[[node[best].argmax()]]
+    chosen = best[[node[best].argmin()]]
     return node[chosen], rank[chosen]
 
 
@@ -119,13 +119,13 @@ def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
 
 
 def _colours(graph: Graph, nodes: Stream) -> Stream:
-    """Return (node, largest node that reaches it) among nodes."""
+    """Return (node, smallest node that reaches it) among nodes."""
     return graph.pregel(
         nodes,
         init=lambda node: node,
         message=lambda colour: colour,
-        combine=np.maximum,
-        update=lambda superstep, colour, received: np.maximum(colour, received),
+        combine=np.minimum,
+        update=lambda superstep, colour, received: np.minimum(colour, received),
         name="colours",
     )
 
@@ -134,14 +134,14 @@ def _members(backward: Graph, colours: Stream) -> Stream:
     """Return (node, colour, whether it reaches the node of its colour)."""
 
     def update(superstep: Superstep, colour: Array, is_member: Array, received: Array) -> tuple[Array, Array]:
-        # What a node reaches has its colour or a larger one, so of the members' the least is its own, if any is.
+        # What a node reaches has its colour or a smaller one, so the greatest of the members' is its own, if any is.
         return colour, is_member | (received == colour)
 
     return backward.pregel(
         colours,
         init=lambda node, colour: (colour, node == colour),
         message=lambda colour, is_member: colour,
-        combine=np.minimum,
+        combine=np.maximum,
         update=update,
         sends=lambda colour, is_member: is_member,
         name="members",

@@ -4,17 +4,17 @@ import sys
 
 import numpy as np
 
-from timely import execute
+from timely import execute, new_input
 from timely.container import records
 from timely.graphlinq import (
     Graph,
     aggregate,
-    approximate_shortest_paths,
     binary_state_machine,
     count_nodes,
     dense_renaming,
     distinct_nodes,
     filter_by,
+    landmark_distances,
     node_join,
     pagerank,
     renamed,
@@ -45,8 +45,8 @@ PROGRAMS = {
     "pagerank": lambda edges: pagerank(Graph(edges)).map(lambda node, rank: (node, rank.round(9))),
     "wcc": lambda edges: weakly_connected_components(Graph(edges)),
     "scc": lambda edges: strongly_connected_components(Graph(edges)),
-    "asp": lambda edges: approximate_shortest_paths(Graph(edges), LANDMARKS),
-    "asp, by edge": lambda edges: approximate_shortest_paths(Graph(edges, partition="edge"), LANDMARKS),
+    "asp": lambda edges: landmark_distances(Graph(edges), LANDMARKS),
+    "asp, by edge": lambda edges: landmark_distances(Graph(edges, partition="edge"), LANDMARKS),
     "degrees": lambda edges: Graph(edges).degrees(),
     "join": lambda edges: Graph(edges).join(distinct_nodes(edges), lambda source, target: (target, source)),
     "aggregate": lambda edges: aggregate(edges, np.maximum),
@@ -74,7 +74,7 @@ def everything(worker):
     last = [column[-1:] for column in edges]
     for name, program in PROGRAMS.items():
         with worker.dataflow(name) as scope:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
             program(stream).inspect_batch(
                 lambda time, batch, name=name: lines.extend(
                     f"{name}, epoch {time[0]}: {record!r}" for record in records(batch)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from timely import Worker, execute
+from timely import Worker, execute, new_input
 
 MODE, SECONDS = sys.argv[1], float(sys.argv[2])
 
@@ -20,7 +20,7 @@ def program(worker: Worker) -> None:
             np.sort(np.arange(1000))
 
     with worker.dataflow() as scope:
-        session, stream = scope.new_input()
+        session, stream = new_input(scope)
         probe = stream.exchange().inspect_batch(compute).probe()
     print("pid", os.getpid(), flush=True)
     if MODE != "idle":

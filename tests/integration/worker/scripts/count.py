@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 
-from timely import Exchange, execute
+from timely import Exchange, execute, new_input
 
 epochs, size = int(sys.argv[1]), int(sys.argv[2])
 
@@ -31,7 +31,7 @@ def counting(capability):
 def program(worker):
     told = []
     with worker.dataflow("count") as scope:
-        session, stream = scope.new_input()
+        session, stream = new_input(scope)
         counts = stream.unary_frontier(Exchange(), counting).inspect_batch(
             lambda time, batch: told.append((time, *batch))
         )

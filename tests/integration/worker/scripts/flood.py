@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from timely import Columns, Exchange, InputPort, OutputPort, Scope, Stream, Worker, execute
+from timely import Columns, Exchange, InputPort, OutputPort, Scope, Stream, Worker, execute, new_input
 
 SENDER, SHAPE = sys.argv[1:]
 FACTOR = 100 if SHAPE == "multiply" else 1
@@ -69,7 +69,7 @@ def program(worker: Worker) -> None:
         if SENDER == "source":
             stream = scope.to_stream(batches())
         else:
-            session, stream = scope.new_input()
+            session, stream = new_input(scope)
         between(scope, stream).exchange(lambda column: np.zeros(len(column))).inspect_batch(consume)
     if SENDER == "input":
         for made in batches():

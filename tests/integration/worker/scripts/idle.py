@@ -4,7 +4,7 @@ import sys
 import time as clock
 from threading import Thread, Timer
 
-from timely import execute, source
+from timely import execute, new_input, source
 
 why, END = sys.argv[1], clock.monotonic() + 2.0
 
@@ -29,7 +29,7 @@ def program(worker):
         if why in ("activator", "poll"):
             probe = source(scope, waiting).exchange().probe()
         else:
-            numbers, stream = scope.new_input("numbers")
+            numbers, stream = new_input(scope, name="numbers")
             probe = stream.exchange().probe()
     if why == "fed":
         Thread(target=lambda: (clock.sleep(2.0), worker.call(numbers.close))).start()

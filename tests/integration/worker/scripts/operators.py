@@ -9,8 +9,21 @@ from collections import Counter
 
 import numpy as np
 
-from timely import Barrier, Broadcast, Exchange, Gather, Pipeline, Probe, concatenate, execute, log_stream, source
+from timely import (
+    Barrier,
+    Broadcast,
+    Exchange,
+    Gather,
+    Pipeline,
+    Probe,
+    execute,
+    log_stream,
+    new_input,
+    new_unordered_input,
+    source,
+)
 from timely.container import records
+from timely.dataflow.operators.concat import concatenate
 from timely.events import OperatorBuilt
 
 EPOCHS, SIZE = 3, 40
@@ -138,6 +151,11 @@ def running_total(key, state, values):
     return total, [(int(key), total)]
 
 
+def repeated(numbers):
+    rows = np.repeat(np.arange(len(numbers)), numbers % 3)
+    return rows, numbers[rows]
+
+
 def vector(numbers):
     return numbers.accumulate(np.zeros(4, np.int64), lambda total, x: total + np.bincount(x % 4, minlength=4))
 
@@ -148,7 +166,8 @@ def on_the_first(scope, stream):
 
 PROGRAMS = {
     "map": lambda scope, numbers: numbers.map(lambda x: (x % 3, x * 0.5)).exchange(),
-    "flat_map": lambda scope, numbers: numbers.flat_map(lambda x: np.repeat(x, x % 3)).exchange(),
+    "flat_map": lambda scope, numbers: numbers.flat_map(repeated).exchange(),
+    "map_batch": lambda scope, numbers: numbers.map_batch(lambda x: np.repeat(x, x % 3)).exchange(),
     "filter": lambda scope, numbers: numbers.filter(lambda x: x % 2 == 0).exchange(),
     "text": lambda scope, numbers: numbers.map(lambda x: x.astype(str)).exchange(),
     "concat": lambda scope, numbers: numbers.concat(numbers.exchange()),
@@ -194,7 +213,7 @@ def run(worker, program):
     """Run a program on a few epochs of numbers; return its records, and their times, as text."""
     found = []
     with worker.dataflow() as scope:
-        handle, numbers = scope.new_input()
+        handle, numbers = new_input(scope)
         result = program(scope, numbers)
         result.inspect_batch(lambda time, batch: found.extend(f"{time} {record!r}" for record in records(batch)))
     for epoch in range(EPOCHS):
@@ -211,7 +230,7 @@ def unordered(worker):
     """Send at several times at once, and count what is complete."""
     found = []
     with worker.dataflow() as scope:
-        handle, numbers = scope.new_unordered_input()
+        handle, numbers = new_unordered_input(scope)
         counts = numbers.exchange(lambda x: 0 * x).count()
         counts.inspect_time(lambda time, record: found.append(f"{time} {record!r}"))
     rights = [handle.capability.delayed((time,)) for time in (5, 2, 9)]
@@ -247,7 +266,7 @@ def logged(worker):
         built = log_stream(scope, OperatorBuilt).filter(lambda time, worker, *_: worker == 0)
         built.map(lambda *fields: fields[4:6]).exchange().inspect(lambda record: found.append(f"{record!r}"))
     with worker.dataflow("watched") as scope:
-        scope.new_input("numbers")[1].exchange().probe()
+        new_input(scope, name="numbers")[1].exchange().probe()
     worker.close_inputs()
     while worker.step_or_park():
         pass

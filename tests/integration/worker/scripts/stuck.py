@@ -7,7 +7,7 @@ import time as clock
 
 import numpy as np
 
-from timely import Pipeline, execute
+from timely import Pipeline, execute, new_input
 
 why = sys.argv[1]
 
@@ -42,7 +42,7 @@ def slow(record):
 
 def program(worker):
     with worker.dataflow("stuck") as scope:
-        numbers, stream = scope.new_input("numbers")
+        numbers, stream = new_input(scope, name="numbers")
         if why == "leak":
             stream = stream.unary_frontier(Pipeline(), leaking, name="leaking")
         elif why == "undrained":

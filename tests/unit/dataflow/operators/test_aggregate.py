@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
-from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly
+from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly, new_input
 from timely.container import Array
 from timely.errors import BuildError, OperatorError
 
@@ -32,7 +32,7 @@ def results(rows: Sent, operator: Any) -> list[tuple[Time, Any]]:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             operator(stream).inspect_time(lambda time, record: found.append((time, record)))
         for epoch, key, value in rows:
             numbers.advance_to(epoch)
@@ -187,8 +187,8 @@ def test_records_wait_for_the_tick_of_another_stream() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
-            ticks, clock = scope.new_input()
+            numbers, stream = new_input(scope)
+            ticks, clock = new_input(scope)
             stream.reclock(clock).inspect_time(lambda time, record: found.append((time, record)))
         for epoch in range(5):
             numbers.advance_to(epoch)
@@ -207,8 +207,8 @@ def test_what_no_tick_can_follow_is_let_go() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
-            ticks, clock = scope.new_input()
+            numbers, stream = new_input(scope)
+            ticks, clock = new_input(scope)
             probe = stream.reclock(clock).inspect_batch(lambda time, batch: found.append((time, len(batch)))).probe()
 
         def send(epoch: int) -> None:

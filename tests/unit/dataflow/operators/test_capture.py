@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import (
-    Config,
+from timely import Config, Time, Worker, execute, execute_directly, new_input, replay_into
+from timely.capture import (
     EventFileReader,
     EventFileWriter,
     EventQueue,
@@ -19,12 +19,7 @@ from timely import (
     EventSocketReader,
     EventSocketWriter,
     EventSource,
-    Time,
-    Worker,
-    execute,
-    execute_directly,
     extract,
-    replay_into,
 )
 from timely.captured import Event, Messages, Progress
 from timely.container import records
@@ -54,7 +49,7 @@ def capture(sinks: list[EventSink]) -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.exchange().capture_into(sinks[worker.index])
         for epoch in range(EPOCHS):
             numbers.send(np.arange(10 * epoch, 10 * epoch + 3) + worker.index, np.array(["a", "b", "c"]))

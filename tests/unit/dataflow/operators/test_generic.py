@@ -19,6 +19,7 @@ from timely import (
     Time,
     Worker,
     execute_directly,
+    new_input,
     source,
 )
 from timely.errors import BuildError, TimelyError
@@ -67,7 +68,7 @@ def test_two_inputs_keep_their_own_frontiers() -> None:
     seen = []
 
     def program(scope: Scope) -> Stream:
-        late, stream = scope.new_input()
+        late, stream = new_input(scope)
         scope.dataflow.when_built(lambda: late.advance_to(4))
 
         def build(capability: Capability) -> Callable[[InputPort, InputPort, OutputPort], None]:
@@ -165,7 +166,7 @@ def test_an_error_after_a_notification_names_its_time_and_not_that_of_what_came_
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             stream.unary_notify(Pipeline(), logic).probe()
         for epoch in range(5):
             numbers.send(epoch)

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Columns, Config, Input, Pipeline, Time, Worker, example, execute, execute_directly
+from timely import (
+    Columns,
+    Config,
+    Input,
+    Pipeline,
+    Time,
+    Worker,
+    example,
+    execute,
+    execute_directly,
+    new_input,
+    new_unordered_input,
+)
 from timely.container import records
 from timely.errors import CapabilityError, DataError, OperatorError
 
@@ -19,7 +31,7 @@ def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[
 
     def program(worker: Worker) -> None:
         with worker.dataflow(outer=outer) as scope:
-            handle, stream = scope.new_input()
+            handle, stream = new_input(scope)
             stream.inspect_batch(lambda time, batch: found.append((time, list(records(batch)))))
         use(handle)
 
@@ -57,8 +69,8 @@ def test_an_empty_batch_is_not_sent() -> None:
 def test_nothing_is_sent_into_a_dataflow_that_was_dropped() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, _ = scope.new_input()
-            others, _ = scope.new_unordered_input()
+            numbers, _ = new_input(scope)
+            others, _ = new_unordered_input(scope)
         numbers.send(1)
         worker.drop_dataflow(scope.dataflow)
         with pytest.raises(CapabilityError, match="takes no more data"):
@@ -118,7 +130,7 @@ def test_a_closed_input_takes_nothing() -> None:
 def test_nothing_can_be_sent_before_the_dataflow_is_complete() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, _ = scope.new_input()
+            numbers, _ = new_input(scope)
             with pytest.raises(CapabilityError, match="leave its with block first"):
                 numbers.send(np.arange(3))
 
@@ -182,7 +194,7 @@ def test_rows_gathered_count_as_sent_when_they_are_too_much_and_do_not_stay(ask_
 
     def program(worker: Worker) -> bool:
         with worker.dataflow() as scope:
-            texts, stream = scope.new_input()
+            texts, stream = new_input(scope)
             stream.exchange().inspect_batch(lambda _, batch: rows.append(len(batch)))
         assert not texts.is_congested
         said = []

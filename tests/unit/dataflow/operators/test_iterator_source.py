@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import on_workers
-from timely import Config, Probe, Worker, execute, execute_directly
+from timely import Config, Probe, Worker, execute, execute_directly, new_input
 from timely.errors import BuildError, StalledError
 
 
@@ -50,7 +50,7 @@ def test_all_that_is_permitted_is_drawn_though_nothing_is_consumed() -> None:
                 yield [drawn[-1]]
 
         with worker.dataflow() as scope:
-            held, stream = scope.new_input()
+            held, stream = new_input(scope)
             scope.iterator_source(epochs(), probe, ahead=4).concat(stream).probe_with(probe)
         for _ in range(20):
             worker.step()

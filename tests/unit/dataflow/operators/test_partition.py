@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
-from timely import Scope, Stream, TimelyError, Worker, example, execute_directly
+from timely import Scope, Stream, TimelyError, Worker, example, execute_directly, new_input
 
 
 def parts_of(data: Any, parts: int) -> list[list[Any]]:
@@ -69,7 +69,7 @@ def test_times_are_told_apart_by_branch_when() -> None:
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             early, late = stream.branch_when(lambda time: time >= (2,))
             early.inspect(found[False].append)
             late.inspect(found[True].append)

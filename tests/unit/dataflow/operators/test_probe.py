@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from timely import Antichain, Config, Probe, Worker, execute, execute_directly
+from timely import Antichain, Config, Probe, Worker, execute, execute_directly, new_input
 from timely.errors import BuildError
 
 
 def test_a_probe_follows_its_stream() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             probe = stream.exchange().probe()
         assert probe.frontier == Antichain([(0,)])
         assert probe.less_equal(0)
@@ -35,7 +35,7 @@ def test_a_probe_follows_its_stream() -> None:
 def test_a_probe_in_a_loop_has_its_times() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope, scope.iterative() as inner:
-            numbers, stream = scope.new_input()
+            numbers, stream = new_input(scope)
             handle, again = inner.feedback()
             probe = again.probe()
             stream.enter(inner).concat(again).filter(lambda x: x < 0).connect_loop(handle)
@@ -68,13 +68,13 @@ def test_a_probe_of_several_streams_waits_for_all_of_them(workers: int) -> None:
         with pytest.raises(BuildError, match="looks at no stream"):
             probe.explain(0)
         with worker.dataflow() as scope:
-            first, one = scope.new_input("first")
-            second, two = scope.new_input("second")
+            first, one = new_input(scope, name="first")
+            second, two = new_input(scope, name="second")
             seen: list[int] = []
             one.exchange().probe_with(probe).inspect(seen.append)
             two.exchange().probe_with(probe)
         with worker.dataflow() as scope:
-            third, three = scope.new_input("third")
+            third, three = new_input(scope, name="third")
             three.probe_with(probe)
             with pytest.raises(BuildError, match="leave its `with` block"):
                 probe.done()
@@ -102,7 +102,7 @@ def test_a_probe_says_of_each_stream_what_holds_it_up() -> None:
     def program(worker: Worker) -> str:
         probe = Probe()
         with worker.dataflow() as scope:
-            streams = [scope.new_input(name)[1].probe_with(probe) for name in ("first", "second")]
+            streams = [new_input(scope, name=name)[1].probe_with(probe) for name in ("first", "second")]
             assert len(streams) == 2
         return probe.explain(0)
 

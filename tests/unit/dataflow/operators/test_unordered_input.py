@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import on_workers
-from timely import Config, Time, Worker, execute, execute_directly
+from timely import Config, Time, Worker, execute, execute_directly, new_unordered_input
 from timely.errors import CapabilityError
 
 TIMES = 6
@@ -23,7 +23,7 @@ def test_times_are_complete_when_their_capabilities_are_gone_in_whatever_order(w
         sent: Counter[int] = Counter()
         counted: list[tuple[Time, int]] = []
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input()
+            numbers, stream = new_unordered_input(scope)
             counts = stream.exchange().count().inspect_time(lambda time, count: counted.append((time, count)))
             probe = counts.probe()
         held = {time: numbers.capability.delayed((time,)) for time in range(TIMES)}
@@ -53,8 +53,8 @@ def test_times_are_complete_when_their_capabilities_are_gone_in_whatever_order(w
 def test_what_is_no_capability_of_the_input_is_refused() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input()
-            other, _ = scope.new_unordered_input()
+            numbers, stream = new_unordered_input(scope)
+            other, _ = new_unordered_input(scope)
             probe = stream.probe()
         with numbers, other:
             with pytest.raises(CapabilityError, match=r"is given a batch with a capability, .* not with 0"):
@@ -69,7 +69,7 @@ def test_what_is_no_capability_of_the_input_is_refused() -> None:
 def test_nothing_is_sent_before_the_dataflow_is_complete_or_after_the_capability_is_gone() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input("late")
+            numbers, stream = new_unordered_input(scope, name="late")
             probe = stream.probe()
             with pytest.raises(CapabilityError, match="once the dataflow is complete"):
                 _ = numbers.capability
@@ -89,7 +89,7 @@ def test_nothing_is_sent_before_the_dataflow_is_complete_or_after_the_capability
 def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input()
+            numbers, stream = new_unordered_input(scope)
             stream.exchange().probe()
         numbers.capability.delayed((2,))
 
@@ -99,7 +99,7 @@ def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
 def test_many_bytes_sent_at_once_are_congestion_until_the_worker_steps() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
-            numbers, stream = scope.new_unordered_input()
+            numbers, stream = new_unordered_input(scope)
             stream.probe()
         numbers.send(numbers.capability, np.arange(10_000))
         assert numbers.is_congested
