@@ -281,7 +281,7 @@ class Worker:
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
-        ...         numbers, stream = scope.new_input()
+        ...         numbers, stream = new_input(scope)
         ...         stream.inspect(print)
         ...     pieces = ["swept", "dusted"]
         ...     def chore():

@@ -69,7 +69,7 @@ def test_a_thaw_has_everything_searched(frozen: Frozen, monkeypatch: pytest.Monk
 SCRIPT = """
 import gc, weakref, sys
 import timely.garbage
-from timely import Pipeline, execute
+from timely import Pipeline, execute, new_input
 
 timely.garbage.LONG = 0.0  # however fast the machine
 
@@ -91,7 +91,7 @@ def forgetful(capability):
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = scope.new_input()
+        numbers, stream = new_input(scope)
         probe = stream.unary_frontier(Pipeline(), forgetful, name="forgetful").probe()
     before = circular(Thing())
     gc.collect()
@@ -107,7 +107,7 @@ def program(worker):
         worker.step_or_park()
     print("dropped")
     with worker.dataflow() as scope:
-        scope.new_input()
+        new_input(scope)
     worker.drop_dataflow(scope.dataflow)
     print("frozen", gc.get_freeze_count() > 0)
 

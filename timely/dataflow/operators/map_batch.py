@@ -20,7 +20,7 @@ def map_batch(stream: Stream, function: Callable[..., Any], *, name: str = "map_
     list and returns an iterable of records. How records are grouped into batches is not part of a program's meaning:
     use it for what may be done batch by batch, such as to add up before an exchange.
 
-    >>> example(lambda scope: scope.to_stream([3, 1, 3]).map_batch(np.unique))
+    >>> example(lambda scope: scope.to_stream(np.array([3, 1, 3])).map_batch(np.unique))
     [1, 3]
     """
 
