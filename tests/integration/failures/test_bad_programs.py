@@ -61,11 +61,11 @@ execute(program)
 
 COMPLEX = """
 import numpy as np
-from timely import Columns, execute
+from timely import Columns, execute, new_input
 
 def program(worker):
     with worker.dataflow() as scope:
-        numbers, stream = timely.new_input(scope)
+        numbers, stream = new_input(scope)
         probe = stream.exchange(name="spread").probe()
     numbers.send_batch(Columns((np.arange(10) * 1j,)))
     numbers.close()

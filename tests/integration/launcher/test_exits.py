@@ -77,7 +77,7 @@ def test_another_status_is_that_of_the_run(
 
 EXITS_IN_AN_OPERATOR = """
 import sys
-from timely import execute
+from timely import execute, new_input
 
 def program(worker):
     with worker.dataflow() as scope:
