@@ -65,12 +65,12 @@ import os
 import time
 
 from differential.kernels.interrupts import uninterrupted
-from timely import execute
+from timely import execute, new_input
 
 
 def program(worker):
     with worker.dataflow() as scope:
-        input, _ = timely.new_input(scope)
+        input, _ = new_input(scope)
     print("pid", os.getpid(), flush=True)
     if worker.index == 1:
         with uninterrupted():
