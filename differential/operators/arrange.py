@@ -79,8 +79,8 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
 def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     """Return an empty trace for the operator with that output, which writes codes of `key` and `value`.
 
-    It holds times of the operator's scope, and batches where its worker is told to keep them. The worker's log tells of
-    it, and the worker keeps it tidy.
+    It holds times of the operator's scope, and its batches in memory or in files, as the worker is configured. The
+    worker logs what happens to it, and keeps it tidy.
     """
     spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
     log_trace(spine, output)

@@ -37,8 +37,13 @@ class CatchingUp:
 
     def _look(self) -> bool:
         self._is_expected = False
-        if self._operator is not None and self._compact is not None and self._compact():
-            self._operator.waits = True
+        operator, compact = self._operator, self._compact
+        if operator is None or compact is None:
+            return False
+        # The frontier of an input that drains does not cover what is queued. An operator that is held back, for lack of
+        # room behind it, has messages queued though the worker runs none; it asks again after its next run.
+        if not any(port.queue for port in operator.inputs) and compact():
+            operator.waits = True
         return False
 
     def _end(self) -> None:

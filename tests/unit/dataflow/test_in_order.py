@@ -73,7 +73,7 @@ def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings
         settle(network, workers, probes, epoch + 1)
         sent.append([now.allocator.statistics().messages_sent - then for now, then in zip(workers, before)])
     # Each tells of its input's end, of the degrees that have changed, and of how many have which; only the first
-    # changes edges. Were it told, too, when a batch was taken, it would be 106 and 88 messages. One message tells
-    # the other worker, once, what kinds of columns the rows have that are spread.
+    # changes edges. Were it to learn, too, when a batch was taken, it would be 106 and 88 messages. One message informs
+    # the other worker, once, of the kinds of columns that the exchanged rows have.
     assert [max(each) for each in zip(*sent)] == [2 + 3, 1 + 3]
     assert [sum(each) for each in zip(*sent)] == [84, 60]

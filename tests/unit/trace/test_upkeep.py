@@ -6,13 +6,17 @@ import gc
 import weakref
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from differential import Collection, InputSession, Trace, new_input
+from differential.operators.catching_up import CatchingUp
 from differential.operators.half_join import half_join
 from differential.trace.spine import LEAST_EFFORT
+from tests.oracle.scenario import Scenario, check
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import OperatorError
 
@@ -181,3 +185,45 @@ def test_a_trace_is_tidied_up_when_the_other_side_of_a_join_has_moved_on_without
         return rows
 
     assert execute(program, Config(workers=workers)) == [0] * workers
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_what_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
+    chores: list[Callable[[], bool]] = []
+    dataflow = SimpleNamespace(worker=SimpleNamespace(when_idle=chores.append), when_complete=lambda end: None)
+    ports = [SimpleNamespace(queue=[]), SimpleNamespace(queue=["a batch"] if queued else [])]
+    operator: Any = SimpleNamespace(dataflow=dataflow, inputs=ports, waits=False)
+    compacted: list[None] = []
+
+    def compact() -> bool:
+        compacted.append(None)
+        return True
+
+    catching_up = CatchingUp(operator, compact)
+    catching_up.expect()
+    catching_up.expect()
+    (chore,) = chores
+    assert not chore()
+    assert (len(compacted), operator.waits) == ((0, False) if queued else (1, True))
+
+
+def test_an_operator_that_is_held_back_finds_what_it_reads_when_it_runs() -> None:
+    check(
+        Scenario(
+            programs=[("intersect", ("input", 1), ("motif", ("concat", ("input", 0), ("input", 1))))],
+            inputs=[
+                [((1, 2), (0,), 1), ((1, 2), (2,), -1)],
+                [
+                    ((2, 2), (0,), 2), ((1, 1), (2,), 1), ((1, 3), (1,), 1), ((0, 0), (1,), 2), ((0, 1), (0,), 1),
+                    ((2, 2), (0,), -1), ((1, 0), (0,), 1),
+                ],
+            ],
+            outer=1,
+            workers=2,
+            tiny=True,
+            guest=False,
+            readers=0,
+            seed=7647,
+            upserts=[],
+        )
+    )  # fmt: skip
