@@ -56,13 +56,11 @@ class Watch:
         self._tell = tell
         self._told: set[int] = set()
         self._ended = Doorbell()
-        self._is_closing = False
         self._thread = Thread(target=self._run, name="timely watch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End the thread, after it has noted all that happened until now."""
-        self._is_closing = True
         self._ended.ring()
         self._thread.join()
         self._ended.close()
@@ -72,7 +70,7 @@ class Watch:
         try:
             self._watch()
         except zmq.ZMQError:
-            if not self._is_closing:
+            if not any(monitor.closed for monitor in self._watched):
                 raise
             # An interrupt has cut `close` short, and what is watched was closed without waiting for this thread.
 

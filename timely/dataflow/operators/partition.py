@@ -35,9 +35,16 @@ def partition(stream: Stream, parts: int, route: Callable[..., Any], *, name: st
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         numbers: Any
         if isinstance(batch, Columns):
-            numbers = np.broadcast_to(np.asarray(consult(route, batch.columns)), len(batch))
+            numbers = np.asarray(consult(route, batch.columns))
+            if not numbers.ndim:
+                numbers = np.full(len(batch), numbers)
         else:
             numbers = np.array([route(record) for record in records(batch)])
+        if numbers.shape != (len(batch),):
+            raise DataError(
+                f"{name}: the route must return an integer for each of {len(batch)} record(s), or one for all, not an "
+                f"array of shape {numbers.shape}"
+            )
         if numbers.dtype.kind not in "biu" or numbers.min() < 0 or numbers.max() >= parts:
             raise DataError(f"{name}: the route must return integers from 0 to {parts - 1}, got {numbers!r}")
         return scatter(batch, numbers.astype(np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Scope, Stream, TimelyError, Worker, example, execute_directly, new_input
+from timely.errors import OperatorError
 
 
 def parts_of(data: Any, parts: int) -> list[list[Any]]:
@@ -99,3 +101,12 @@ def test_records_of_lists_are_results_or_errors() -> None:
 
     assert example(lambda scope: scope.to_stream(["1", "x"]).ok_err(parse)[0]) == [1]
     assert example(lambda scope: scope.to_stream(["1", "x"]).ok_err(parse)[1]) == ["not a number: x"]
+
+
+@pytest.mark.parametrize("records", [np.arange(2), [0, 1]])
+def test_a_route_must_return_a_number_for_each_record(records: Any) -> None:
+    routes: list[Callable[..., Any]] = [lambda number: np.zeros(1, np.int64), lambda number: np.zeros((1, 2), np.int64)]
+    for route in routes:
+        with pytest.raises(OperatorError, match=r"an integer for each of 2 record\(s\), .* not an array of shape"):
+            example(lambda scope, route=route: scope.to_stream(records).partition(2, route)[0])
+    assert example(lambda scope: scope.to_stream(records).partition(2, lambda number: 1)[1]) == [0, 1]
