@@ -117,9 +117,7 @@ class Encoder:
             column = columns[0]
             if column.dtype == np.int64 and self.kinds == _ONE_INT:
                 return column if column.flags.c_contiguous and column.flags.writeable else column.copy()
-        kinds = tuple([kind_of(column) for column in columns])
-        if kinds != self.kinds:
-            self._learn(kinds)
+        kinds = self.learn(columns)
         if not columns:
             return NOTHING
         return self._codes(columns, kinds, self.interner.encode)
@@ -129,9 +127,7 @@ class Encoder:
 
         So a question costs no numbers. Two rows that were never encoded may have the same code.
         """
-        kinds = tuple([kind_of(column) for column in columns])
-        if kinds != self.kinds:
-            self._learn(kinds)
+        kinds = self.learn(columns)
         return self._codes(columns, kinds, self.interner.find)
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
@@ -150,11 +146,12 @@ class Encoder:
         """Let codes mean what they mean in `other`, of the same worker."""
         self.kinds, self.ordered = other.kinds, other.ordered
 
-    def learn(self, columns: tuple[Array, ...]) -> None:
-        """Take note of the kinds of columns, as `encode` does. Raises DataError where they are not those known."""
+    def learn(self, columns: tuple[Array, ...]) -> tuple[Kind, ...]:
+        """Take note of the kinds of columns and return them. Raises DataError where they are not those known."""
         kinds = tuple([kind_of(column) for column in columns])
         if kinds != self.kinds:
             self._learn(kinds)
+        return kinds
 
     def agrees(self, other: Encoder) -> bool:
         """Return whether equal codes mean equal values in both encoders."""

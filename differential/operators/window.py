@@ -156,8 +156,8 @@ class Stragglers:
         if self._count == len(updates):
             (time,) = updates.take(np.array([0])).each_time()
             self._warn(
-                f"the record {shown(updates.columns)} came at {time}, when its window had ended, and is left out, as "
-                "others will be without a word; give window() a function as `late` to receive them, or a larger size"
+                f"the record {shown(updates.columns)} came at {time}, when its window had ended, and is left out; "
+                "more are only counted; give window() a function as `late` to receive them, or a larger size"
             )
 
     def _report_number(self) -> None:

@@ -332,7 +332,7 @@ def test_who_listens_in_a_peers_place_learns_the_generation() -> None:
         try:
             with pytest.raises(TransportError, match="does not answer"):
                 allocator.connect()
-            assert squatter.poll(30_000), "worker 0 has not said hello within 30 s"
+            assert squatter.poll(30_000), "worker 0 has sent no hello within 30 s"
             assert decode([squatter.recv()]).generation == GENERATION
         finally:
             allocator.close()
