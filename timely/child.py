@@ -47,9 +47,13 @@ class Child:
             self.process.send_signal(signum)
 
     def ask_to_end(self, signum: int) -> None:
-        """Send a signal, and continue the child if it is stopped, so that it can answer."""
-        self.send(signum)
+        """Continue the child if it is stopped, so that it can answer, and send a signal.
+
+        In this order, since the system gives a signal that comes to a stopped process to any of its threads; to one
+        that runs, to the main thread, which alone can act on it.
+        """
         self.send(signal.SIGCONT)
+        self.send(signum)
 
     def has_begun_to_end(self) -> bool:
         """Return whether the child has reported that it ends in order."""

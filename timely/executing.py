@@ -318,8 +318,10 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
     except BaseException:
         for allocator in allocators:
             allocator.interrupt()
-        started = sum(thread.ident is not None for thread in threads)
-        _collect(ended, outcomes, started, clock.monotonic() + THREADS_SECONDS)
+        deadline = clock.monotonic() + THREADS_SECONDS
+        for thread in threads:  # by thread: an outcome is lost where the signal came between its arrival and its note
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - clock.monotonic()))
         raise
     errors = [error for _, _, error in outcomes if error is not None]
     if errors:
@@ -334,10 +336,9 @@ def _note_worker(error: BaseException, allocator: Allocator) -> None:
         error.add_note(f"the program failed on worker {allocator.index} of {allocator.peers}")
 
 
-def _collect(
-    ended: SimpleQueue[Outcome[Result]], outcomes: list[Outcome[Result]], expected: int, deadline: float | None = None
-) -> None:
-    """Wait for the threads; from the first error on, or with a deadline, not for ever."""
+def _collect(ended: SimpleQueue[Outcome[Result]], outcomes: list[Outcome[Result]], expected: int) -> None:
+    """Wait for the threads; from the first error on, not for ever."""
+    deadline: float | None = None
     while len(outcomes) < expected:
         try:
             outcome = ended.get(timeout=None if deadline is None else max(0.0, deadline - clock.monotonic()))

@@ -52,6 +52,8 @@ from timely.errors import DataError, FrameError, PeerLost, TransportError
 
 WATCH_SECONDS = 0.25
 LINGER_MILLISECONDS = 2000
+LINGER_WHEN_ENDED_MILLISECONDS = 500
+"""The same for a process that was asked to end: its peers were too, and may be gone without its having noticed."""
 SPIN_SECONDS = 250e-6
 FRUITLESS_SPINS = 4
 MESSAGES_AT_ONCE = 256
@@ -376,7 +378,8 @@ class SocketAllocator:
         if self._closed:
             return
         self._closed = True
-        links = [partial(link.close, LINGER_MILLISECONDS) for link in self._links.values()]
+        linger = LINGER_WHEN_ENDED_MILLISECONDS if self._is_ending() else LINGER_MILLISECONDS
+        links = [partial(link.close, linger) for link in self._links.values()]
         watcher = [] if self._watcher is None else [self._watcher.close]
         # An interrupt that comes meanwhile must not leave open what the end of the context waits for.
         close_all([*watcher, *links, self._door.close, self._doorbell.close, self._context.release])
