@@ -21,7 +21,7 @@ from benchmarks.harness import ROOT, Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
 from differential.kernels.__main__ import compile_kernels
-from timely.launched import INTERRUPTED
+from timely.run.launched import INTERRUPTED
 
 WORKLOADS = (
     "degrees",

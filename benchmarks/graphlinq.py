@@ -18,7 +18,7 @@ from benchmarks import scratch
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, check
 from timely import Stream, Worker, execute, new_input
-from timely.container import Array, of_columns
+from timely.data.container import Array, of_columns
 from timely.graphlinq import (
     Graph,
     landmark_distances,

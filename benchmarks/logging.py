@@ -27,10 +27,11 @@ from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import Fingerprint
 from differential import new_input
 from differential.events import TRACES
-from timely import Worker, events, execute_directly
+from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.ports import InputPort, OutputPort
-from timely.logging import Log
+from timely.observe import events
+from timely.observe.log import Log
 
 WITHOUT, NOBODY, ACTIVATIONS, EVERYTHING = "without hooks", "nobody listens", "activations", "everything"
 WAYS: dict[str, tuple[Any, ...] | None] = {

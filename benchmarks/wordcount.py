@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from benchmarks.graphs import Ints, splitmix
 from benchmarks.harness import Case, Figures, Reference, check
 from timely import Columns, Exchange, InputPort, OutputPort, Pipeline, Worker, execute, new_input
-from timely.container import of_columns
-from timely.text import WORD, count_words
+from timely.data.container import of_columns
+from timely.data.text import WORD, count_words
 
 RATE, EPOCH, CPU = "M words/s", "median ms an epoch", "M words by CPU time/s"
 WORDS_PER_LINE = 10

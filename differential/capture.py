@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from differential.updates import Updates
-from timely.captured import EventSink, EventSource, as_integer, checked_time, register
-from timely.container import Batch
+from timely.capture.event import EventSink, EventSource, as_integer, checked_time, register
+from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.operators.generic import sink as consume
 from timely.dataflow.pact import Gather, Pipeline

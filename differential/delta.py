@@ -29,9 +29,9 @@ from differential.operators.extend_at_hand import Offer, extend_at_hand
 from differential.operators.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
 from differential.updates import Updates
-from timely.container import as_columns, as_mask
+from timely.data.container import as_columns, as_mask
+from timely.data.user_functions import call, consult
 from timely.errors import BuildError
-from timely.user_functions import call, consult
 
 
 class AltNeu(Enum):

@@ -1,4 +1,4 @@
-"""What happens to traces, as frozen records, for the same log as those of `timely.events`.
+"""What happens to traces, as frozen records, for the same log as those of `timely.observe.events`.
 
 A trace is named by the operator that writes it: an arrangement, or what a reduction has said. Sizes are rows and bytes
 of columns; batches share columns that are equal, so the bytes of all traces may be more than those in memory.

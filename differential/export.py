@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 from differential.trace.batch import Batch
-from timely.container import Batch as AnyBatch
+from timely.data.container import Batch as AnyBatch
 from timely.dataflow.ports import Push
 from timely.errors import BuildError
 from timely.order import Time

@@ -24,10 +24,10 @@ from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropp
 from differential.trace.batch import Batch
 from differential.trace.spine import Spine
 from timely.dataflow.ports import OutputPort
-from timely.events import StateResized
+from timely.observe.events import StateResized
 
 if TYPE_CHECKING:
-    from timely.logging import Log
+    from timely.observe.log import Log
 
 
 def log_trace(spine: Spine, output: OutputPort) -> None:

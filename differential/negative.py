@@ -24,9 +24,7 @@ _REMEDY = (
 )
 
 
-def negative_count(
-    record: Sequence[NDArray[Any]], count: int, time: Time, *, may_be_signed: bool = False
-) -> DataError:
+def negative_count(record: Sequence[NDArray[Any]], count: int, time: Time, *, may_be_signed: bool = False) -> DataError:
     """Return the error for a record, the first row of these columns, that occurs a negative number of times.
 
     `may_be_signed` is whether what refuses it takes `signed=True`.

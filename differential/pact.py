@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from differential.updates import Updates
-from timely.container import Batch
+from timely.data.container import Batch
 
 Parts = Iterator[tuple[int, Batch]]
 

@@ -26,7 +26,7 @@ from differential.pact import Parts, Spreading
 from differential.seen import Rows, Seen
 from differential.tally import Tally
 from differential.updates import Ints, Updates
-from timely.captured import EventSource
+from timely.capture.event import EventSource
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller

@@ -42,7 +42,7 @@ from differential.overflow import named
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
-from timely.container import as_column, as_columns
+from timely.data.container import as_column, as_columns
 from timely.errors import TraceError
 from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain

@@ -20,8 +20,8 @@ import differential.graphs
 import timely
 import timely.capture
 import timely.errors
-import timely.events
 import timely.graphlinq
+import timely.observe.events
 import timely.order
 
 PAGES: dict[str, tuple[str, ModuleType | type]] = {
@@ -30,7 +30,7 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "order": ("The order of times", timely.order),
     "capture": ("Captured streams", timely.capture),
     "graphlinq": ("GraphLINQ", timely.graphlinq),
-    "events": ("What a log tells", timely.events),
+    "events": ("What a log tells", timely.observe.events),
     "errors": ("Errors", timely.errors),
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),

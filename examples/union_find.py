@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from options import at_least
 
 from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute, new_input
-from timely.container import of_columns
+from timely.data.container import of_columns
 from timely.dataflow.pact import Pact
 
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 from timely.communication.codec import Ack, Hello, WireMessage
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
-from timely.container import Batch, Columns
+from timely.data.container import Batch, Columns
 
 indices = st.integers(0, 2**31 - 1)
 times = st.lists(st.integers(0, 2**62), min_size=1, max_size=4).map(tuple)

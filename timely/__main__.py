@@ -2,7 +2,7 @@
 
 import sys
 
-from timely.command import main
+from timely.run.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,7 @@
 """What programs use, imported by the first use of a name of the package `timely`, which has all of these names too."""
 
-from timely.barrier import Barrier
 from timely.config import Config
-from timely.container import Columns, rowwise
+from timely.data.container import Columns, rowwise
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
@@ -20,13 +19,14 @@ from timely.dataflow.routing import hash_columns
 from timely.dataflow.scope import Scope
 from timely.dataflow.stream import Stream
 from timely.errors import TimelyError
-from timely.executing import example, execute, execute_directly, execute_from_args
-from timely.failure import fail
 from timely.order import Time
 from timely.progress.antichain import Antichain
 from timely.progress.summary import PathSummary
-from timely.sequencer import Sequencer
-from timely.worker import Worker
+from timely.run.execute import example, execute, execute_directly, execute_from_args
+from timely.run.failure import fail
+from timely.synchronization.barrier import Barrier
+from timely.synchronization.sequencer import Sequencer
+from timely.worker.worker import Worker
 
 __all__ = [
     "Activator",

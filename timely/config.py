@@ -59,10 +59,10 @@ class Config:
     `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary files are), and else in memory.
 
     A run in which nothing has moved for `stall_seconds`, and nothing can, reports on stderr who holds it up (see
-    `timely.standstill`); None is 30, and 0 never. Where a number is given, a thread also reports operators that run for
-    so long, and loops in which no time becomes final. With `profile`, each process prints at the end what its operators
-    have cost. A loop that still changes after `report_rounds` rounds, and after twice as
-    many again, is reported; 0 is never.
+    `timely.worker.standstill`); None is 30, and 0 never. Where a number is given, a thread also reports operators that
+    run for so long, and loops in which no time becomes final. With `profile`, each process prints at the end what its
+    operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as many again, is
+    reported; 0 is never.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest

@@ -1,7 +1,8 @@
 """A plugin for pytest: a test that hangs says who holds its dataflows up.
 
 With `pytest -p timely.testing` and the time limits of pytest-timeout, what the workers of the process do and wait for
-(see `timely.status`) is printed shortly before a test's time is over, and so is part of what is shown of its failure.
+(see `timely.observe.status`) is printed shortly before a test's time is over, and so is part of what is shown of its
+failure.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from timely.signals import say
-from timely.status import report, running_workers
+from timely.observe.status import report, running_workers
+from timely.run.signals import say
 
 BEFORE_SECONDS = 1.0
 """How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""

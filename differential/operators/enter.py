@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from differential.updates import Updates
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError
 from timely.order import Time

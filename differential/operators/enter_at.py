@@ -9,11 +9,11 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING
 from differential.updates import Array, Ints, Updates
-from timely.container import Batch
+from timely.data.container import Batch
+from timely.data.user_functions import consult
 from timely.dataflow.inline import inline_timed
 from timely.errors import BuildError, DataError
 from timely.order import LIMIT, Time
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection

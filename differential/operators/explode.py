@@ -10,9 +10,9 @@ import numpy as np
 from differential.operators.linear import linear
 from differential.overflow import multiplied
 from differential.updates import Array, Ints, Updates
-from timely.container import as_columns
+from timely.data.container import as_columns
+from timely.data.user_functions import call
 from timely.errors import DataError
-from timely.user_functions import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from differential.codes import kind_of
-from timely.columns import as_column
+from timely.data.columns import as_column
 from timely.errors import DataError
 
 

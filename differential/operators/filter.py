@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from differential.operators.linear import linear
 from differential.updates import Updates
-from timely.container import as_mask
-from timely.user_functions import consult
+from timely.data.container import as_mask
+from timely.data.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection

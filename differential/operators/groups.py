@@ -11,9 +11,9 @@ import differential.kernels.reduce_rounds as rounds
 from differential.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
 from differential.operators.reduce import Chunk, GroupFault, Pending, reduce_arrangement
-from timely.container import as_columns
+from timely.data.container import as_columns
+from timely.data.user_functions import read_only_views
 from timely.errors import DataError
-from timely.user_functions import read_only_views
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -26,9 +26,9 @@ from differential.operators.lookup import Ask, Past, lookup, refuse_other_keys
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import Rows, table_of_parts
 from differential.updates import Ints, Updates
-from timely.container import as_columns
+from timely.data.container import as_columns
+from timely.data.user_functions import call
 from timely.dataflow.stream import Stream
-from timely.user_functions import call
 
 PIECE = 1 << 19
 """About how many pairs are produced before other operators get a turn."""

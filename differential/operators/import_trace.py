@@ -27,7 +27,7 @@ from differential.arrangement import Arrangement
 from differential.export import Export
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
-from timely.container import Batch as AnyBatch
+from timely.data.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability, CapabilitySet
 from timely.dataflow.operator import Logic

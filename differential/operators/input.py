@@ -11,7 +11,7 @@ from differential.collection import Collection
 from differential.kernels.compile import NOTHING
 from differential.operators.fields import Fields
 from differential.updates import Updates
-from timely.container import as_columns
+from timely.data.container import as_columns
 from timely.dataflow.operators.input import new_input as new_stream_input
 from timely.errors import CapabilityError, DataError
 from timely.order import LIMIT, Moment, Time, as_time, less_equal

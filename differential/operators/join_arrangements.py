@@ -17,7 +17,8 @@ from differential.operators.catching_up import CatchingUp
 from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
 from differential.updates import Updates
-from timely.container import as_columns
+from timely.data.container import as_columns
+from timely.data.user_functions import call
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.pact import Pipeline
@@ -25,7 +26,6 @@ from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError
 from timely.progress.antichain import Antichain
-from timely.user_functions import call
 
 ROWS_PER_BATCH = 1 << 18
 """About how many pairs an activation produces before other operators get a turn."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from differential.updates import Updates
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.inline import inline
 
 if TYPE_CHECKING:

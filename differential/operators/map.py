@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from differential.operators.linear import linear
 from differential.updates import Updates
-from timely.container import as_columns
-from timely.user_functions import call
+from timely.data.container import as_columns
+from timely.data.user_functions import call
 
 if TYPE_CHECKING:
     from differential.collection import Collection

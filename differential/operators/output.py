@@ -8,7 +8,7 @@ from differential.codes import Kind, kind_of, refuse_nan, settled
 from differential.negative import negative_count
 from differential.pact import OfUpdates
 from differential.updates import Updates
-from timely.container import as_columns
+from timely.data.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
 from timely.errors import BuildError, DataError

@@ -13,8 +13,8 @@ from differential.operators.linear import linear
 from differential.operators.parts import reduce_parts
 from differential.overflow import multiplied
 from differential.updates import Ints, Updates
+from timely.data.user_functions import consult
 from timely.errors import BuildError
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -32,10 +32,10 @@ from differential.operators.hold import hold
 from differential.operators.linear import linear
 from differential.overflow import shown
 from differential.updates import Ints, Updates
+from timely.data.user_functions import consult
 from timely.errors import BuildError, DataError, LateWarning
 from timely.order import LIMIT
 from timely.origin import user_origin
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from differential.collection import Collection

@@ -1,144 +1,99 @@
-"""No module imports from a layer above its own."""
+"""Each room imports only from rooms below it, and no modules import each other in a ring.
+
+Imports for type checking count, and so do those inside functions: an arrow that only the type checker follows is one
+that a reader follows too.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Iterator
 
 import pytest
 
 from tests.api.modules import modules, source
+from timely.progress.cycles import strong_components
+from timely.progress.graph import Edge
+from timely.progress.summary import PathSummary
 
-# Lowest first. A module belongs to the first entry that its name starts with; it may import its own layer and those
-# that its layer names.
-LEAVES = (
-    "timely.errors",
-    "timely.order",
-    "timely.origin",
-    "timely.closing",
-    "timely.config",
-    "timely.columns",
-    "timely.container",
-    "timely.buffers",
-    "timely.captured",
-    "timely.events",
-    "timely.exact",
-    "timely.interruption",
-    "timely.notes",
-    "timely.user_functions",
-    "timely.text",
-)
-LAYERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "leaves": (LEAVES, ()),
-    "progress": (("timely.progress",), ("leaves",)),
-    "communication": (("timely.communication",), ("leaves",)),
-    "dataflow": (("timely.dataflow",), ("leaves", "progress", "communication")),
-    "running": (
-        (
-            "timely.worker",
-            "timely.barrier",
-            "timely.sequencer",
-            "timely.accounting",
-            "timely.executing",
-            "timely.explaining",
-            "timely.logging",
-            "timely.shapes",
-            "timely.signals",
-            "timely.environment",
-            "timely.stall",
-            "timely.standstill",
-            "timely.status",
-            "timely.testing",
-            "timely.failure",
-            "timely.garbage",
-            "timely.heap",
-            "timely.large_pages",
-            "timely.launched",
-            "timely.launcher",
-            "timely.terminal",
-            "timely.child",
-            "timely.run_directory",
-            "timely.cli",
-            "timely.command",
-            "timely.__main__",
-        ),
-        ("leaves", "progress", "communication", "dataflow"),
+ROOMS: dict[str, tuple[str, ...]] = {
+    "timely leaves": tuple(
+        f"timely.{name}" for name in ("errors", "order", "origin", "closing", "interruption", "config")
     ),
-    "kernels": (("differential.kernels",), ()),
-    "trace": (("differential.trace",), ("kernels", "progress", "leaves")),
-    "arguments": (("differential.arguments",), ("leaves",)),
-    "graphs": (("differential.graphs",), ("differential", "delta", "arguments", "leaves")),
-    "delta": (("differential.delta",), ("leaves", "collections")),
-    "collections": (
-        (
-            "differential.operators",
-            "differential.collection",
-            "differential.arrangement",
-            "differential.beside",
-            "differential.capture",
-            "differential.codes",
-            "differential.errors",
-            "differential.events",
-            "differential.export",
-            "differential.interning",
-            "differential.keys",
-            "differential.logging",
-            "differential.negative",
-            "differential.overflow",
-            "differential.pact",
-            "differential.replay",
-            "differential.seen",
-            "differential.tally",
-            "differential.traces",
-            "differential.updates",
-            "differential.example",
-        ),
-        ("leaves", "progress", "dataflow", "timely", "kernels", "trace", "arguments"),
-    ),
-    "graphlinq": (("timely.graphlinq",), ("timely", "leaves")),
-    "timely": (
-        ("timely", "timely.api", "timely.capture"),
-        ("leaves", "progress", "communication", "dataflow", "running"),
-    ),
-    "differential": (("differential",), ("collections", "timely")),
+    "timely.data": ("timely.data",),
+    "timely.progress": ("timely.progress",),
+    "timely.observe": ("timely.observe",),
+    "timely.communication": ("timely.communication",),
+    "timely.capture": ("timely.capture",),
+    "timely.dataflow": ("timely.dataflow",),
+    "timely.worker": ("timely.worker",),
+    "timely.synchronization": ("timely.synchronization",),
+    "timely.run": ("timely.run",),
+    "timely": ("timely.api", "timely.testing", "timely.__main__", "timely"),
+    "timely.graphlinq": ("timely.graphlinq",),
+    "differential": ("differential",),
 }
+"""The rooms of the packages, lowest first, and the modules or packages that each consists of."""
 OWNERS = {"zmq": "timely.communication", "msgpack": "timely.communication", "numba": "differential.kernels"}
 
 
-def layer_of(module: str) -> str:
-    for layer, (prefixes, _) in LAYERS.items():
-        for prefix in prefixes:
-            if module == prefix or (module.startswith(prefix + ".") and prefix not in ("timely", "differential")):
-                return layer
-    raise AssertionError(f"{module} belongs to no layer: give it one in {__file__}")
+def room_of(module: str) -> str:
+    found = [
+        (len(prefix), room)
+        for room, prefixes in ROOMS.items()
+        for prefix in prefixes
+        if module == prefix or (module.startswith(f"{prefix}.") and prefix != "timely")
+    ]
+    assert found, f"{module} is in no room: give it one in {__file__}"
+    return max(found)[1]
 
 
-def imports(module: str) -> set[str]:
-    """Return what a module imports when it runs: imports for type checking alone do not count."""
-    tree = ast.parse(source(module).read_text())
+@functools.cache
+def imports(module: str) -> frozenset[str]:
+    """Return what a module imports: at its top, for type checking, and inside functions."""
     found: set[str] = set()
-    pending: list[ast.AST] = [tree]
     known = set(modules())
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            continue
+    for node in ast.walk(ast.parse(source(module).read_text())):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None, f"{module} has a relative import"
             inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
             found.update(inner or {node.module})
-        pending.extend(ast.iter_child_nodes(node))
-    return found
+    return frozenset(found - {module})
+
+
+def ours() -> Iterator[tuple[str, str]]:
+    """Yield each import of one of our modules by another."""
+    for module in modules():
+        for imported in imports(module):
+            if imported.split(".")[0] in ("timely", "differential"):
+                yield module, imported
+
+
+@pytest.mark.xfail(reason="rooms are being made", strict=True)
+def test_rooms_import_only_from_rooms_below() -> None:
+    order = list(ROOMS)
+    upward = [
+        f"{module} ({room_of(module)}) imports {imported} ({room_of(imported)})"
+        for module, imported in ours()
+        if order.index(room_of(imported)) > order.index(room_of(module))
+    ]
+    assert upward == []
+
+
+@pytest.mark.xfail(reason="rings are being opened", strict=True)
+def test_no_modules_import_each_other_in_a_ring() -> None:
+    number = {module: place for place, module in enumerate(modules())}
+    same = PathSummary.identity(0)
+    edges = [Edge(number[module], number[imported], same) for module, imported in ours()]
+    rings = [sorted(modules()[place] for place in part) for part in strong_components(number.values(), edges)]
+    assert [ring for ring in rings if len(ring) > 1] == []
 
 
 @pytest.mark.parametrize("module", modules())
-def test_a_module_imports_only_from_its_layer_and_those_below(module: str) -> None:
-    layer = layer_of(module)
-    allowed = {layer, *LAYERS[layer][1]}
+def test_a_library_is_imported_by_its_owner_alone(module: str) -> None:
     for imported in imports(module):
-        root = imported.split(".")[0]
-        if root in OWNERS:
-            assert module.startswith(OWNERS[root]), f"{module} imports {root}; only {OWNERS[root]} may"
-        elif root in ("timely", "differential"):
-            assert layer_of(imported) in allowed, f"{module} ({layer}) imports {imported} ({layer_of(imported)})"
+        owner = OWNERS.get(imported.split(".")[0])
+        assert owner is None or module.startswith(owner), f"{module} imports {imported}; only {owner} may"

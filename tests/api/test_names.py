@@ -15,14 +15,18 @@ import timely
 import timely.errors
 from tests.api.modules import modules, source
 
-STARTS_WITHOUT = "import sys, timely.cli, timely.launcher; print(*{'numpy', 'zmq', 'timely.api'} & set(sys.modules))"
+STARTS_WITHOUT = (
+    "import sys, timely.run.cli, timely.run.launcher; print(*{'numpy', 'zmq', 'timely.api'} & set(sys.modules))"
+)
 
 
 def test_what_starts_processes_imports_nothing_that_takes_long() -> None:
     assert subprocess.check_output([sys.executable, "-c", STARTS_WITHOUT], text=True, timeout=60) == "\n"
 
 
-@pytest.mark.parametrize("first", ["timely.executing", "timely.worker", "timely.dataflow.stream", "differential.trace"])
+@pytest.mark.parametrize(
+    "first", ["timely.run.execute", "timely.worker.worker", "timely.dataflow.stream", "differential.trace"]
+)
 def test_a_module_can_be_imported_first_and_all_names_are_there_after_it(first: str) -> None:
     program = f"import {first}, timely; timely.execute_directly(lambda worker: print(*timely.__all__))"
     found = subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)

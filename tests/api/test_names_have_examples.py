@@ -28,31 +28,31 @@ import differential.graphs
 import differential.logging
 import differential.traces
 import timely
-import timely.accounting
 import timely.capture
-import timely.captured
-import timely.container
+import timely.capture.event
+import timely.data.container
+import timely.data.text
 import timely.dataflow.pact
 import timely.errors
-import timely.events
 import timely.graphlinq
-import timely.logging
+import timely.observe.accounts
+import timely.observe.events
+import timely.observe.log
 import timely.order
-import timely.text
 
 PACKAGES = (
     timely,
-    timely.accounting,
+    timely.observe.accounts,
     timely.capture,
-    timely.captured,
-    timely.container,
+    timely.capture.event,
+    timely.data.container,
     timely.dataflow.pact,
     timely.errors,
-    timely.events,
+    timely.observe.events,
     timely.graphlinq,
-    timely.logging,
+    timely.observe.log,
     timely.order,
-    timely.text,
+    timely.data.text,
     differential,
     differential.capture,
     differential.delta,

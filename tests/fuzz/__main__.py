@@ -60,11 +60,11 @@ def fuzz(directory: Path, others: Sequence[str], parser: argparse.ArgumentParser
         import atheris
     except ModuleNotFoundError:
         parser.exit(1, "the fuzzer is not installed: 'pip install atheris'\n")
-    wire = ["timely.communication", "timely.buffers", "timely.container", "timely.captured"]
+    wire = ["timely.communication", "timely.data.buffers", "timely.data.container", "timely.capture.event"]
     with atheris.instrument_imports(include=wire):
-        import timely.captured
-        import timely.communication.event_codec
-        import timely.container  # noqa: F401
+        import timely.capture.codec
+        import timely.capture.event
+        import timely.data.container  # noqa: F401
     with atheris.instrument_imports(include=["differential.updates", "differential.capture"]):
         import differential.capture
         import differential.updates  # noqa: F401

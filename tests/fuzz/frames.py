@@ -16,10 +16,10 @@ import numpy as np
 
 import differential.capture  # noqa: F401  (registers its events)
 from differential.updates import Updates
-from timely import container
-from timely.communication import event_codec
+from timely.capture import codec as event_codec
 from timely.communication.codec import MAGIC, PROTOCOL, Encoder, decode, unpack_plain
-from timely.container import Batch, Columns
+from timely.data import container
+from timely.data.container import Batch, Columns
 from timely.errors import CaptureError, FrameError
 
 _PREFIX = MAGIC + bytes((PROTOCOL,))

@@ -13,12 +13,13 @@ import numpy as np
 from differential.capture import Changes, Statement
 from differential.updates import Updates
 from tests.fuzz.frames import joined
-from timely import captured, container
-from timely.captured import Event
-from timely.communication import event_codec
+from timely.capture import codec as event_codec
+from timely.capture import event as captured
+from timely.capture.event import Event
 from timely.communication.codec import Ack, Encoder, Hello, PlainPacker, WireMessage
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
-from timely.container import Batch, Columns
+from timely.data import container
+from timely.data.container import Batch, Columns
 from timely.progress.antichain import Antichain
 
 CORPUS = Path(__file__).with_name("corpus.txt")

@@ -10,7 +10,7 @@ from collections import Counter
 from random import Random
 
 from timely.capture import EventQueue
-from timely.captured import Event
+from timely.capture.event import Event
 
 PLACES = 3
 """So many places are read for each collection, by however many workers."""

@@ -18,7 +18,7 @@ from differential.trace.storage import Storage, is_mapped
 from tests.integration.launcher.launching import SCRIPTS, Run
 from tests.unit.communication.networks import free_ports
 from timely.capture import EventFileWriter
-from timely.captured import Messages
+from timely.capture.event import Messages
 from timely.communication.curve import KEY_FILE, load_keys, make_keys
 from timely.errors import CaptureError, ConfigError
 

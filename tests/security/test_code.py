@@ -13,7 +13,7 @@ from tests.integration.launcher.launching import ROOT, Run
 
 RUNS_CODE = frozenset({"eval", "exec", "compile", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"})
 MAY = {
-    "timely/launched.py": {"exec", "compile"},  # the program that `timely run` is given
+    "timely/run/launched.py": {"exec", "compile"},  # the program that `timely run` is given
     "differential/kernels/cache.py": {"pickle"},  # compiled kernels of the same user, once their digest is verified
 }
 READS_OBJECTS = frozenset({"load", "loads", "fromfile"})
@@ -78,7 +78,7 @@ def test_modules_where_the_command_starts_are_not_imported(processes: int, tmp_p
     script.write_text(SCRIPT)
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "command"  # as the installed command
-    command.write_text("import sys\nfrom timely.cli import main\nsys.exit(main())\n")
+    command.write_text("import sys\nfrom timely.run.cli import main\nsys.exit(main())\n")
     run = Run("run", "-n", str(processes), script, directory=tmp_path, command=[str(command)])
     try:
         assert run.end() == 0, run.error
@@ -105,7 +105,7 @@ def test_a_safe_path_keeps_the_directory_where_the_command_starts_out(processes:
     (tmp_path / "package" / "program.py").write_text(SCRIPT)
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "command"
-    command.write_text("import sys\nfrom timely.cli import main\nsys.exit(main())\n")
+    command.write_text("import sys\nfrom timely.run.cli import main\nsys.exit(main())\n")
     safe = {"PYTHONSAFEPATH": "1"}
     arguments = ("run", "-n", str(processes), "-m", "package.program")
     run = Run(*arguments, directory=tmp_path, command=[str(command)], environ=safe)

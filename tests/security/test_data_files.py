@@ -21,10 +21,10 @@ from differential.capture import Changes, Statement
 from differential.updates import Updates
 from timely import Worker, execute_directly, replay_into
 from timely.capture import EventFileReader, EventFileWriter
-from timely.captured import Event, Messages, Progress
+from timely.capture.codec import FRAME, MAX_BODY, PREFIX
+from timely.capture.event import Event, Messages, Progress
 from timely.communication.codec import PlainPacker
-from timely.communication.event_codec import FRAME, MAX_BODY, PREFIX
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.errors import CaptureError, OperatorError, TimelyError
 from timely.order import LIMIT
 from timely.progress.antichain import Antichain

@@ -20,12 +20,12 @@ import zmq
 from zmq.utils import z85
 
 from tests.unit.communication.networks import collect, connected, tcp_configs, until
-from timely.captured import Messages
+from timely.capture.codec import PREFIX, encode
+from timely.capture.event import Messages
+from timely.capture.socket import EventSocketReader, EventSocketWriter
 from timely.communication.allocator import Allocator
 from timely.communication.codec import Encoder, Hello, decode
 from timely.communication.curve import load_keys, make_keys
-from timely.communication.event_codec import PREFIX, encode
-from timely.communication.event_socket import EventSocketReader, EventSocketWriter
 from timely.communication.message import Data, Failure, Progress
 from timely.communication.sockets import socket_allocators
 from timely.config import Config

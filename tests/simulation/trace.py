@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from timely.communication.message import Data, Message, Progress
 from timely.communication.simulated import SimulatedNetwork
-from timely.container import records
+from timely.data.container import records
 
 
 class Trace:

@@ -17,8 +17,8 @@ from timely.communication.message import Failure, Message
 from timely.communication.thread import thread_allocators
 from timely.config import Config
 from timely.errors import OperatorError
-from timely.executing import run
 from timely.interruption import interruption
+from timely.run.execute import run
 
 SECONDS = 20.0
 

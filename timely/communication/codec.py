@@ -30,8 +30,8 @@ from typing import Any, NamedTuple, TypeVar
 import msgpack
 import numpy as np
 
-from timely import container
 from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape, Taken
+from timely.data import container
 from timely.errors import DataError, FrameError
 from timely.order import LIMIT
 

@@ -22,10 +22,10 @@ from collections.abc import Callable, Collection
 
 from timely.communication.codec import Hello
 from timely.communication.link import Link
+from timely.communication.notes import fate_of
 from timely.communication.waiting import Waiting
 from timely.config import Config
 from timely.errors import TransportError
-from timely.notes import fate_of
 
 HELLO_SECONDS = 0.25
 """How often to say it again."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from timely.container import Batch, weight_of
+from timely.data.container import Batch, weight_of
 from timely.order import Changes, Time
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.pact import Selective
 from timely.errors import FrameError
 from timely.order import Changes, Time

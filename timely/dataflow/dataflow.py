@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from timely.closing import close_all
 from timely.communication.message import Data, Progress
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.arrivals import Arrivals
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from timely.dataflow.inline import Inline
     from timely.dataflow.recorder import Recorder
     from timely.dataflow.scope import Scope
-    from timely.worker import Worker
+    from timely.worker.worker import Worker
 
 RUNS_PER_STEP = 4
 """How often, on average, an operator may run in one step before progress is looked at again."""

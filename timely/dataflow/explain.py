@@ -2,7 +2,7 @@
 
 What holds a time up at a location are the capabilities held and the messages queued, on any worker, that could result
 in something at or before it. A worker knows its own exactly, with the lines that made them; of those elsewhere the
-tracker knows the counts, and their workers know the rest when asked (`timely.explaining`).
+tracker knows the counts, and their workers know the rest when asked (`timely.worker.explaining`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import timely.dataflow.stream as streams
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.operator import operator_error
 from timely.dataflow.ports import Push, Tee
 from timely.errors import BuildError

@@ -132,6 +132,6 @@ def operator_error(
 
 
 def _noted(error: Exception) -> str:
-    """Return the notes of an error, which `timely.user_functions` adds to those of functions of columns."""
+    """Return the notes of an error, which `timely.data.user_functions` adds to those of functions of columns."""
     notes = getattr(error, "__notes__", ())
     return f" ({'; '.join(notes)})" if notes else ""

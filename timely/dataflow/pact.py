@@ -11,16 +11,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from timely.container import Array, Batch, Columns, as_columns, take
+from timely.data.container import Array, Batch, Columns, as_columns, take
+from timely.data.user_functions import call
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError
-from timely.user_functions import call
 
 
 class Pact(Protocol):
     """How a message is spread over `peers` workers.
 
-    >>> from timely.container import records
+    >>> from timely.data.container import records
     >>> class Last:
     ...     name = "at the last worker"
     ...     def split(self, batch, peers):

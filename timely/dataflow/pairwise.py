@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from timely.container import Array
+from timely.data.container import Array
+from timely.data.exact import pairs_wrapped
 from timely.errors import DataError
-from timely.exact import pairs_wrapped
 
 
 class Pairwise:

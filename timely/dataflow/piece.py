@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
-from timely.buffers import Buffers, columns_from_buffers, columns_to_buffers
-from timely.container import Array, Batch, register
+from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.data.container import Array, Batch, register
 from timely.errors import DataError
 
 

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from timely.container import Batch, as_read_only, weight_of
+from timely.data.container import Batch, as_read_only, weight_of
 from timely.dataflow.capability import Capability, Held
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pipeline

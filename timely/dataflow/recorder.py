@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, weight_of
-from timely.events import (
+from timely.data.container import Batch, weight_of
+from timely.observe.events import (
     CAPABILITIES,
     INLINE,
     MESSAGES,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from timely.dataflow.inline import Function, Inline
     from timely.dataflow.operator import Operator
     from timely.dataflow.ports import InputPort, OutputPort
-    from timely.logging import Log
+    from timely.observe.log import Log
 
 
 class Recorder:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.container import as_column
-from timely.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
+from timely.data.container import as_column
+from timely.data.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
 
 Hashes = NDArray[np.uint64]
 Destinations = NDArray[np.uint16]

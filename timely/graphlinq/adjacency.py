@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from timely.container import Array
+from timely.data.container import Array
 from timely.graphlinq.grouping import Combination, grouped, totalled
 from timely.graphlinq.index import Index, Ints, as_nodes
 

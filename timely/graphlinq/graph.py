@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
-from timely.container import Array, Columns, concatenate, of_columns
+from timely.data.container import Array, Columns, concatenate, of_columns
 from timely.errors import BuildError, DataError
 from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce

@@ -6,7 +6,7 @@ slots, they are sorted, so that the cost is that of the values alone. What is in
 all messages are that were combined where they were sent, costs only the look.
 
 Sums and products of booleans and of integers of few bits have 64 bits, as NumPy's own have. What does not fit into
-these is refused (see `timely.exact`), wherever values are combined: where they are sent, too.
+these is refused (see `timely.data.exact`), wherever values are combined: where they are sent, too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from timely.container import Array
+from timely.data.container import Array
+from timely.data.exact import may_wrap, meaning, wrapped
 from timely.errors import DataError
-from timely.exact import may_wrap, meaning, wrapped
 from timely.graphlinq.index import Ints, is_increasing
 
 FEW = 8

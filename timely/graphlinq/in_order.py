@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from timely import Broadcast, Capability, Columns, Exchange, OperatorBuilder, Pipeline, Stream, Time
-from timely.container import Array, concatenate, of_columns
+from timely.data.container import Array, concatenate, of_columns
 
 Pacts = Broadcast | Exchange | Pipeline
 

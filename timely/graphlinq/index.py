@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import DataError
 
 Ints = NDArray[np.int64]

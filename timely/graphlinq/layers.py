@@ -10,7 +10,7 @@ the edges have binary digits, and an edge is indexed anew about as often.
 from __future__ import annotations
 
 from timely import Columns, Probe, Stream, Time
-from timely.container import Array, concatenate
+from timely.data.container import Array, concatenate
 from timely.graphlinq.adjacency import Adjacency
 from timely.order import less_equal
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from timely.columns import of_one_kind, stacked
-from timely.container import Array
+from timely.data.columns import of_one_kind, stacked
+from timely.data.container import Array
 from timely.graphlinq.index import Ints
 
 _WHAT = "what has a number"

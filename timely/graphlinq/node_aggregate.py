@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from timely import Columns, InputPort, Notificator, OutputPort, Stream, Time
-from timely.container import Array, concatenate, of_columns
+from timely.data.container import Array, concatenate, of_columns
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.index import as_nodes

@@ -31,7 +31,7 @@ from timely import (
     Stream,
     Time,
 )
-from timely.container import of_columns
+from timely.data.container import of_columns
 from timely.errors import BuildError
 from timely.graphlinq.grouping import Combination
 from timely.graphlinq.in_order import by_node

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.columns import in_type
-from timely.container import Array, Columns, as_columns, as_mask, concatenate
+from timely.data.columns import in_type
+from timely.data.container import Array, Columns, as_columns, as_mask, concatenate
+from timely.data.exact import fits, meaning, total, total_of_totals
+from timely.data.user_functions import call, consult
 from timely.errors import DataError
-from timely.exact import fits, meaning, total, total_of_totals
 from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
-from timely.user_functions import call, consult
 
 Rows = Ints | slice
 """Some rows of the state; all of them, as a slice, without a copy."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from timely.columns import in_type
-from timely.container import Array, as_columns
+from timely.data.columns import in_type
+from timely.data.container import Array, as_columns
+from timely.data.user_functions import call
 from timely.errors import DataError
 from timely.graphlinq.index import Index, Ints
-from timely.user_functions import call
 
 
 class Table:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from timely import Broadcast, Capability, OperatorBuilder, Pipeline, Stream
-from timely.container import Array, Batch, Columns, as_columns, concatenate, of_columns
+from timely.data.container import Array, Batch, Columns, as_columns, concatenate, of_columns
+from timely.data.user_functions import call
 from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
-from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.graphlinq.graph import Graph

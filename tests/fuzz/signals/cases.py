@@ -25,7 +25,7 @@ from uuid import uuid4
 from tests.fuzz.signals.processes import MARK, child, marked, survives
 from tests.fuzz.signals.programs import PROGRAMS
 from tests.integration.launcher.launching import PROMPT, ROOT, heeding
-from timely.run_directory import remove_left_directories
+from timely.run.directory import remove_left_directories
 
 SIGNALS = (
     *(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT),

@@ -21,7 +21,7 @@ def marked(value: str) -> Iterator[int]:
 def child(launcher: int, index: int) -> int | None:
     """Return the process with this index that a launcher has started, once it runs Python."""
     for pid in _children(launcher):
-        if b"timely.launched" in _read(pid, "cmdline") and environ_of(pid).get("TIMELY_PROCESS") == str(index):
+        if b"timely.run.launched" in _read(pid, "cmdline") and environ_of(pid).get("TIMELY_PROCESS") == str(index):
             return pid
     return None
 

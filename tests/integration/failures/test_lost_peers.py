@@ -20,7 +20,7 @@ from tests.integration.launcher.launching import PROMPT, ROOT
 from tests.unit.communication.networks import configs, free_ports, ipc_configs, together
 from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.errors import PeerLost
-from timely.failure import PEER_FAILED
+from timely.run.failure import PEER_FAILED
 
 SCRIPT = ROOT / "tests/integration/worker/scripts/bystander.py"
 Start = Callable[..., list[subprocess.Popen[str]]]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.launcher.conftest import Start
 from tests.integration.launcher.launching import ROOT, SCRIPTS
-from timely.launcher import ANSWER_SECONDS, CLEANUP_SECONDS, TERMINATE_SECONDS
+from timely.run.launcher import ANSWER_SECONDS, CLEANUP_SECONDS, TERMINATE_SECONDS
 
 TALK = SCRIPTS / "talk.py"
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -177,7 +177,8 @@ def test_a_request_for_a_report_while_the_command_starts_does_not_end_it(
     script = tmp_path / "program.py"
     script.write_text("import sys\nsys.stdin.readline()\n")
     # Signals of the interpreter's first moments cannot be held back; from the command's first line on they are.
-    code = "import os, signal, sys\nfrom timely import command\nkill = lambda: os.kill(os.getpid(), signal.SIGUSR1)\n"
+    code = "import os, signal, sys\nfrom timely.run import command\n"
+    code += "kill = lambda: os.kill(os.getpid(), signal.SIGUSR1)\n"
     code += "mask = signal.pthread_sigmask\n"
     code += "signal.pthread_sigmask = lambda *each: (mask(*each), kill(), setattr(signal, 'pthread_sigmask', mask))\n"
     code += "sys.exit(command.main())\n"
@@ -206,7 +207,7 @@ BEGUN = """
 import signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
 print("begun", flush=True)
-from timely.command import main
+from timely.run.command import main
 sys.exit(main())
 """
 
@@ -215,7 +216,7 @@ def test_a_request_for_a_report_at_the_very_end_of_a_process_does_nothing() -> N
     code = "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGUSR1))\n"
     code += "class Late:\n    def __del__(self):\n        kill(pid, number)\n"
     code += "kill, pid, number = os.kill, os.getpid(), signal.SIGUSR1\n"
-    code += "from timely.signals import report_on_signal\nreport_on_signal()\nimport sys\nsys.late = Late()\n"
+    code += "from timely.run.signals import report_on_signal\nreport_on_signal()\nimport sys\nsys.late = Late()\n"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
 

@@ -18,7 +18,7 @@ from tests.integration.launcher.conftest import Start
 from tests.integration.launcher.launching import ROOT, SCRIPTS
 from tests.unit.communication.networks import free_ports
 from timely.communication.curve import make_keys
-from timely.large_pages import are_offered
+from timely.run.large_pages import are_offered
 
 TALK = SCRIPTS / "talk.py"
 
@@ -51,7 +51,7 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
     script = tmp_path / "scripts" / "script.py"
     script.write_text("import sys, timely, differential\nprint(timely.__file__, sys.path[0])\n")
     command = tmp_path / "bin" / "command"  # what is installed does so; `-m timely` looks here first, as all of Python
-    command.write_text("import sys\nfrom timely.cli import main\nsys.exit(main())\n")
+    command.write_text("import sys\nfrom timely.run.cli import main\nsys.exit(main())\n")
     run = start("run", "-n", str(processes), script, directory=tmp_path, command=[str(command)])
     assert run.end() == 0, run.error
     prefixes = [""] if processes == 1 else ["[0] ", "[1] "]
@@ -344,7 +344,7 @@ def test_a_program_that_does_not_heed_quit_is_killed_and_leaves_nothing(start: S
 
 AT_ONCE = """
 import os, sys, tempfile
-from timely import cli
+from timely.run import cli
 make, signum = tempfile.mkdtemp, int(sys.argv.pop(1))
 def make_and_interrupt(*arguments, **options):
     directory = make(*arguments, **options)

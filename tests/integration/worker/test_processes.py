@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.launcher.launching import Run
-from timely.failure import PEER_FAILED
+from timely.run.failure import PEER_FAILED
 
 SCRIPTS = Path(__file__).parent / "scripts"
 COUNT, LOOP = SCRIPTS / "count.py", SCRIPTS / "loop.py"

@@ -200,8 +200,8 @@ def test_a_stall_names_the_input_that_is_open_and_how_to_move_it_on(start: Start
 def test_a_stall_is_reported_by_default_and_by_no_thread(tmp_path: Path, start: Start) -> None:
     script = tmp_path / "short.py"
     script.write_text(
-        "import sys, threading, timely.standstill\n"
-        "timely.standstill.SECONDS = timely.executing.SECONDS = 0.5\n"
+        "import sys, threading, timely.run.execute, timely.worker.standstill\n"
+        "timely.worker.standstill.SECONDS = timely.run.execute.SECONDS = 0.5\n"
         f"sys.argv[1:] = ['forgotten']\n"
         "threads = {thread.name for thread in threading.enumerate()}\n"
         "assert 'timely stall watch' not in threads, threads\n"

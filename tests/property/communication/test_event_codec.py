@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies_communication import batches, same_batch, times
-from timely.captured import Event, Messages, Progress
-from timely.communication.event_codec import decode, encode, read_body
+from timely.capture.codec import decode, encode, read_body
+from timely.capture.event import Event, Messages, Progress
 from timely.errors import CaptureError
 
 progress = st.builds(Progress, st.lists(st.tuples(times.filter(bool), st.integers())).map(tuple))

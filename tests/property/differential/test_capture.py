@@ -17,7 +17,7 @@ from differential.seen import Seen
 from tests.thorough import examples
 from timely import Antichain, Config, Worker, execute
 from timely.capture import EventFileReader, EventFileWriter, EventQueue
-from timely.captured import Event
+from timely.capture.event import Event
 from timely.errors import BuildError, TimelyError
 
 Change = tuple[tuple[Any, ...], tuple[int, ...], int]

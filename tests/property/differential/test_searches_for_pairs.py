@@ -17,7 +17,7 @@ from tests.oracle.grid import Multiset, Update, check
 from tests.property.differential.test_paths import edits
 from tests.thorough import examples
 from timely import Worker, execute_directly
-from timely.accounting import Account
+from timely.observe.accounts import Account
 
 LANDMARKS = (1, 3)
 

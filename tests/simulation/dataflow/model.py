@@ -25,7 +25,7 @@ from tests.simulation.trace import Trace, TracedNetwork
 from timely import Config, Input, Time, Worker, new_input
 from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
-from timely.container import records
+from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.ports import InputPort
 
@@ -186,7 +186,7 @@ class Cluster:
 
     def run(self, rng: Random) -> None:
         """Let events happen in an order of the generator's until nothing can, then check that all is over."""
-        with patch("timely.worker.clock", self.clock):
+        with patch("timely.worker.worker.clock", self.clock):
             self.go_on(rng)
         self.check_drained()
 
@@ -238,7 +238,10 @@ class Cluster:
     def asked(self, site: Site) -> str:
         """What a worker answers when asked what its result waits for, after asking the others."""
         assert site.dataflow is not None
-        with patch("timely.worker.clock", self.clock), patch("timely.explaining.clock", VirtualClock(self, site)):
+        with (
+            patch("timely.worker.worker.clock", self.clock),
+            patch("timely.worker.explaining.clock", VirtualClock(self, site)),
+        ):
             return site.probe.explain((EPOCHS,))
 
     def explain(self) -> str:

@@ -24,7 +24,7 @@ from timely import (
     Stream,
     Time,
 )
-from timely.container import records
+from timely.data.container import records
 
 NUMBERS = 7
 FUEL = 3

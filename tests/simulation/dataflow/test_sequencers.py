@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.thorough import examples
 from timely import Config, Sequencer, Worker
 from timely.communication.simulated import SimulatedNetwork
-from timely.container import records
+from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
 
 COMMANDS = 12

@@ -17,7 +17,7 @@ import numpy as np
 from timely import Columns, Config, Exchange, InputPort, OutputPort, Pipeline, Scope, Stream, Worker
 from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
-from timely.container import weight_of
+from timely.data.container import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import OVERHEAD

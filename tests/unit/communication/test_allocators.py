@@ -14,7 +14,7 @@ from tests.strategies_communication import same_message
 from tests.unit.communication.networks import KINDS, collect, exchange, network, until
 from timely.communication.allocator import Allocator, Statistics, broadcast
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
-from timely.container import Columns
+from timely.data.container import Columns
 from timely.errors import PeerFailed
 
 QUEUE_BYTES = 1 << 20

@@ -24,7 +24,7 @@ from timely.communication.codec import (
     unpack_plain,
 )
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
-from timely.container import Columns
+from timely.data.container import Columns
 from timely.errors import DataError, FrameError
 
 ENCODER = Encoder(sender=0, generation="g")

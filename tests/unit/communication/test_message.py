@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from timely.communication.message import Data, Goodbye, Message, Progress, weight
-from timely.container import Columns
+from timely.data.container import Columns
 
 
 @pytest.mark.parametrize(

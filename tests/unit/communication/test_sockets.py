@@ -38,14 +38,14 @@ from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.meeting import SILENCE_SECONDS
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.notes import REPORT_VARIABLE, Notes
 from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import Mailbox
 from timely.communication.watch import GRACE_SECONDS
 from timely.communication.wire import aligned
 from timely.config import Config
-from timely.container import Columns
+from timely.data.container import Columns
 from timely.errors import ConfigError, DataError, PeerFailed, PeerLost, TransportError
-from timely.notes import REPORT_VARIABLE, Notes
 
 CHANGE = Progress(0, ((1, (0,), 1),))
 

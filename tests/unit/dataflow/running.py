@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from timely import Config, Scope, Stream, Time, Worker, execute
-from timely.container import records
+from timely.data.container import records
 
 Record = tuple[Time, Any]
 

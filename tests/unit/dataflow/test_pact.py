@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from timely import Broadcast, Columns, Exchange, Gather, Pipeline
-from timely.container import Batch, records
+from timely.data.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError

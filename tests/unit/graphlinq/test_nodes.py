@@ -16,7 +16,7 @@ import timely.graphlinq.names as names_module
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
 from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly, new_input
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import DataError, OperatorError
 from timely.graphlinq import (
     binary_state_machine,

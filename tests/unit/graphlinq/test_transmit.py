@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.dataflow.running import collect, collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share
 from timely import Config, Scope, Stream, Worker, execute, execute_directly, new_input, new_unordered_input
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import BuildError, OperatorError
 from timely.graphlinq import Graph, aggregate
 

@@ -14,7 +14,7 @@ from differential.delta import Prefixes
 from differential.updates import Updates
 from tests.oracle.grid import on_workers
 from timely import Config, Worker, execute
-from timely.container import as_column
+from timely.data.container import as_column
 from timely.dataflow.scope import Scope
 from timely.errors import DataError, OperatorError
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, of_columns
+from timely.data.container import Batch, of_columns
+from timely.data.user_functions import consult
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.pact import Pipeline
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Columns, as_columns
+from timely.data.container import Array, Columns, as_columns
+from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from timely.errors import BuildError, DataError
-from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from timely.container import Array, Batch
+from timely.data.container import Array, Batch
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Broadcast, Pipeline

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, as_mask, of_columns, take
+from timely.data.container import Batch, as_mask, of_columns, take
+from timely.data.user_functions import consult
 from timely.dataflow.inline import split
 from timely.order import Time
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

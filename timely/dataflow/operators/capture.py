@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timely.captured import EventSink, Messages, Progress
+from timely.capture.event import EventSink, Messages, Progress
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.progress.antichain import Antichain

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Batch, Columns, as_columns, records, take
+from timely.data.container import Array, Batch, Columns, as_columns, records, take
+from timely.data.user_functions import consult
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import DataError
 from timely.order import LIMIT, Time
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from timely.container import Batch, Columns, concatenate, of_columns
+from timely.data.container import Batch, Columns, concatenate, of_columns
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pact

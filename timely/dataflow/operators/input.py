@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, frozen, own_columns, weight_of
+from timely.data.container import Batch, Columns, as_columns, frozen, own_columns, weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -14,7 +14,7 @@ from timely.order import Moment, Time
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
-    from timely.worker import Worker
+    from timely.worker.worker import Worker
 
 
 class Meter:

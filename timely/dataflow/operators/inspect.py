@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, as_read_only, records
+from timely.data.container import Batch, as_read_only, records
 from timely.dataflow.inline import inline, inline_timed
 from timely.order import Time
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Columns, as_column
+from timely.data.container import Array, Columns, as_column
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.errors import BuildError
-from timely.events import Event, Parked, ScheduleStopped, Unparked, check_kind
+from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind
 
 if TYPE_CHECKING:
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
-    from timely.logging import Log
+    from timely.observe.log import Log
 
 
 AT_ONCE = 4096
@@ -28,7 +28,7 @@ AT_ONCE = 4096
 
 
 def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: str = "log") -> Stream:
-    """Return the stream of this worker's records of one kind (see `timely.events`), a column for each of its fields.
+    """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
     Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
     neither numbers nor texts become text. Each worker sends its own records.
@@ -42,7 +42,7 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
     where `kind` is no kind of record.
 
-    >>> from timely.events import OperatorBuilt
+    >>> from timely.observe.events import OperatorBuilt
     >>> def program(worker):
     ...     with worker.dataflow("watching") as scope:
     ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
@@ -140,7 +140,7 @@ class LogSource:
 def as_columns_of(events: Sequence[Any]) -> Columns:
     """Return records of one kind as columns, one for each field.
 
-    >>> from timely.events import ProgressSent
+    >>> from timely.observe.events import ProgressSent
     >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
     [(5, 0, 1, '((2, (0,), -1),)')]
     """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, of_columns
+from timely.data.container import Batch, Columns, as_columns, of_columns
+from timely.data.user_functions import call
 from timely.dataflow.inline import inline
-from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

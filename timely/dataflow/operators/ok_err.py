@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, as_columns, as_mask, of_columns
+from timely.data.container import Batch, Columns, as_columns, as_mask, of_columns
+from timely.data.user_functions import call
 from timely.dataflow.inline import split
 from timely.errors import DataError
 from timely.order import Time
-from timely.user_functions import call
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

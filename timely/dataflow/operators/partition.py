@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, records
+from timely.data.container import Batch, Columns, records
+from timely.data.user_functions import consult
 from timely.dataflow.inline import split
 from timely.dataflow.pact import scatter
 from timely.errors import BuildError, DataError
 from timely.order import Time
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timely.container import Batch
+from timely.data.container import Batch
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Array, Columns
+from timely.data.container import Array, Columns
+from timely.data.user_functions import consult
 from timely.dataflow.operators.aggregate import in_groups
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Exchange
-from timely.user_functions import consult
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Stream

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from timely.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
+from timely.data.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source

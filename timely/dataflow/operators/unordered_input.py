@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from timely.container import Batch, Columns, frozen, own_columns
+from timely.data.container import Batch, Columns, frozen, own_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic

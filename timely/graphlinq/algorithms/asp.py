@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from timely import Stream
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import BuildError
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.run import Superstep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Stream
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import DataError
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.node_aggregate import aggregate

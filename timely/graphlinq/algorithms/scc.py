@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Broadcast, Pipeline, Stream
-from timely.container import Array
+from timely.data.container import Array
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.in_order import Given, in_order
 from timely.graphlinq.node_aggregate import aggregate

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from timely import execute, new_input
-from timely.container import records
+from timely.data.container import records
 from timely.graphlinq import (
     Graph,
     aggregate,

@@ -10,7 +10,7 @@ import time
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.errors import DataError
-from timely.executing import execute
+from timely.run.execute import execute
 
 what = sys.argv[1]
 who = int(sys.argv[2]) if len(sys.argv) > 2 else 1

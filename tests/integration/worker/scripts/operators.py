@@ -22,9 +22,9 @@ from timely import (
     new_unordered_input,
     source,
 )
-from timely.container import records
+from timely.data.container import records
 from timely.dataflow.operators.concat import concatenate
-from timely.events import OperatorBuilt
+from timely.observe.events import OperatorBuilt
 
 EPOCHS, SIZE = 3, 40
 

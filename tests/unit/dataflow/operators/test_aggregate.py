@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly, new_input
-from timely.container import Array
+from timely.data.container import Array
 from timely.errors import BuildError, OperatorError
 
 Sent = list[tuple[int, int, int]]

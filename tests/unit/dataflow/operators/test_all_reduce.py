@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from timely import Config, Stream, Worker, execute, execute_directly
-from timely.container import decode, encode
+from timely.data.container import decode, encode
 from timely.dataflow.pairwise import Pairwise
 from timely.dataflow.piece import Piece
 from timely.errors import OperatorError

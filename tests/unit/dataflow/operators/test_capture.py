@@ -21,8 +21,8 @@ from timely.capture import (
     EventSource,
     extract,
 )
-from timely.captured import Event, Messages, Progress
-from timely.container import records
+from timely.capture.event import Event, Messages, Progress
+from timely.data.container import records
 from timely.errors import OperatorError
 
 Ends = tuple[list[EventSink], list[EventSource]]

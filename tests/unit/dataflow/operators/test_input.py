@@ -21,7 +21,7 @@ from timely import (
     new_input,
     new_unordered_input,
 )
-from timely.container import records
+from timely.data.container import records
 from timely.errors import CapabilityError, DataError, OperatorError
 
 

@@ -1,0 +1,63 @@
+"""Keeping pieces of memory: asked for where it can be, and not where the user has said otherwise."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from timely.run import heap
+from timely.run.heap import keep_pieces
+
+ask = keep_pieces.__wrapped__
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is an option of glibc")
+def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    assert ask()
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")
+    assert not ask()
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_")
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
+    assert ask()
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=131072:glibc.malloc.hugetlb=1")
+    assert not ask()
+
+
+@pytest.mark.parametrize("refused", [None, "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
+def test_pieces_are_kept_where_the_c_library_takes_both_options(
+    refused: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[int, int] = {}
+
+    def mallopt(option: int, value: int) -> int:
+        asked[option] = value
+        return int(refused is None or option != getattr(heap, refused))
+
+    allow(SimpleNamespace(mallopt=mallopt), monkeypatch)
+    assert ask() is (refused is None)
+    if refused is None:
+        assert asked == {-3: heap.LARGE, -1: heap.KEPT}  # two thresholds, as <malloc.h> numbers them
+
+
+def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    allow(SimpleNamespace(), monkeypatch)
+    assert not ask()
+
+
+def allow(library: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nothing but a C library decide."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:
+        monkeypatch.delenv(name)
+
+
+def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not ask()

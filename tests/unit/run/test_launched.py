@@ -1,0 +1,91 @@
+"""What the launcher's processes do when signals come."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time as clock
+from collections.abc import Iterator
+
+import pytest
+
+from timely.run.launched import Interrupts, terminate
+
+SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def former_handlers() -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+    handlers, hook = {number: signal.getsignal(number) for number in numbers}, sys.unraisablehook
+    yield
+    sys.unraisablehook = hook
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+class Frame:
+    """Something in whose destructor a signal comes."""
+
+    def __init__(self, signum: signal.Signals) -> None:
+        self._signum = signum
+
+    def __del__(self) -> None:
+        signal.raise_signal(self._signum)
+
+
+def wait() -> None:
+    end = clock.monotonic() + SECONDS
+    while clock.monotonic() < end:
+        clock.sleep(0.01)
+
+
+def outlive(signum: signal.Signals, lived: list[signal.Signals]) -> None:
+    """Let a signal come in a destructor, and wait."""
+    Frame(signum)
+    lived.append(signum)
+    wait()
+
+
+@pytest.mark.parametrize(("signum", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_in_a_destructor_is_heeded_after_it(signum: signal.Signals, raised: type[BaseException]) -> None:
+    interrupts = Interrupts()
+    signal.signal(signal.SIGINT, interrupts.heed)
+    signal.signal(signal.SIGTERM, terminate)
+    sys.unraisablehook = interrupts.heed_again
+    lived: list[signal.Signals] = []
+    with pytest.raises(raised):
+        outlive(signum, lived)
+    assert lived == [signum]
+
+
+def test_interrupts_that_follow_at_once_are_one() -> None:
+    interrupts = Interrupts()
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.heed(signal.SIGINT, None)
+    interrupts.heed(signal.SIGINT, None)
+
+
+def test_a_signal_to_end_that_comes_with_another_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGQUIT, terminate)
+    sys.unraisablehook = sys.__unraisablehook__
+    signals = {signal.SIGTERM, signal.SIGQUIT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    for signum in signals:
+        signal.raise_signal(signum)
+    with pytest.raises(SystemExit):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    assert capsys.readouterr().err == ""
+
+
+def test_other_exceptions_in_destructors_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    sys.unraisablehook = sys.__unraisablehook__
+    sys.unraisablehook = Interrupts().heed_again
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("broken")
+
+    Broken()
+    assert "ValueError: broken" in capsys.readouterr().err

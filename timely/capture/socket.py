@@ -1,0 +1,220 @@
+"""Captured events over a TCP connection to another program.
+
+The reader listens and the writer connects, trying until the reader is there, so the programs start in any order. Only
+loopback addresses are taken: the connection is neither encrypted nor authenticated.
+
+A writer's `flush` returns when the system has taken all bytes; a reader that does not keep up makes it wait, and a
+`TransportError` ends that after `timeout` seconds. A connection that ends in the middle of an event is an error.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time as clock
+
+from timely.capture.codec import FRAME, PREFIX, body_length, check, decode, encode
+from timely.capture.event import Event
+from timely.errors import CaptureError, TransportError
+
+Address = tuple[str, int]
+READ_BYTES = 1 << 20
+
+
+class EventSocketWriter:
+    """A sink at the other end of a connection to `address`, tried for `timeout` seconds.
+
+    >>> reader = EventSocketReader(("127.0.0.1", 0))
+    >>> writer = EventSocketWriter(reader.listen())
+    >>> _ = example(lambda scope: scope.to_stream(range(3)).capture_into(writer))
+    >>> example(lambda scope: replay_into(scope, [reader]))
+    [0, 1, 2]
+
+    What a stream is captured with can be written by any program:
+
+    >>> from timely.capture.event import Messages, Progress
+    >>> reader = EventSocketReader(("127.0.0.1", 0))
+    >>> writer = EventSocketWriter(reader.listen())
+    >>> for event in (Messages((0,), [1, 2]), Progress((((0,), -1),))):
+    ...     writer.push(event)
+    >>> writer.flush()  # the reader may see it from here on
+    >>> writer.close()
+    >>> example(lambda scope: replay_into(scope, [reader]))
+    [1, 2]
+    """
+
+    def __init__(self, address: Address, *, timeout: float = 30.0) -> None:
+        _refuse_strangers(address)
+        self.address = address
+        self._pieces: list[bytes | memoryview] = [PREFIX]
+        self._socket: socket.socket | None = _connected(address, timeout)
+        self._socket.settimeout(timeout)
+        self._broken = ""
+
+    def push(self, event: Event) -> None:
+        """Take an event, to be sent with the next `flush`."""
+        self._pieces += encode(event)
+
+    def flush(self) -> None:
+        """Send all events. Raises TransportError where the connection has broken, and whenever one flushes after."""
+        if self._broken:
+            raise TransportError(self._broken)
+        pieces, self._pieces = self._pieces, []
+        if self._socket is None or not pieces:
+            return
+        try:
+            self._socket.sendall(b"".join(pieces))
+        except OSError as error:
+            self._socket.close()
+            self._socket = None
+            self._broken = f"events cannot be sent to {_shown(self.address)}: {error}"
+            raise TransportError(self._broken) from error
+
+    def close(self) -> None:
+        """Send what is left and end the connection."""
+        if not self._broken:  # it has been told
+            self.flush()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+class EventSocketReader:
+    """A source that listens at `address` for one writer, from `listen` or the first reading on.
+
+    >>> reader = EventSocketReader(("127.0.0.1", 0))
+    >>> writer = EventSocketWriter(reader.listen())
+    >>> from timely.capture.event import Messages
+    >>> writer.push(Messages((0,), [1, 2]))
+    >>> writer.flush()
+    >>> writer.close()
+    >>> while not reader.exhausted:
+    ...     event = reader.next_nowait()  # None while nothing is there yet
+    ...     if event is not None:
+    ...         print(event)
+    Messages((0,), [1, 2])
+    >>> reader.close()
+    """
+
+    def __init__(self, address: Address) -> None:
+        _refuse_strangers(address)
+        self.address = address
+        self.exhausted = False
+        self._listener: socket.socket | None = None
+        self._socket: socket.socket | None = None
+        self._received = bytearray()
+        self._started = False
+        self.offset = 0
+        """How many bytes have been made events."""
+
+    def __str__(self) -> str:
+        return f"the connection at {_shown(self.address)}"
+
+    def listen(self) -> Address:
+        """Listen, and return the address; port 0 becomes a free one. Raises TransportError where it cannot."""
+        if self._listener is None:
+            family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
+            try:
+                self._listener = socket.create_server(self.address, family=family)
+            except OSError as error:
+                raise TransportError(f"cannot listen at {_shown(self.address)}: {error}") from error
+            self._listener.setblocking(False)
+            self.address = self._listener.getsockname()[:2]
+        return self.address
+
+    def next_nowait(self) -> Event | None:
+        """Return the next event, or None when there is none now."""
+        if self.exhausted:
+            return None
+        self.listen()
+        event = self._decoded()
+        while event is None and self._receive():
+            event = self._decoded()
+        return event
+
+    def close(self) -> None:
+        """End the connection: nothing more is read."""
+        self.exhausted = True
+        for each in (self._socket, self._listener):
+            if each is not None:
+                each.close()
+
+    def _receive(self) -> bool:
+        """Return whether more bytes have come."""
+        try:
+            if self._socket is None:
+                assert self._listener is not None
+                self._socket = self._listener.accept()[0]
+                self._socket.setblocking(False)
+                self._listener.close()  # a second writer is told that nobody listens
+            data = self._socket.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            raise TransportError(f"{self} broke after {self.offset} bytes: {error}") from error
+        if not data:
+            if self._received or not self._started:
+                raise CaptureError(f"{self} ended in the middle of an event, after {self.offset} bytes")
+            self.close()
+        self._received += data
+        return bool(data)
+
+    def _decoded(self) -> Event | None:
+        received = self._received
+        try:
+            if not self._started:
+                if not PREFIX.startswith(received[: len(PREFIX)]):
+                    raise CaptureError("not a stream of captured events")
+                if len(received) < len(PREFIX):
+                    return None
+                self._started = True
+                self._consume(len(PREFIX))
+            if len(received) < FRAME.size:
+                return None
+            frame = bytes(received[: FRAME.size])
+            length = body_length(frame)
+            if len(received) < FRAME.size + length:
+                return None
+            body = received[FRAME.size : FRAME.size + length]
+            check(frame, body)
+            event = decode(body)
+            self._consume(FRAME.size + length)
+            return event
+        except CaptureError as error:
+            raise CaptureError(f"{self}, byte {self.offset}: {error}") from error
+
+    def _consume(self, length: int) -> None:
+        del self._received[:length]
+        self.offset += length
+
+
+def _connected(address: Address, timeout: float) -> socket.socket:
+    deadline = clock.monotonic() + timeout
+    while True:
+        try:
+            return socket.create_connection(address, timeout=max(0.1, deadline - clock.monotonic()))
+        except OSError as error:
+            if clock.monotonic() >= deadline:
+                raise TransportError(f"nobody listens for events at {_shown(address)}: {error}") from error
+            clock.sleep(0.05)
+
+
+def _refuse_strangers(address: Address) -> None:
+    host = address[0]
+    if host != "localhost" and not _is_loopback(host):
+        raise TransportError(
+            f"captured events are sent unprotected, so only between programs of one machine: {host} is not a loopback "
+            "address; use 127.0.0.1 and a tunnel"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _shown(address: Address) -> str:
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

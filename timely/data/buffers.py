@@ -1,0 +1,131 @@
+"""Columns as bytes: what a batch of columns is on the wire.
+
+A column of numbers is its own bytes; one of text or bytes is the lengths of its rows, and their contents one after the
+other. Nothing is executed: what does not describe columns is refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from timely.data.columns import TEXT, Array
+from timely.data.text import from_ascii, utf8
+from timely.errors import DataError
+
+Buffers = list[Array]
+
+_RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
+
+
+def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
+    """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes.
+
+    Raises DataError where `columns_from_buffers` would not take the type.
+
+    >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], TEXT)])
+    >>> dtypes, [buffer.tolist() for buffer in buffers]
+    (['<i8', 'text'], [[7, 8], [2, 2], [116, 111, 98, 101]])
+    """
+    dtypes: list[str] = []
+    buffers: Buffers = []
+    for column in columns:
+        if column.dtype.kind == "T":
+            dtypes.append("text")
+            buffers.extend(utf8(column))
+        elif column.dtype.kind == "O":
+            contents = column.tolist()
+            if not {bytes}.issuperset(map(type, contents)):
+                other = next(each for each in contents if type(each) is not bytes)
+                raise DataError(f"a column of Python objects holds bytes alone, not {other!r:.80}")
+            dtypes.append("bytes")
+            buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
+            buffers.append(np.frombuffer(b"".join(contents), np.uint8))
+        else:
+            dtype, name = _raw(column.dtype)
+            dtypes.append(name)
+            buffers.append(np.ascontiguousarray(column, dtype))
+    return dtypes, buffers
+
+
+def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Array, ...]:
+    """Return the columns that `columns_to_buffers` described; raise `ValueError` on anything else.
+
+    >>> columns_from_buffers(["<i8"], [np.array([7, 8]).data])
+    (array([7, 8]),)
+    """
+    if not isinstance(dtypes, (list, tuple)):
+        raise ValueError("column types must be a list")
+    remaining = list(buffers)
+    columns = tuple([_column_from_buffers(dtype, remaining) for dtype in dtypes])
+    if remaining:
+        raise ValueError("more buffers than columns")
+    return columns
+
+
+def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
+    if not remaining:
+        raise ValueError("fewer buffers than columns")
+    if dtype == "text" or dtype == "bytes":
+        lengths = np.frombuffer(remaining.pop(0), np.int64)
+        if not remaining:
+            raise ValueError("a column of text or bytes needs two buffers")
+        data = remaining.pop(0)
+        _check_lengths(lengths, len(data))
+        if dtype == "bytes":
+            return np.array(_cut(lengths, data), np.object_)
+        column = from_ascii(lengths, np.frombuffer(data, np.uint8))
+        return np.array([content.decode() for content in _cut(lengths, data)], TEXT) if column is None else column
+    if not isinstance(dtype, str):
+        raise ValueError(f"unknown column type {dtype!r}")
+    column = np.frombuffer(remaining.pop(0), _named(dtype))
+    if column.dtype.kind == "U":
+        _check_characters(column)
+    return column
+
+
+@functools.lru_cache(256)
+def _raw(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], str]:
+    """Return the type that columns of this one are sent as, and its name; raise DataError if no peer takes it."""
+    sent = dtype.newbyteorder("<")
+    if not _RAW_DTYPE.fullmatch(sent.str):
+        raise DataError(
+            f"a column of {dtype} cannot go to another process: a column holds integers, floats of up to 64 bits, "
+            "booleans, text or bytes; make columns of these of it, such as astype(np.int64) of times"
+        )
+    return sent, sent.str
+
+
+@functools.lru_cache(256)
+def _named(dtype: str) -> np.dtype[Any]:
+    """Return the type that a peer names; raise `ValueError` on any that is not sent as it is."""
+    if not _RAW_DTYPE.fullmatch(dtype):
+        raise ValueError(f"unknown column type {dtype!r}")
+    return np.dtype(dtype)
+
+
+def _check_lengths(lengths: Array, size: int) -> None:
+    """Raise `ValueError` unless pieces of these lengths make `size` bytes."""
+    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > size):
+        raise ValueError("text lengths out of range")
+    if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:
+        raise ValueError("text lengths do not add up")
+
+
+def _check_characters(column: Array) -> None:
+    """Raise `ValueError` unless text of fixed width is made of code points, which NumPy takes for granted."""
+    if int(column.view(np.uint32).max(initial=0)) > sys.maxunicode:
+        raise ValueError("a column of text with a character beyond Unicode")
+
+
+def _cut(lengths: Array, data: memoryview) -> list[bytes]:
+    """Return the pieces of `data` of the given lengths."""
+    ends = np.cumsum(lengths)
+    raw = bytes(data)
+    starts = (ends - lengths).tolist()
+    return [raw[start:end] for start, end in zip(starts, ends.tolist())]

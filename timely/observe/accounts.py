@@ -1,0 +1,355 @@
+"""What each operator costs: activations, time, records and bytes in and out, and what it keeps.
+
+An account listens to a worker's log and adds up; `table` shows accounts, those of several workers together. `timely run
+--profile` prints it at the end of a run, for each process. Time is that inside the operator's activations, with the
+stateless operators that run in line with it, of which each is told apart, too: the time inside its own function and
+the records in and out. Listening itself takes about a microsecond a record, part of which is in those times. What an
+operator sends counts once for each input it goes to.
+
+What dataflows that have ended cost stays, added up: those built by the same lines of the program, under the same name,
+have one row for each operator. So an account of a program that builds dataflow after dataflow is as large as the
+program is long, while it calls them the same."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from timely.observe.events import (
+    ChannelBuilt,
+    DataflowCompleted,
+    InlineBuilt,
+    InlineRan,
+    MessageReceived,
+    MessageSent,
+    OperatorBuilt,
+    ScheduleStarted,
+    ScheduleStopped,
+    StateResized,
+    Unparked,
+)
+
+if TYPE_CHECKING:
+    from timely.worker.worker import Worker
+
+SHOWN = 40
+"""How many operators a table shows: those that took the most time."""
+
+_KINDS = (
+    OperatorBuilt,
+    InlineBuilt,
+    ChannelBuilt,
+    ScheduleStarted,
+    ScheduleStopped,
+    InlineRan,
+    MessageSent,
+    MessageReceived,
+    StateResized,
+    Unparked,
+    DataflowCompleted,
+)
+Number = tuple[int, int]
+Place = tuple[str, str, int, str]
+"""What dataflows built alike have in common: an operator's path, name, number and origin."""
+
+
+@dataclass
+class OperatorAccount:
+    """What one operator of one dataflow has cost, or of several `dataflows` built alike, `dataflow` the first of them.
+
+    `rows_kept` and `bytes_kept` are the most it kept at any time, of several dataflows in that which kept most. The
+    number `operator` is below 0 for one that runs in line, whose bytes are not counted.
+    """
+
+    dataflow: int
+    operator: int
+    name: str
+    path: str
+    origin: str
+    activations: int = 0
+    nanoseconds: int = 0
+    messages_in: int = 0
+    records_in: int = 0
+    bytes_in: int = 0
+    messages_out: int = 0
+    records_out: int = 0
+    bytes_out: int = 0
+    rows_kept: int = 0
+    bytes_kept: int = 0
+    dataflows: int = 1
+
+    @property
+    def place(self) -> Place:
+        """What it has in common with the same operator of dataflows built alike."""
+        return self.path, self.name, self.operator, self.origin
+
+    @property
+    def is_in_line(self) -> bool:
+        """Whether its time is also part of that of the operator it runs in line with."""
+        return self.operator < 0
+
+    def add(self, other: OperatorAccount) -> None:
+        """Add what the same operator has cost on another worker.
+
+        >>> account = OperatorAccount(0, 1, "map", "words", "words.py:7", records_in=5)
+        >>> account.add(OperatorAccount(0, 1, "map", "words", "words.py:7", records_in=2))
+        >>> account.records_in
+        7
+        """
+        for name in (*_ADDED, *_KEPT):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.dataflows = max(self.dataflows, other.dataflows)
+
+    def add_dataflow(self, other: OperatorAccount) -> None:
+        """Add what the same operator has cost in other dataflows of the same worker, built alike.
+
+        >>> account = OperatorAccount(0, 1, "count", "words", "words.py:7", records_in=5, rows_kept=5)
+        >>> account.add_dataflow(OperatorAccount(3, 1, "count", "words", "words.py:7", records_in=2, rows_kept=2))
+        >>> account.records_in, account.rows_kept, account.dataflows
+        (7, 5, 2)
+        """
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in _KEPT:
+            setattr(self, name, max(getattr(self, name), getattr(other, name)))
+        self.dataflow = min(self.dataflow, other.dataflow)
+        self.dataflows += other.dataflows
+
+
+_KEPT = ("rows_kept", "bytes_kept")
+_ADDED = (
+    "activations",
+    "nanoseconds",
+    "messages_in",
+    "records_in",
+    "bytes_in",
+    "messages_out",
+    "records_out",
+    "bytes_out",
+)
+
+
+class Account:
+    """Adds up what happens on a worker, from now on.
+
+    >>> def program(worker):
+    ...     account = Account(worker)
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream(range(5)).exchange().probe()
+    ...     while worker.step():
+    ...         pass
+    ...     account.close()
+    ...     return [(each.name, each.records_in, each.records_out) for each in account.operators()]
+    >>> execute_directly(program)
+    [('exchange', 5, 0), ('to_stream', 0, 5)]
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self.waited = 0
+        """Nanoseconds for which the worker had nothing to do."""
+        self._operators: dict[Number, OperatorAccount] = {}
+        self._channels: dict[Number, ChannelBuilt] = {}
+        self._kept: dict[Number, list[int]] = {}
+        self._sent: list[MessageSent] = []
+        self._ended: dict[Place, OperatorAccount] = {}
+        self._ending: set[int] = set()
+        self._begun = clock.perf_counter_ns()
+        self._log = worker.log
+        self._stop = worker.log.listen(self._take, *_KINDS)
+
+    @property
+    def elapsed(self) -> int:
+        """Nanoseconds since the account was opened."""
+        return clock.perf_counter_ns() - self._begun
+
+    def operators(self) -> list[OperatorAccount]:
+        """Return what each operator has cost so far, sorted by dataflow and name.
+
+        Operators of dataflows that have ended are together with those of others built alike that have.
+        """
+        self._log.flush()
+        self._fold()
+        accounts = [*self._ended.values(), *self._operators.values()]
+        return sorted(accounts, key=lambda account: (account.dataflow, account.name, account.operator))
+
+    def close(self) -> None:
+        """Listen no longer."""
+        self._stop()
+
+    def _take(self, events: Sequence[Any]) -> None:
+        # An operator that has dropped its own dataflow has stopped by now, unless it did very much after that, which is
+        # then not counted.
+        if self._ending:
+            self._fold()
+        for event in events:
+            kind = type(event)
+            if kind is MessageSent:
+                self._sent.append(event)
+            elif kind is ScheduleStarted:
+                self._attribute(None)
+            elif kind is ScheduleStopped:
+                self._attribute((event.dataflow, event.operator))
+                account = self._account(event.dataflow, event.operator)
+                account.activations += 1
+                account.nanoseconds += event.nanoseconds
+            elif kind is MessageReceived:
+                channel = self._channels.get((event.dataflow, event.channel))
+                account = self._account(event.dataflow, None if channel is None else channel.operator)
+                account.messages_in += 1
+                account.records_in += event.records
+                account.bytes_in += event.bytes
+            elif kind is InlineRan:
+                account = self._account(event.dataflow, ~event.inline)
+                account.activations += 1
+                account.nanoseconds += event.nanoseconds
+                account.messages_in += 1
+                account.records_in += event.records_in
+                account.records_out += event.records_out
+            elif kind is StateResized:
+                self._keep(event)
+            elif kind is OperatorBuilt:
+                self._operators[event.dataflow, event.operator] = OperatorAccount(*event[2:])
+            elif kind is InlineBuilt:
+                number = event.dataflow, ~event.inline
+                self._operators[number] = OperatorAccount(*number, event.name, event.path, event.origin)
+            elif kind is ChannelBuilt:
+                self._channels[event.dataflow, event.channel] = event
+            elif kind is DataflowCompleted:
+                self._ending.add(event.dataflow)
+            else:
+                self.waited += event.nanoseconds
+
+    def _account(self, dataflow: int, operator: int | None) -> OperatorAccount:
+        """Return the account of an operator, or one of nobody's where it is not known, or not any more."""
+        known = None if operator is None else self._operators.get((dataflow, operator))
+        return OperatorAccount(dataflow, -1, "", "", "") if known is None else known
+
+    def _fold(self) -> None:
+        """Put what operators of dataflows that have ended cost together with that of others built alike."""
+        self._attribute(None)
+        ending, self._ending = self._ending, set()
+        for number, account in list(self._operators.items()):
+            if number[0] in ending:
+                del self._operators[number]
+                known = self._ended.setdefault(account.place, account)
+                if known is not account:
+                    known.add_dataflow(account)
+        for numbers in (self._channels, self._kept):
+            for number in [number for number in numbers if number[0] in ending]:
+                del numbers[number]
+
+    def _attribute(self, stopped: Number | None) -> None:
+        """Count what was sent since an activation began or ended to the operator that stopped, or else to the channel's
+        first: inputs send outside of activations."""
+        for event in self._sent:
+            channel = self._channels.get((event.dataflow, event.channel))
+            sources = () if channel is None else channel.sources
+            source = next(iter(sources), None)
+            if stopped is not None and stopped[0] == event.dataflow and stopped[1] in sources:
+                source = stopped[1]
+            account = self._account(event.dataflow, source)
+            account.messages_out += 1
+            account.records_out += event.records
+            account.bytes_out += event.bytes
+        self._sent.clear()
+
+    def _keep(self, event: StateResized) -> None:
+        number = event.dataflow, event.operator
+        if number not in self._operators:
+            return
+        kept = self._kept.setdefault(number, [0, 0])
+        kept[0] += event.rows
+        kept[1] += event.bytes
+        account = self._operators[number]
+        account.rows_kept = max(account.rows_kept, kept[0])
+        account.bytes_kept = max(account.bytes_kept, kept[1])
+
+
+def table(accounts: Iterable[Account]) -> str:
+    """Return a table of what the operators of all accounts cost together, for people, a row for those built alike.
+
+    >>> def program(worker):
+    ...     account = Account(worker)
+    ...     with worker.dataflow("words") as scope:
+    ...         scope.to_stream(range(5)).exchange().probe()
+    ...     while worker.step():
+    ...         pass
+    ...     return table([account])
+    >>> print(execute_directly(program))
+    1 worker, ... s: ... s in operators, ... s waiting
+    operator runs  busy s  records in  bytes in  records out  bytes out  rows kept  bytes kept
+    words/... (0...) ...
+    words/... (0...) ...
+    """
+    opened = list(accounts)
+    total: dict[Place, OperatorAccount] = {}
+    for account in opened:
+        for place, each in _by_place(account.operators()).items():
+            known = total.setdefault(place, each)
+            if known is not each:
+                known.add(each)
+    ordered = sorted(total.values(), key=lambda account: -account.nanoseconds)
+    rows = [_HEADINGS, *(_row(account) for account in ordered[:SHOWN])]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [_line(row, widths) for row in rows]
+    if len(ordered) > SHOWN:
+        lines.append(f"and {len(ordered) - SHOWN} more operators")
+    busy = sum(account.nanoseconds for account in ordered if not account.is_in_line)
+    elapsed, waited = max(account.elapsed for account in opened), sum(account.waited for account in opened)
+    workers = f"{len(opened)} worker{'' if len(opened) == 1 else 's'}"
+    heading = f"{workers}, {_seconds(elapsed)} s: {_seconds(busy)} s in operators, {_seconds(waited)} s waiting"
+    return "\n".join([heading, *lines])
+
+
+def _by_place(accounts: Iterable[OperatorAccount]) -> dict[Place, OperatorAccount]:
+    """Return copies of a worker's accounts, one for each operator of dataflows built alike."""
+    found: dict[Place, OperatorAccount] = {}
+    for account in accounts:
+        known = found.get(account.place)
+        if known is None:
+            found[account.place] = replace(account)
+        else:
+            known.add_dataflow(account)
+    return found
+
+
+_HEADINGS = (
+    "operator",
+    "runs",
+    "busy s",
+    "records in",
+    "bytes in",
+    "records out",
+    "bytes out",
+    "rows kept",
+    "bytes kept",
+)
+
+
+def _row(account: OperatorAccount) -> tuple[str, ...]:
+    numbers = (
+        account.records_in,
+        account.bytes_in,
+        account.records_out,
+        account.bytes_out,
+        account.rows_kept,
+        account.bytes_kept,
+    )
+    several = account.dataflows > 1
+    number = str(account.operator) if several else f"{account.dataflow}.{account.operator}"
+    if account.is_in_line:
+        number = f"in line, {Path(account.origin).name}"
+    name = f"{account.path}/{account.name} ({f'{account.dataflows} dataflows, ' if several else ''}{number})"
+    return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *(f"{number:,}" for number in numbers))
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (cell.rjust(width) for cell, width in zip(row, widths))
+    return "  ".join([row[0].ljust(len(first)), *rest])
+
+
+def _seconds(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e9:.3f}"

@@ -1,0 +1,49 @@
+"""Name variables of the environment that look like ours and are none, for a misspelt one would change nothing.
+
+A process of `timely run` leaves that to the launcher, and of several started by hand only the first one reports it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+
+from timely.communication.notes import REPORT_VARIABLE
+from timely.config import Config, variable
+from timely.run.signals import say
+
+PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
+
+KNOWN = frozenset(
+    {variable(field.name) for field in fields(Config)}
+    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_COMPILE", "DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
+)
+"""All variables that mean something to the packages, or when they are built."""
+
+_reported: set[str] = set()
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """Return a line for each variable that begins like one of ours and is none.
+
+    >>> unknown_variables({"TIMELY_STALL": "5", "TIMELY_WORKERS": "2", "HOME": "/root"})
+    ['unknown variable TIMELY_STALL: did you mean TIMELY_STALL_SECONDS?']
+    """
+    lines = []
+    for name in sorted(name for name in environ if name.startswith(PREFIXES) and name not in KNOWN):
+        from difflib import get_close_matches
+
+        close = get_close_matches(name, sorted(KNOWN), 1, cutoff=0.7)
+        lines.append(f"unknown variable {name}" + (f": did you mean {close[0]}?" if close else " is ignored"))
+    return lines
+
+
+def report_unknown_variables(config: Config) -> None:
+    """Print a line for each unknown variable on stderr, once a run."""
+    if REPORT_VARIABLE in os.environ or config.process:
+        return
+    for line in unknown_variables(os.environ):
+        if line not in _reported:
+            _reported.add(line)
+            say(line)

@@ -1,0 +1,198 @@
+"""Run the user's script as the main program, in a process that `timely run` looks after.
+
+`python -P -m timely.run.launched SCRIPT ARGS...` is what the launcher starts. Signals are blocked until their handlers
+stand, so that Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the
+launcher passes it on, so a second one that follows at once is taken for the same.
+
+When a handler runs, the process has begun to end in order, and it leaves the launcher a note of that (`notes`). The
+interpreter runs handlers between two instructions: a process that is stopped, or inside compiled code, leaves none.
+
+The launcher holds the other end of the pipe `TIMELY_LIFELINE`; when that closes, the launcher is dead, and this process
+ends too. One that is stopped then is continued by the system (Linux), so that it notices.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import runpy
+import shutil
+import signal
+import sys
+import time as clock
+from math import inf
+from pathlib import Path
+from threading import Thread
+from types import FrameType, ModuleType, TracebackType
+
+from timely.communication.notes import REPORT_VARIABLE, begin_to_end
+from timely.interruption import send_again
+from timely.origin import is_ours
+from timely.run.failure import fail, install_hook
+from timely.run.signals import report_on_signal
+from timely.worker.garbage import keep_short
+
+LIFELINE_VARIABLE = "TIMELY_LIFELINE"
+INTERRUPTED = 128 + signal.SIGINT
+_SAME_INTERRUPT_SECONDS = 1.0
+_ORPHAN_SECONDS = 3.0
+_ENDING = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+_SET_SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
+
+
+def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
+    """Run a script or module, with its arguments, as `python` would; return the exit status.
+
+    `target` is the path or module name and then the arguments. Unless `safe_path`, modules are looked for beside the
+    script, or for a module in the current directory, too. `SystemExit` goes through.
+    """
+    sys.argv = list(target)
+    if not safe_path:
+        sys.path.insert(0, os.getcwd() if is_module else str(Path(target[0]).resolve().parent))
+    install_hook()
+    report_on_signal()
+    if hasattr(signal, "SIGUSR1"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})  # the command blocks it while it starts
+    try:
+        if is_module:
+            runpy.run_module(target[0], run_name="__main__", alter_sys=True)
+        else:
+            _run_script(target[0])
+    except SystemExit:
+        raise
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BaseException as error:
+        error.__traceback__ = _from_user_code(error.__traceback__)
+        if isinstance(error, ImportError) and error.__traceback__ is None:
+            return fail(f"timely: {error}")  # there is no such program, say a package without `__main__`
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def _run_script(path: str) -> None:
+    with io.open_code(path) as file:
+        code = compile(file.read(), path, "exec")
+    module = ModuleType("__main__")
+    module.__file__ = path
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
+    """Leave out the frames through which the script was started."""
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not is_ours(file) and not file.startswith("<frozen runpy"):
+            return trace
+        trace = trace.tb_next
+    return None
+
+
+def write_lines() -> None:
+    """Let what the program prints leave in whole lines, whatever pieces it prints them in, and however slowly."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(line_buffering=True)
+
+
+def handle_signals() -> None:
+    """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, SIGUSR1 print a report.
+
+    What is ignored when the process starts, as under `nohup`, stays so.
+    """
+    interrupts = Interrupts()
+    for signum in (signal.SIGINT, *_ENDING):
+        if signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, interrupts.heed if signum == signal.SIGINT else terminate)
+    sys.unraisablehook = interrupts.heed_again
+    report_on_signal()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *_ENDING, signal.SIGUSR1})
+
+
+class Interrupts:
+    """Raises what signals ask for, once for those that follow at once.
+
+    Where Python looks for signals in the midst of a destructor, such as that of a received frame, it ignores what their
+    handlers raise. Then they are heeded again, a moment later.
+    """
+
+    def __init__(self) -> None:
+        self._last = -inf
+        self._report_ignored = sys.unraisablehook
+
+    def heed(self, signum: int, frame: FrameType | None) -> None:
+        """Raise `KeyboardInterrupt`, but for a signal that follows another at once."""
+        begin_to_end()
+        now = clock.monotonic()
+        repeated = now < self._last + _SAME_INTERRUPT_SECONDS
+        self._last = now
+        if not repeated:
+            raise KeyboardInterrupt
+
+    def heed_again(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Have the signal come again whose exception was ignored; say of all other exceptions that they were."""
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            self._last = -inf
+            send_again(signal.SIGINT)
+        elif issubclass(ignored.exc_type, SystemExit):
+            signal.signal(signal.SIGTERM, terminate)
+            send_again(signal.SIGTERM)
+        else:
+            self._report_ignored(ignored)
+
+
+def terminate(signum: int, frame: FrameType | None) -> None:
+    """Raise `SystemExit`, and let what asks for the same from now on do nothing.
+
+    Not by ignoring it: Python complains of a signal that came before and finds no handler.
+    """
+    begin_to_end()
+    for ending in _ENDING:
+        signal.signal(ending, _do_nothing)
+    raise SystemExit(128 + signum)
+
+
+def _do_nothing(signum: int, frame: FrameType | None) -> None:
+    """The process is ending already."""
+
+
+def wake_when_orphaned() -> None:
+    """Have the system continue this process when the launcher dies: one that is stopped would stay for ever."""
+    if sys.platform == "linux":
+        import ctypes  # not by the command, which needs this module too
+
+        ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, int(signal.SIGCONT))
+
+
+def watch_lifeline(descriptor: int, directory: Path) -> None:
+    """End this process when the other end of the pipe is closed, and remove the launcher's directory in its place."""
+
+    def watch() -> None:
+        os.read(descriptor, 1)
+        shutil.rmtree(directory, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+        clock.sleep(_ORPHAN_SECONDS)
+        os._exit(128 + signal.SIGTERM)
+
+    Thread(target=watch, name="timely lifeline", daemon=True).start()
+
+
+def main() -> int:
+    """Run what the launcher asks for in `sys.argv`."""
+    try:
+        wake_when_orphaned()
+        watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
+        handle_signals()
+        write_lines()
+        keep_short()
+        is_module = sys.argv[1] == "-m"
+        safe_path = bool(os.environ.get("PYTHONSAFEPATH"))  # not so just because the launcher asks for it
+        return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module, safe_path)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,364 @@
+"""Start the processes of a cluster on this machine, show what they print, and end them together.
+
+The launcher is one loop over the children's output, their exits and its own signals. The first child that fails ends
+the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends because of a
+peer is an echo: that peer is the one to tell, so the launcher waits for it, which first gives its own threads time to
+end.
+
+A run that is asked to end has `CLEANUP_SECONDS` for what programs do then: after SIGINT nothing else is sent meanwhile,
+unless it comes again. SIGQUIT leaves `TERMINATE_SECONDS`, like a SIGINT that comes again.
+
+This time is for children that use it. A child reports when it begins to end in order (`notes`); one that has not done
+so `ANSWER_SECONDS` after it was asked is stopped or inside compiled code, and is ended: by SIGTERM, and by SIGKILL a
+second later. So a run ends within 5 s unless Python code of the program is cleaning up. Children that are stopped are
+continued, so that they can answer.
+
+The launcher notes the fate of a child that has ended with status 0, or has been stopped for `STOPPED_OF_TIMEOUT` of the
+peer timeout: peers that wait to meet it name it at once. When all children that are left are stopped, nobody waits for
+them, and the launcher ends the run itself.
+
+Signals are noted from before the directory of the sockets is made until after it is removed: whichever ends a run, it
+does so in order.
+
+Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
+the launcher itself is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import time as clock
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, NamedTuple, TextIO
+from uuid import uuid4
+
+from timely.communication.notes import Notes
+from timely.config import Config
+from timely.errors import TransportError
+from timely.run.child import STOPPED, Child
+from timely.run.directory import run_directory
+from timely.run.failure import FAILED, THREADS_SECONDS
+from timely.run.terminal import Lines, Terminal
+
+GRACE_SECONDS = 3.0
+ECHO_SECONDS = THREADS_SECONDS + 2.0
+ECHO_OF_STOPPED_SECONDS = 1.0
+"""The same where a child is stopped, which cannot tell."""
+TERMINATE_SECONDS = 1.0
+CLEANUP_SECONDS = 10.0
+ANSWER_SECONDS = 2.0
+DRAIN_SECONDS = 0.5
+STOPPED_OF_TIMEOUT = 0.3
+_LONGEST_TURN = 1.0
+"""A launcher that was away for longer was stopped itself: it does not know how long others have been."""
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_BLOCKED = (*_FORWARDED, signal.SIGUSR1)
+_LEFT_EARLY = "has ended with status 0 and not met the others; all processes must call execute equally often"
+
+
+class Deadline(NamedTuple):
+    """A signal for the children at a moment: for all, or only for those that have not begun to end in order."""
+
+    at: float
+    signum: int
+    spares_those_ending: bool
+
+
+class Launcher:
+    """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets.
+
+    The numbers of the signals that come to it are read from `ear`.
+    """
+
+    def __init__(self, config: Config, arguments: Sequence[str], directory: Path, ear: socket.socket) -> None:
+        self._config = config
+        self._arguments = arguments
+        self._notes = Notes(directory)
+        self._ear = ear
+        self._children: list[Child] = []
+        self._lines: list[Lines] = []
+        self._selector = selectors.DefaultSelector()
+        self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
+        self._status: int | None = None
+        self._echo: tuple[Child, float] | None = None
+        self._deadlines: list[Deadline] = []
+        self._turned_at = 0.0
+
+    def run(self) -> int:
+        """Start the children and look after them until all have ended; return the exit status."""
+        self._selector.register(self._ear, selectors.EVENT_READ)
+        try:
+            self._read(0.0)
+            if self._status is None:
+                self._start()
+                while any(child.status is None for child in self._children):
+                    self._turn()
+                self._drain()
+        finally:
+            for child in self._children:
+                child.send(signal.SIGKILL)
+                child.process.wait()
+            self._selector.close()
+        return self._status or 0
+
+    def _start(self) -> None:
+        # Blocked signals are inherited: a child takes them when it is ready to end in order.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+        try:
+            lifeline, self._held = os.pipe()
+            for index in range(self._config.processes):
+                self._start_child(replace(self._config, process=index), lifeline)
+            os.close(lifeline)
+        except OSError as error:
+            raise TransportError(
+                f"cannot start process {len(self._children)} of {self._config.processes}: {error.strerror}; start "
+                "fewer, or allow more files and processes ('ulimit -n', 'ulimit -u')"
+            ) from None
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
+
+    def _start_child(self, config: Config, lifeline: int) -> None:
+        child = Child(config, self._arguments, self._notes, lifeline)
+        self._children.append(child)
+        for source, terminal in zip((child.process.stdout, child.process.stderr), self._outputs):
+            assert source is not None
+            lines = Lines(b"[%d] " % child.index, terminal)
+            self._lines.append(lines)
+            self._selector.register(source, selectors.EVENT_READ, (lines, source))
+
+    def _turn(self) -> None:
+        """Wait for something to happen, and act on it."""
+        self._read(0.1)
+        now = clock.monotonic()
+        ended = [child for child in self._children if child.status is None and child.process.poll() is not None]
+        for child in ended:
+            child.status = child.process.returncode
+        while ended and self._read(0.0) and clock.monotonic() < now + DRAIN_SECONDS:
+            pass  # a child's own output comes before what is printed about it
+        for child in ended:
+            self._ended(child, now)
+        self._look_for_stopped(now)
+        if self._echo is not None and self._status is None:
+            child, since = self._echo
+            if now >= since + (ECHO_OF_STOPPED_SECONDS if self._stopped() else ECHO_SECONDS):
+                self._fail(child, now)
+        for deadline in [deadline for deadline in self._deadlines if now >= deadline.at]:
+            self._deadlines.remove(deadline)
+            for child in self._children:
+                if not (deadline.spares_those_ending and child.has_begun_to_end()):
+                    child.ask_to_end(deadline.signum)
+
+    def _look_for_stopped(self, now: float) -> None:
+        """Note which children have been stopped for long; end a run of which all that is left is stopped.
+
+        In a run that ends, they are continued, so that they end.
+        """
+        was_away = now > self._turned_at + _LONGEST_TURN
+        self._turned_at = now
+        for child in self._children:
+            if not child.is_stopped():
+                if child.stopped_at is not None and child.status is None:
+                    self._notes.write_fate(child.index, "")
+                child.stopped_at = None
+            elif child.stopped_at is None or was_away:
+                child.stopped_at = now
+        left = [child for child in self._children if child.status is None]
+        patience = STOPPED_OF_TIMEOUT * self._config.peer_timeout
+        stopped = [each for each in left if each.stopped_at is not None and now > each.stopped_at + patience]
+        for child in stopped:
+            if self._status is None:
+                self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
+            else:
+                child.ask_to_end(signal.SIGTERM)
+        if stopped and stopped == left and self._status is None:
+            if self._echo is not None:
+                self._fail(self._echo[0], now)
+            else:
+                self._end_for(FAILED, ["every process that has not ended is stopped"], now)
+
+    def _read(self, timeout: float) -> bool:
+        """Take in output and signals; return whether there were any."""
+        ready = self._selector.select(timeout)
+        for key, _ in ready:
+            if key.fileobj is self._ear:
+                for signum in self._ear.recv(256):
+                    if signum in _FORWARDED:
+                        self._signalled(signum)
+                    elif signum == signal.SIGUSR1:
+                        for child in self._children:
+                            child.send(signum)
+                continue
+            lines, source = key.data
+            data = os.read(key.fd, 1 << 16)
+            if data:
+                lines.feed(data, clock.monotonic())
+            else:
+                lines.release(clock.monotonic(), 0.0)
+                self._selector.unregister(source)
+                source.close()
+        now = clock.monotonic()
+        for lines in self._lines:
+            lines.release(now)
+        for terminal in self._outputs:
+            if terminal.trouble is not None and self._status is None:
+                self._unwritable(terminal.trouble, now)
+        return bool(ready)
+
+    def _drain(self) -> None:
+        """Read what the children left in their pipes; whatever else holds these open is not waited for.
+
+        At least twice: all that is left is read at once, and then the end.
+        """
+        end = clock.monotonic() + DRAIN_SECONDS
+        reads = 0
+        while len(self._selector.get_map()) > 1 and (reads < 2 or clock.monotonic() < end):
+            self._read(0.05)
+            reads += 1
+        if self._status is None and self._echo is not None:
+            self._fail(self._echo[0], end)
+        os.close(self._held)
+
+    def _ended(self, child: Child, now: float) -> None:
+        if child.status == 0:
+            self._notes.write_fate(child.index, _LEFT_EARLY)
+        elif self._status is not None:
+            return
+        elif child.is_echo():
+            self._echo = self._echo or (child, now)
+        else:
+            self._fail(child, now)
+
+    def _fail(self, child: Child, now: float) -> None:
+        """Make this child's failure the outcome, and end the others."""
+        assert child.status is not None
+        self._echo = None
+        self._end_for(child.status if child.status > 0 else 128 - child.status, [child.describe()], now)
+
+    def _end_for(self, status: int, why: list[str], now: float) -> None:
+        """End a run that has failed: print why, and which children are stopped."""
+        self._status = status
+        self._say("; ".join([*why, *(f"process {each.index} {STOPPED}" for each in self._stopped())]))
+        self._ask_to_end(signal.SIGTERM, GRACE_SECONDS, now)
+
+    def _stopped(self) -> list[Child]:
+        """Return the children that were stopped, and so cannot tell why others miss them."""
+        return [child for child in self._children if child.is_stopped()]
+
+    def _signalled(self, signum: int) -> None:
+        """Pass a signal on to the children, and see that they end: at once, if it interrupts what ends already."""
+        now = clock.monotonic()
+        if self._status is None:
+            self._status = 128 + signum
+        if signum == signal.SIGINT and not self._deadlines:
+            self._ask_to_end(signal.SIGINT, CLEANUP_SECONDS, now)
+        elif signum in (signal.SIGINT, signal.SIGQUIT):
+            self._ask_to_end(signal.SIGTERM, TERMINATE_SECONDS, now)
+        elif not self._deadlines:
+            self._ask_to_end(signal.SIGTERM, CLEANUP_SECONDS, now)
+        else:
+            for child in self._children:
+                child.ask_to_end(signal.SIGTERM)
+
+    def _ask_to_end(self, signum: int, seconds: float, now: float) -> None:
+        """Ask the children to end in `seconds`, or earlier where they do not begin to."""
+        for child in self._children:
+            # A terminal has sent SIGINT to all of them; one that cleans up must not be interrupted in that.
+            if signum != signal.SIGINT or not child.has_begun_to_end():
+                child.ask_to_end(signum)
+        stronger = [signal.SIGKILL] if signum == signal.SIGTERM else [signal.SIGTERM, signal.SIGKILL]
+        self._deadlines = [
+            Deadline(now + wait + TERMINATE_SECONDS * step, each, spares)
+            for wait, spares in ((min(ANSWER_SECONDS, seconds), True), (seconds, False))
+            for step, each in enumerate(stronger)
+        ]
+
+    def _unwritable(self, trouble: OSError, now: float) -> None:
+        """End the children, for what they print is lost."""
+        if isinstance(trouble, BrokenPipeError):
+            self._signalled(signal.SIGPIPE)
+            return
+        self._end_for(FAILED, [f"cannot write output: {trouble.strerror}"], now)
+
+    def _say(self, text: str) -> None:
+        """Print a line of the launcher's own, after what the children have printed so far."""
+        self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode(errors="backslashreplace"))
+
+
+def _unbuffered(stream: TextIO | None) -> IO[bytes] | None:
+    """Return an output that keeps nothing back to be written at the end; none where it is closed."""
+    if stream is None:
+        return None
+    stream.flush()
+    return open(stream.fileno(), "wb", buffering=0, closefd=False)
+
+
+def _take_closed_descriptors() -> None:
+    """Take the numbers of standard input and output where these are closed, that nothing else gets them."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+
+
+def _is_wanted(signum: int) -> bool:
+    """Return whether a signal is not ignored, as SIGHUP is under `nohup`: then children ignore it too."""
+    return signal.getsignal(signum) is not signal.SIG_IGN
+
+
+def _note(signum: int, frame: object) -> None:
+    """Do nothing: the number of the signal is read from the wakeup socket."""
+
+
+@contextmanager
+def _signals_noted() -> Iterator[socket.socket]:
+    """Yield a socket from which the numbers of the signals that come meanwhile are read; they do nothing else.
+
+    SIGUSR1, which the command blocks from its first line on, is blocked again before its handler is taken away.
+    """
+    ear, hand = socket.socketpair()
+    hand.setblocking(False)
+    ear.setblocking(False)
+    noted = (*filter(_is_wanted, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+    waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
+    former = {signum: signal.signal(signum, _note) for signum in noted}
+    blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+    try:
+        yield ear
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        for signum, handler in former.items():
+            signal.signal(signum, handler)
+        signal.set_wakeup_fd(waker)
+        ear.close()
+        hand.close()
+
+
+def launch(config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = ()) -> int:
+    """Run `processes` children on this machine, in all else as `config` says; return the exit status.
+
+    Their sockets are in a directory that only this user can enter, removed at the end, unless they are to listen at
+    `addresses`. Ports can be reached by every account of the machine, if not from others: where there are no keys, the
+    children get keys made for this run, in a file in that directory, which no list of processes shows.
+    """
+    _take_closed_descriptors()
+    with _signals_noted() as ear, run_directory(config.workers) as directory:
+        curve_dir = config.curve_dir
+        if curve_dir is None and addresses:
+            from timely.communication.curve import make_keys
+
+            curve_dir = str(make_keys(str(directory)).parent)
+        local = replace(
+            config,
+            processes=processes,
+            process=0,
+            addresses=addresses or tuple(f"ipc://{directory}/{index}" for index in range(processes)),
+            generation=uuid4().hex[:16],
+            curve_dir=curve_dir,
+        )
+        return Launcher(local, arguments, directory, ear).run()
