@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, Reference
-from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, SINGLE_P99
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure as measure_changes
 from differential.graphs import transitive_closure
 
 CASES = [

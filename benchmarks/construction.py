@@ -72,7 +72,7 @@ def _built(worker: Worker, operators: int, streams: int) -> tuple[Input, Probe]:
         for _ in range(operators // streams):
             chains = [chain.unary(Pipeline(), _same) for chain in chains]
         probe = concatenate(chains).probe()
-    check(len(scope.dataflow.operators) == operators + 1, f"{len(scope.dataflow.operators)} operators")
+    check(len(scope.dataflow.plan.nodes) == operators + 1, f"{len(scope.dataflow.plan.nodes)} operators")
     return handle, probe
 
 

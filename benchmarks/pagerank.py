@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import INITIAL, SINGLE_MEDIAN
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, measure as measure_changes
 from benchmarks.wcc import of_present
 from differential.graphs import pagerank
 

@@ -6,8 +6,15 @@ import numpy as np
 
 from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, cases_apart, measure_apart
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import (
+    BATCH,
+    INITIAL,
+    SINGLE_MEDIAN,
+    SINGLE_P99,
+    cases_apart,
+    measure as measure_changes,
+    measure_apart,
+)
 from differential.graphs import weakly_connected_components
 
 CASES = [

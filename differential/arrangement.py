@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from differential.collection import Collection
     from differential.operators.groups import Groups
     from differential.traces import Trace
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
 
 
 class Arrangement:

@@ -23,9 +23,9 @@ from differential.updates import Updates
 from timely.capture.event import EventSink, EventSource, as_integer, checked_time, register
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort
 from timely.dataflow.operators.generic import sink as consume
 from timely.dataflow.pact import Gather, Pipeline
-from timely.dataflow.ports import InputPort
 from timely.errors import BuildError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain

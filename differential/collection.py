@@ -16,42 +16,43 @@ from differential import capture as _capture
 from differential.arguments import check_collections
 from differential.arrangement import Arrangement
 from differential.keys import EVERY, check_keys
-from differential.operators import aggregates as _aggregates
-from differential.operators import argmin as _argmin
-from differential.operators import arrange as _arrange
-from differential.operators import assert_empty as _assert_empty
-from differential.operators import cogroup as _cogroup
-from differential.operators import concat as _concat
-from differential.operators import consolidate as _consolidate
-from differential.operators import count as _count
-from differential.operators import delay as _delay
-from differential.operators import distinct as _distinct
-from differential.operators import enter as _enter
-from differential.operators import enter_at as _enter_at
-from differential.operators import explode as _explode
-from differential.operators import filter as _filter
-from differential.operators import flat_map as _flat_map
-from differential.operators import groups as _groups
-from differential.operators import identifiers as _identifiers
-from differential.operators import inspect as _inspect
-from differential.operators import iterate as _iterate
-from differential.operators import join as _join
-from differential.operators import leave as _leave
-from differential.operators import map as _map
-from differential.operators import negate as _negate
-from differential.operators import output as _output
-from differential.operators import prefix_sum as _prefix_sum
-from differential.operators import reduce_each as _reduce_each
-from differential.operators import sets as _sets
-from differential.operators import totals as _totals
-from differential.operators import window as _window
+from differential.operators import (
+    aggregates as _aggregates,
+    argmin as _argmin,
+    arrange as _arrange,
+    assert_empty as _assert_empty,
+    cogroup as _cogroup,
+    concat as _concat,
+    consolidate as _consolidate,
+    count as _count,
+    delay as _delay,
+    distinct as _distinct,
+    enter as _enter,
+    enter_at as _enter_at,
+    explode as _explode,
+    filter as _filter,
+    flat_map as _flat_map,
+    groups as _groups,
+    identifiers as _identifiers,
+    inspect as _inspect,
+    iterate as _iterate,
+    join as _join,
+    leave as _leave,
+    map as _map,
+    negate as _negate,
+    output as _output,
+    prefix_sum as _prefix_sum,
+    reduce_each as _reduce_each,
+    sets as _sets,
+    totals as _totals,
+    window as _window,
+)
 from timely.errors import BuildError
 from timely.origin import user_origin
 
 if TYPE_CHECKING:
     from timely.dataflow.operators.probe import Probe
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
 
 
 class Collection:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from differential.trace.batch import Batch
 from timely.data.container import Batch as AnyBatch
-from timely.dataflow.ports import Push
+from timely.dataflow.tee import Push
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.antichain import CLOSED, Antichain
@@ -42,7 +42,7 @@ class Export:
     def __init__(self, arrangement: Arrangement) -> None:
         stream = arrangement.stream
         dataflow = stream.scope.dataflow
-        self.worker = dataflow.worker
+        self.worker = dataflow.host
         self.key = arrangement.key
         self.value = arrangement.value
         self.keys = arrangement.keys
@@ -92,7 +92,7 @@ class Export:
             self._stream.scope.dataflow.unfollow(self._wake)
 
     def pusher(self) -> Push:
-        """Return what hands a batch to the guests (see `timely.dataflow.ports.Consumer`)."""
+        """Return what hands a batch to the guests (see `timely.dataflow.operator.Consumer`)."""
         return self._hand_on
 
     def _hand_on(self, time: Time, batch: AnyBatch) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
+    from timely.dataflow.core import DataflowCore
 
 Codes = NDArray[np.int64]
 Column = NDArray[Any]
@@ -253,8 +253,8 @@ def interner_of(worker: object) -> Interner:
     return interner
 
 
-def hold_columns(dataflow: Dataflow, columns: Callable[[], Iterable[Held]]) -> None:
+def hold_columns(dataflow: DataflowCore, columns: Callable[[], Iterable[Held]]) -> None:
     """Keep the items in what `columns` returns until nothing can happen in a dataflow any more."""
-    interner = interner_of(dataflow.worker)
+    interner = interner_of(dataflow.host)
     interner.hold(columns)
     dataflow.when_complete(lambda: interner.release(columns))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from differential.trace.batch import Batch
 from differential.trace.spine import Spine
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.operator import OutputPort
 from timely.observe.events import StateResized
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def log_trace(spine: Spine, output: OutputPort) -> None:
                 observer.inserted(batch)
 
     dataflow = output.dataflow
-    dataflow.when_complete(dataflow.worker.log.gauge(attach))
+    dataflow.when_complete(dataflow.host.log.gauge(attach))
 
 
 class TraceObserver:
@@ -72,5 +72,5 @@ class TraceObserver:
     def _record(self, kind: type, *sizes: int) -> None:
         dataflow = self._dataflow
         if dataflow.is_logged:
-            log = dataflow.worker.log
+            log = dataflow.host.log
             log.record(kind(log.now(), dataflow.worker_index, dataflow.index, self._operator, *sizes))

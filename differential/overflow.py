@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from differential.codes import Encoder
 from differential.kernels.wide import Overflow
-from timely.dataflow.capability import CapabilitySet
+from timely.dataflow.capability_set import CapabilitySet
 from timely.errors import DataError
 from timely.order import Time
 

@@ -28,18 +28,18 @@ from differential.tally import Tally
 from differential.updates import Ints, Updates
 from timely.capture.event import EventSource
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
 from timely.dataflow.pact import Broadcast, Gather, scatter
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.errors import CaptureError
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
 
 
 class ByRecord(Spreading):
@@ -138,7 +138,7 @@ class Admission:
     """Tells the updates seen for the first time from the others."""
 
     def __init__(self, scope: Scope) -> None:
-        self._interner = interner = interner_of(scope.dataflow.worker)
+        self._interner = interner = interner_of(scope.dataflow.host)
         self._key, self._value = Encoder(interner, "first column"), Encoder(interner, "rest")
         self._seen = Seen()
         self._number: dict[Time, int] = {}

@@ -50,7 +50,7 @@ from timely.progress.antichain import Antichain
 if TYPE_CHECKING:
     from differential.arrangement import Arrangement
     from differential.export import Export
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 __all__ = ["Contents", "Cursor", "Found", "Trace", "TraceStatistics"]
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from numbers import Integral, Real
 from pathlib import Path
@@ -62,7 +62,8 @@ class Config:
     `timely.worker.standstill`); None is 30, and 0 never. Where a number is given, a thread also reports operators that
     run for so long, and loops in which no time becomes final. With `profile`, each process prints at the end what its
     operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as many again, is
-    reported; 0 is never.
+    reported; 0 is never. A `plain` dataflow runs without the optimisation pass (see `timely.dataflow.compose`), for
+    tests of that pass; by default the variable `TIMELY_PLAIN` of this process's environment decides, everywhere.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
@@ -94,6 +95,7 @@ class Config:
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
+    plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):
@@ -271,7 +273,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
         return text
-    if field == "profile":
+    if field in ("profile", "plain"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"

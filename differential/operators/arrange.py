@@ -22,10 +22,9 @@ from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from differential.updates import Updates
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import CapabilitySet
-from timely.dataflow.operator import Operator
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, Operator, OutputPort
 from timely.dataflow.pact import scatter
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.errors import DataError, TimelyError
 from timely.progress.antichain import CLOSED, Antichain
@@ -64,14 +63,13 @@ def _spread(batch: Updates, keys: Codes, peers: int) -> Parts:
 def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arrangement:
     """Return the collection indexed by its first `keys` columns (see `Collection.arrange_by_key`)."""
     scope = collection.scope
-    builder = OperatorBuilder(scope, name)
+    builder = OperatorBuilder(scope, name, cancels=True)
     input = builder.add_input(collection.stream, ByKey(keys), frontier=True, drains=True)
     output, stream = builder.add_output()
-    interner = interner_of(scope.dataflow.worker)
+    interner = interner_of(scope.dataflow.host)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
-    builder.operator.cancels = True
     builder.build(lambda _: refusing(writer.run, key, value, writer.held))
     return Arrangement(stream, TraceHandle(spine), key, value, keys)
 
@@ -82,7 +80,7 @@ def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     It holds times of the operator's scope, and its batches in memory or in files, as the worker is configured. The
     worker logs what happens to it, and keeps it tidy.
     """
-    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
+    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.host.config))
     log_trace(spine, output)
     Upkeep(spine, output, key, value)
     return spine
@@ -95,7 +93,7 @@ class Upkeep:
         self._spine = spine
         self._key = key
         self._value = value
-        self._worker = output.dataflow.worker
+        self._worker = output.dataflow.host
         self._operator: Operator | None = output.operator
         spine.wake = self._wake
         output.dataflow.when_complete(self._part)

@@ -14,8 +14,7 @@ from timely.order import Time
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
 
 
 def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Collection:

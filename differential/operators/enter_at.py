@@ -17,7 +17,7 @@ from timely.order import LIMIT, Time
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> Collection:

@@ -15,10 +15,11 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING
 from differential.updates import Updates
-from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import UnaryLogic
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.order import Time
 from timely.progress.antichain import Antichain
 

@@ -29,22 +29,22 @@ from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from timely.data.container import Batch as AnyBatch
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
-from timely.dataflow.operator import Logic
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import Logic, OutputPort
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Scope, name: str) -> Arrangement:
     """Return the arrangement exported, which `trace` reads, as of `since` (see `Trace.import_into`)."""
     dataflow = scope.dataflow
-    if dataflow.worker is not export.worker:
-        raise BuildError(f"{name}: the trace is one of {export.worker}, the dataflow one of {dataflow.worker}")
+    if dataflow.host is not export.worker:
+        raise BuildError(f"{name}: the trace is one of {export.worker}, the dataflow one of {dataflow.host}")
     if scope.width != trace.depth:
         raise BuildError(
             f"{name}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "

@@ -18,7 +18,7 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 
 if TYPE_CHECKING:
     from timely.dataflow.operators.input import Input
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]

@@ -22,7 +22,7 @@ from timely.origin import user_origin
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 class Variable:
@@ -80,7 +80,7 @@ class Variable:
         # Where nothing on the way round lets updates cancel, a change and its opposite would chase each other for ever.
         # And what is beyond a limit must have cancelled: among the result's updates alone where the source, from
         # outside, has none there.
-        goes_on = dataflow.wiring.flows_uncancelled(self.collection.stream.location, result.stream.location)
+        goes_on = dataflow.plan.flows_uncancelled(self.collection.stream.location, result.stream.location)
         if goes_on or (self._limit is not None and not self._starts_late):
             result = result.consolidate()
         changes = result if self._source is None else result.concat(self._source.negate())

@@ -21,8 +21,8 @@ from timely.data.container import as_columns
 from timely.data.user_functions import call
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError
 from timely.progress.antichain import Antichain
@@ -91,10 +91,10 @@ class Joiner:
         operator = self._output.operator
         operator.waits = False
         self._catching_up.expect()
-        if self._todo and not operator.dataflow.holds_back(operator):
+        if self._todo and not operator.must_wait():
             self._match()
             if self._todo:
-                operator.dataflow.resume_later(operator)
+                operator.resume_later()
 
     def drop(self) -> None:
         """Stop reading both traces."""

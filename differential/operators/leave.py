@@ -14,7 +14,7 @@ from timely.order import Time
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 def leave(collection: Collection, scope: Scope | None = None, *, name: str = "leave") -> Collection:

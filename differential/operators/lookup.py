@@ -40,8 +40,8 @@ from differential.trace.handle import TraceHandle
 from differential.updates import Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pact, Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError
 from timely.order import Time
@@ -173,7 +173,7 @@ class Lookup:
         if self._waiting:
             self._admit()
         self._compact()
-        if self._answering and not self._dataflow.holds_back(self._prefixes.operator):
+        if self._answering and not self._prefixes.operator.must_wait():
             self._answer()
         self._prefixes.operator.waits = bool(self._waiting)
         self._catching_up.expect()
@@ -252,7 +252,7 @@ class Lookup:
             else:
                 break
         if self._answering:
-            self._dataflow.resume_later(self._prefixes.operator)
+            self._prefixes.operator.resume_later()
 
     def _catch_up(self) -> bool:
         """Compact; return whether a trace may hold something at a time that prefixes to come may tell apart."""

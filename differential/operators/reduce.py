@@ -30,8 +30,8 @@ from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort
 from timely.errors import DataError
 from timely.order import Time
 from timely.progress.antichain import CLOSED, Antichain
@@ -86,7 +86,7 @@ def reduce_arrangement(
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value", value_kinds)
+    value = Encoder(interner_of(scope.dataflow.host), "value", value_kinds)
     spine = new_trace(output, source.key, value)
     sealer = Sealer(output, spine)
     reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)

@@ -24,8 +24,8 @@ from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 
 
 def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], name: str) -> Arrangement:
@@ -34,7 +34,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value")
+    value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
     operator = ThresholdInOrder(input, source, output, spine, function, value)
     builder.build(lambda _: refusing(operator.run, source.key, source.value))

@@ -37,8 +37,8 @@ from timely.order import Moment, Time
 from timely.progress.antichain import Antichain
 
 if TYPE_CHECKING:
-    from timely.dataflow.ports import InputPort
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.operator import InputPort
+    from timely.dataflow.stream import Scope
 
 STATEMENTS = 1 << 40
 """More than a session makes in an epoch."""
@@ -190,7 +190,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(session.stream, ByKey(keys), frontier=True)
     output, stream = builder.add_output()
-    interner = interner_of(scope.dataflow.worker)
+    interner = interner_of(scope.dataflow.host)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)

@@ -39,7 +39,7 @@ from timely.origin import user_origin
 
 if TYPE_CHECKING:
     from differential.collection import Collection
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.stream import Scope
 
 
 def window(

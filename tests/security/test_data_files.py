@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection, new_input
-from differential import replay_into as replay_collection
+from differential import Collection, new_input, replay_into as replay_collection
 from differential.capture import Changes, Statement
 from differential.updates import Updates
 from timely import Worker, execute_directly, replay_into

@@ -15,7 +15,7 @@ from timely.order import Time
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.scope import Scope
+    from timely.dataflow.plan import Surroundings
 
 SHOWN = 20
 """How many lines are shown at most."""
@@ -108,13 +108,13 @@ def _holding(dataflow: Dataflow, location: int, time: Time) -> Callable[[int, Ti
     return (lambda *_: True) if location == EVERYWHERE else dataflow.tracker.holding(location, time)
 
 
-def _round(scope: Scope, time: Time) -> str:
+def _round(scope: Surroundings, time: Time) -> str:
     """Return what a time in a loop means."""
     return f" (round {time[-1]:,} of {scope.path!r})" if scope.width > scope.outer else ""
 
 
 def _place(dataflow: Dataflow) -> str:
-    worker, config = dataflow.worker_index, dataflow.worker.config
+    worker, config = dataflow.worker_index, dataflow.host.config
     return f"worker {worker}" if config.processes == 1 else f"worker {worker} (process {config.process_of(worker)})"
 
 

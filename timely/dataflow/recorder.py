@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from timely.dataflow.capability import Held
     from timely.dataflow.dataflow import Dataflow
     from timely.dataflow.inline import Function, Inline
-    from timely.dataflow.operator import Operator
-    from timely.dataflow.ports import InputPort, OutputPort
+    from timely.dataflow.operator import InputPort, Operator, OutputPort
+    from timely.dataflow.recording import Recording
     from timely.observe.log import Log
 
 
@@ -54,7 +54,7 @@ class Recorder:
 
     def __init__(self, dataflow: Dataflow) -> None:
         self._dataflow = dataflow
-        self._log: Log = dataflow.worker.log
+        self._log: Log = dataflow.host.log
         self.sources = [deque([-1] * len(port.queue)) for port in dataflow.channels]
 
     # Operators
@@ -157,9 +157,9 @@ class Recorder:
 def switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
     """Have what happens in a dataflow recorded as far as it is of these kinds, and no more than that."""
     recording = [port.recorder for port in dataflow.channels if port.recorder is not None]
-    recorder = recording[0] if recording else Recorder(dataflow)
+    recorder: Recording = recording[0] if recording else Recorder(dataflow)
 
-    def wanted(*some: Any) -> Recorder | None:
+    def wanted(*some: Any) -> Recording | None:
         return None if kinds.isdisjoint(some) else recorder
 
     dataflow.recorder = wanted(*MESSAGES, *PROGRESS, FrontierChanged)
@@ -186,7 +186,7 @@ def descriptions(dataflow: Dataflow, now: int) -> Iterator[Any]:
             yield OperatorBuilt(now, *where, operator.index, operator.name, path, origin)
     for inline in dataflow.inlines:
         yield InlineBuilt(now, *where, inline.index, inline.name, inline.scope.path, str(inline.origin))
-    sources = dataflow.wiring.sources_of(dataflow.channels)
+    sources = dataflow.producers()
     for port in dataflow.channels:
         operator = port.operator
         if operator.inline is None:

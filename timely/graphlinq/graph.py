@@ -26,8 +26,7 @@ from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.layers import Layers
 from timely.graphlinq.pregel import pregel as _pregel
-from timely.graphlinq.transmit import graph_join as _graph_join
-from timely.graphlinq.transmit import transmit as _transmit
+from timely.graphlinq.transmit import graph_join as _graph_join, transmit as _transmit
 
 Partition = Literal["source", "edge"]
 

@@ -5,7 +5,7 @@ changes counts: messages consumed (-1), messages produced (+1), capabilities gai
 these changes up and, when it must, hands out all of them as one batch for every peer; the worker's own
 tracker sees them at that moment too, and not before. Batches of one sender must arrive in the order in which
 they were sent; nothing is assumed between senders, nor between batches and messages. (Some inputs ask for the latter,
-too: `timely.dataflow.ports`.)
+too: `timely.dataflow.operator`.)
 
 Where workers form trees (`timely.progress.accumulation`), one that is no root sums its changes up for its parent, and
 the batches of a root are of its whole tree. A worker's own changes come back to it from the root.

@@ -44,8 +44,7 @@ from timely.run.signals import report_on_signal, say, was_asked_to_end
 from timely.worker.standstill import SECONDS, engaged
 
 if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
     from timely.worker.worker import Worker
 
 Result = TypeVar("Result")

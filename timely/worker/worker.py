@@ -30,7 +30,7 @@ from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE, PATIENCE
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
-from timely.dataflow.scope import Scope
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError, FrameError, StalledError
 from timely.observe.events import Parked, Unparked
 from timely.observe.log import Log

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.kernels.times import advance
-from differential.trace import merge as merge_module
-from differential.trace import spine as spine_module
+from differential.trace import merge as merge_module, spine as spine_module
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle

@@ -33,9 +33,13 @@ from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import Case, CaseFailed, Measured, Reference, WrongAnswer, medians, run_case
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN, Definition, FromScratch, Session, measure
 from benchmarks.table import break_even, table
-from differential.graphs import bfs as all_distances
-from differential.graphs import cyclic_edges, transitive_closure, weakly_connected_components
-from differential.graphs import pagerank as ranks
+from differential.graphs import (
+    bfs as all_distances,
+    cyclic_edges,
+    pagerank as ranks,
+    transitive_closure,
+    weakly_connected_components,
+)
 from timely import Worker, execute_directly
 
 ALGORITHMS: list[tuple[Definition, FromScratch]] = [

@@ -15,7 +15,7 @@ from differential.updates import Updates
 from tests.oracle.grid import on_workers
 from timely import Config, Worker, execute
 from timely.data.container import as_column
-from timely.dataflow.scope import Scope
+from timely.dataflow.stream import Scope
 from timely.errors import DataError, OperatorError
 
 SHORT = np.array([0.1, 0.5], np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,22 +12,16 @@ from timely.data.container import Array, Columns, as_column
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
-    from timely.observe.log import Log
-
 
 AT_ONCE = 4096
 """So many records of sleep are sent though nothing runs that is logged."""
 
 
-def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: str = "log") -> Stream:
+def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:
     """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
     Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
@@ -60,8 +54,8 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-    activate = scope.dataflow.worker.activator(builder.operator)
-    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.worker.log, output, activate)
+    activate = scope.dataflow.host.activator(builder.operator)
+    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.host.log, output, activate)
     builder.build(source.begin)
     scope.dataflow.when_complete(source.stop)
     return stream
@@ -74,7 +68,7 @@ class LogSource:
     then has the log flushed, then sends, so it has all records from before that time.
     """
 
-    def __init__(self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator) -> None:
+    def __init__(self, kind: type[Event], interval: int, log: Any, output: OutputPort, activate: Activator) -> None:
         self._kind = kind
         self._interval = interval
         self._log = log
