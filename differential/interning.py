@@ -255,6 +255,6 @@ def interner_of(worker: object) -> Interner:
 
 def hold_columns(dataflow: Dataflow, columns: Callable[[], Iterable[Held]]) -> None:
     """Keep the items in what `columns` returns until nothing can happen in a dataflow any more."""
-    interner = interner_of(dataflow.worker)
+    interner = interner_of(dataflow.host)
     interner.hold(columns)
     dataflow.when_complete(lambda: interner.release(columns))

@@ -43,7 +43,7 @@ def log_trace(spine: Spine, output: OutputPort) -> None:
                 observer.inserted(batch)
 
     dataflow = output.dataflow
-    dataflow.when_complete(dataflow.worker.log.gauge(attach))
+    dataflow.when_complete(dataflow.host.log.gauge(attach))
 
 
 class TraceObserver:
@@ -72,5 +72,5 @@ class TraceObserver:
     def _record(self, kind: type, *sizes: int) -> None:
         dataflow = self._dataflow
         if dataflow.is_logged:
-            log = dataflow.worker.log
+            log = dataflow.host.log
             log.record(kind(log.now(), dataflow.worker_index, dataflow.index, self._operator, *sizes))

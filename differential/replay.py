@@ -138,7 +138,7 @@ class Admission:
     """Tells the updates seen for the first time from the others."""
 
     def __init__(self, scope: Scope) -> None:
-        self._interner = interner = interner_of(scope.dataflow.worker)
+        self._interner = interner = interner_of(scope.dataflow.host)
         self._key, self._value = Encoder(interner, "first column"), Encoder(interner, "rest")
         self._seen = Seen()
         self._number: dict[Time, int] = {}

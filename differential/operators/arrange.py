@@ -67,7 +67,7 @@ def arrange(collection: Collection, keys: int, *, name: str = "arrange") -> Arra
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(collection.stream, ByKey(keys), frontier=True, drains=True)
     output, stream = builder.add_output()
-    interner = interner_of(scope.dataflow.worker)
+    interner = interner_of(scope.dataflow.host)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
@@ -82,7 +82,7 @@ def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     It holds times of the operator's scope, and its batches in memory or in files, as the worker is configured. The
     worker logs what happens to it, and keeps it tidy.
     """
-    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
+    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.host.config))
     log_trace(spine, output)
     Upkeep(spine, output, key, value)
     return spine
@@ -95,13 +95,13 @@ class Upkeep:
         self._spine = spine
         self._key = key
         self._value = value
-        self._worker = output.dataflow.worker
+        self._host = output.dataflow.host
         self._operator: Operator | None = output.operator
         spine.wake = self._wake
         output.dataflow.when_complete(self._part)
 
     def _wake(self) -> None:
-        self._worker.when_idle(self._tend)
+        self._host.when_idle(self._tend)
 
     def _tend(self) -> bool:
         try:

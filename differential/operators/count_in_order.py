@@ -33,7 +33,7 @@ def count_in_order(source: Arrangement, name: str, *, signed: bool) -> Arrangeme
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
+    value = Encoder(interner_of(scope.dataflow.host), "value", (Kind.INT,))
     spine = new_trace(output, source.key, value)
     counter = CounterInOrder(input, output, spine, source.key, signed)
     builder.build(lambda _: refusing(counter.run, source.key))

@@ -86,7 +86,7 @@ def reduce_arrangement(
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value", value_kinds)
+    value = Encoder(interner_of(scope.dataflow.host), "value", value_kinds)
     spine = new_trace(output, source.key, value)
     sealer = Sealer(output, spine)
     reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)

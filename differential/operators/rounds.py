@@ -39,7 +39,7 @@ class Rounds:
         self._name = name
         self._origin = origin
         self._limit = limit
-        self._report: float = dataflow.worker.config.report_rounds or float("inf")
+        self._report: float = dataflow.host.config.report_rounds or float("inf")
         self.watched: float = 0 if limit is not None else self._report
 
     def look(self, round: int, updates: Updates) -> None:

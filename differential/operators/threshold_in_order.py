@@ -34,7 +34,7 @@ def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], 
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value")
+    value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
     operator = ThresholdInOrder(input, source, output, spine, function, value)
     builder.build(lambda _: refusing(operator.run, source.key, source.value))

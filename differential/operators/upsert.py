@@ -190,7 +190,7 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(session.stream, ByKey(keys), frontier=True)
     output, stream = builder.add_output()
-    interner = interner_of(scope.dataflow.worker)
+    interner = interner_of(scope.dataflow.host)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)

@@ -29,10 +29,10 @@ from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
 if TYPE_CHECKING:
+    from timely.dataflow.host import Host
     from timely.dataflow.inline import Inline
     from timely.dataflow.recorder import Recorder
     from timely.dataflow.scope import Scope
-    from timely.worker.worker import Worker
 
 RUNS_PER_STEP = 4
 """How often, on average, an operator may run in one step before progress is looked at again."""
@@ -41,10 +41,10 @@ RUNS_PER_STEP = 4
 class Dataflow:
     """A dataflow under construction, then running."""
 
-    def __init__(self, worker: Worker, index: int, name: str) -> None:
-        self.worker = worker
-        self.worker_index = worker.index
-        self.peers = worker.peers
+    def __init__(self, host: Host, index: int, name: str) -> None:
+        self.host = host
+        self.worker_index = host.index
+        self.peers = host.peers
         self.index = index
         self.name = name
         self.is_logged = True
@@ -73,7 +73,7 @@ class Dataflow:
         self._put_off: list[int] = []
         self._counted: list[tuple[int, Ledger]] = []
         self._held_back: set[int] = set()
-        self.outstanding = worker.outstanding
+        self.outstanding = host.outstanding
 
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
@@ -147,7 +147,7 @@ class Dataflow:
                 raise BuildError(f"{operator} is not finished: its loop was left open, or build() was not called")
         ranks = self.wiring.ranks()
         self.wiring.keep_loops_finite()
-        config = self.worker.config
+        config = self.host.config
         route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
         kept, edges = self.wiring.merge_ports(self._observed, route.is_direct)
         number = {place: location for location, place in enumerate(kept)}
@@ -165,7 +165,7 @@ class Dataflow:
         self.arrivals = Arrivals(self, route.sources, widths)
         self.built = True
         self.resolve_tees()
-        self.worker.log.dataflow_built(self)
+        self.host.log.dataflow_built(self)
         self._start()
 
     def resolve_tees(self) -> None:
@@ -304,7 +304,7 @@ class Dataflow:
         """Send a batch to an input of this dataflow on another worker."""
         if self.recorder is not None:
             self.recorder.sent(channel, batch, worker)
-        self.worker.allocator.send(worker, Data(self.index, channel, time, batch))
+        self.host.allocator.send(worker, Data(self.index, channel, time, batch))
 
     def receive(self, sender: int, changes: Changes) -> None:
         """Take in a peer's atomic batch of progress, and pass it on to those who hear of it from this worker.
@@ -313,7 +313,7 @@ class Dataflow:
         """
         self.arrivals.check(sender, changes)
         for peer in self.protocol.receive(sender, changes):
-            self.worker.allocator.send(peer, Progress(self.index, changes))
+            self.host.allocator.send(peer, Progress(self.index, changes))
         if self.recorder is not None:
             self.recorder.heard(changes, sender)
 
@@ -364,7 +364,7 @@ class Dataflow:
                 self.activate(self._scheduled[rank])
         if self._partway and not ready:
             heappush(ready, -heappop(self._partway))
-        elif self._put_off and not ready and not self.worker.is_congested:
+        elif self._put_off and not ready and not self.host.is_congested:
             while self._put_off:
                 heappush(ready, self._put_off.pop())
 
@@ -410,7 +410,7 @@ class Dataflow:
             self.recorder.told(changes)
         message = Progress(self.index, changes)
         for peer in self.protocol.targets:
-            self.worker.allocator.send(peer, message)
+            self.host.allocator.send(peer, message)
 
     def _propagate(self) -> None:
         """Take in what is known of progress, and schedule the operators that ask for a frontier that changed."""

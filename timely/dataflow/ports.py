@@ -409,4 +409,4 @@ class OutputPort:
     def forget(self, held: Held) -> None:
         """Have the worker drop what nobody holds any more. The garbage collector runs in any thread, at any moment."""
         if not self.dataflow.is_closed:
-            self.dataflow.worker.call(held.drop_forgotten)
+            self.dataflow.host.call(held.drop_forgotten)

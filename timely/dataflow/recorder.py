@@ -54,7 +54,7 @@ class Recorder:
 
     def __init__(self, dataflow: Dataflow) -> None:
         self._dataflow = dataflow
-        self._log: Log = dataflow.worker.log
+        self._log: Log = dataflow.host.log
         self.sources = [deque([-1] * len(port.queue)) for port in dataflow.channels]
 
     # Operators

@@ -12,22 +12,22 @@ from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time
 
 if TYPE_CHECKING:
+    from timely.dataflow.host import Host
     from timely.dataflow.scope import Scope
     from timely.dataflow.stream import Stream
-    from timely.worker.worker import Worker
 
 
 class Meter:
-    """Counts the bytes sent into a dataflow since its worker last stepped."""
+    """Counts the bytes sent into a dataflow since the worker last stepped."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._sent = 0
         self._sent_in = -1.0  # when the step began after which they were sent
 
     def count(self, batch: Batch) -> None:
         """Add a batch that is sent."""
-        began = self._worker.step_began
+        began = self._host.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
         self._sent += 64 + weight_of(batch)
@@ -35,9 +35,9 @@ class Meter:
     @property
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` were sent, or wait to be taken."""
-        worker = self._worker
-        unstepped = self._sent if self._sent_in == worker.step_began else 0
-        return unstepped > worker.config.queue_bytes or worker.is_congested
+        host = self._host
+        unstepped = self._sent if self._sent_in == host.step_began else 0
+        return unstepped > host.config.queue_bytes or host.is_congested
 
 
 class Input:
@@ -72,7 +72,7 @@ class Input:
         self._rows: list[tuple[Any, ...]] = []
         self._weighed = 0  # so many of the rows are counted in the bytes gathered
         self._gathered = 0
-        self._meter = Meter(builder.scope.dataflow.worker)
+        self._meter = Meter(builder.scope.dataflow.host)
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
@@ -102,7 +102,7 @@ class Input:
         if self._weighed < len(self._rows):
             self._gathered += weight_of(self._rows[self._weighed :])
             self._weighed = len(self._rows)
-            if self._gathered > self.stream.scope.dataflow.worker.config.queue_bytes:
+            if self._gathered > self.stream.scope.dataflow.host.config.queue_bytes:
                 self.flush()
         return self._meter.is_congested
 

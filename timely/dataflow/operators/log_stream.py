@@ -60,8 +60,8 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-    activate = scope.dataflow.worker.activator(builder.operator)
-    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.worker.log, output, activate)
+    activate = Activator(builder.operator)
+    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.host.log, output, activate)
     builder.build(source.begin)
     scope.dataflow.when_complete(source.stop)
     return stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from timely.dataflow.explain import PATIENCE
+from timely.dataflow.explain import PATIENCE, explain
 from timely.dataflow.inline import Forward, derived
 from timely.errors import BuildError
 from timely.order import LIMIT, Moment, Time, as_time
@@ -104,7 +104,7 @@ class Probe:
         located = self._locations()
         at = (LIMIT,) * self._width if time is None else self._time(time)
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
-        return "\n".join(dataflow.worker.explainer.explain(dataflow, place, at, patience) for dataflow, place in held)
+        return "\n".join(explain(dataflow, place, at, patience) for dataflow, place in held)
 
     def __repr__(self) -> str:
         is_built = bool(self._watched) and all(dataflow.built for dataflow, _ in self._watched)

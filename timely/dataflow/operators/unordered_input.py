@@ -42,7 +42,7 @@ class UnorderedInput:
     def __init__(self, builder: OperatorBuilder) -> None:
         self._builder = builder
         self._output, self.stream = builder.add_output(initial=True)
-        self._meter = Meter(builder.scope.dataflow.worker)
+        self._meter = Meter(builder.scope.dataflow.host)
         self._first: Capability | None = None
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
