@@ -42,7 +42,7 @@ class Export:
     def __init__(self, arrangement: Arrangement) -> None:
         stream = arrangement.stream
         dataflow = stream.scope.dataflow
-        self.worker = dataflow.host
+        self.host = dataflow.host
         self.key = arrangement.key
         self.value = arrangement.value
         self.keys = arrangement.keys

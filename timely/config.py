@@ -203,20 +203,20 @@ class Config:
         """
         given = os.environ if environ is None else environ
         values = {}
-        for field in fields(Config):
-            text = given.get(variable(field.name), "")
+        for each in fields(Config):
+            text = given.get(variable(each.name), "")
             if text:
-                values[field.name] = _parse(field.name, text)
+                values[each.name] = _parse(each.name, text)
         return Config(**values)
 
     def to_environ(self) -> dict[str, str]:
         """Return the variables from which `from_environ` reads this configuration."""
         environ = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if value is not None and value != () and value is not False:
                 text = ",".join(value) if isinstance(value, tuple) else "1" if value is True else str(value)
-                environ[variable(field.name)] = text
+                environ[variable(each.name)] = text
         return environ
 
     @staticmethod

@@ -93,13 +93,13 @@ class Upkeep:
         self._spine = spine
         self._key = key
         self._value = value
-        self._worker = output.dataflow.host
+        self._host = output.dataflow.host
         self._operator: Operator | None = output.operator
         spine.wake = self._wake
         output.dataflow.when_complete(self._part)
 
     def _wake(self) -> None:
-        self._worker.when_idle(self._tend)
+        self._host.when_idle(self._tend)
 
     def _tend(self) -> bool:
         try:

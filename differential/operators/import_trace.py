@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Scope, name: str) -> Arrangement:
     """Return the arrangement exported, which `trace` reads, as of `since` (see `Trace.import_into`)."""
     dataflow = scope.dataflow
-    if dataflow.host is not export.worker:
-        raise BuildError(f"{name}: the trace is one of {export.worker}, the dataflow one of {dataflow.host}")
+    if dataflow.host is not export.host:
+        raise BuildError(f"{name}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")
     if scope.width != trace.depth:
         raise BuildError(
             f"{name}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "

@@ -7,7 +7,6 @@ progress with other workers, and the step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from timely.data.container import Batch
 from timely.dataflow.host import Host
@@ -163,9 +162,3 @@ class DataflowCore:
     def scope_of(self, location: int) -> Surroundings:
         """Return the scope whose times a tracked location has."""
         raise NotImplementedError
-
-    def explain(self, location: int, time: Time, patience: float) -> str:
-        """Return what holds up a time at a location, on all workers, a line each."""
-        explainer: Any = self.host.explainer
-        answer: str = explainer.explain(self, location, time, patience)
-        return answer

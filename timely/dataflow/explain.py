@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
-from timely.order import Time
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.plan import Surroundings
+from timely.config import Config
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.plan import Surroundings
+from timely.order import LIMIT, Time
 
 SHOWN = 20
 """How many lines are shown at most."""
@@ -25,6 +24,39 @@ EVERYWHERE = -1
 
 PATIENCE = 1.0
 """Seconds to wait for other workers' answers."""
+
+
+_BUSY = "it is inside a long operator, or its program does something else"
+
+
+def explain(dataflow: DataflowCore, location: int, time: Time, patience: float) -> str:
+    """Return, for people, what holds up `time` at `location` (or at all: `EVERYWHERE`), on any worker.
+
+    The other workers have `patience` seconds to answer; with 0 they are not asked, and what they hold is counted only.
+    """
+    assert isinstance(dataflow, Dataflow)
+    everywhere = location == EVERYWHERE
+    if not everywhere and not dataflow.tracker.holders(location, time):
+        return "nothing holds this frontier back"
+    if dataflow.is_closed:
+        return f"{dataflow} was dropped: this frontier moves no more"
+    host = dataflow.host
+    lines = held_here(dataflow, location, time)
+    answers, silent = host.explainer.ask(dataflow.index, location, time, patience)
+    lines += [line for peer in sorted(answers) for line in answers[peer]]
+    if silent or host.allocator.farewells:
+        counted = counted_elsewhere(dataflow, location, time)
+        lines += counted
+        if patience > 0:
+            named = [name_worker(host.config, peer) for peer in silent]
+            lines += [f"{name} did not answer within {patience:g} s: {_BUSY}" for name in named]
+        if counted:
+            lines += ended(dataflow)
+    if not lines and everywhere:
+        return explain_here(dataflow)
+    at = "" if time and min(time) >= LIMIT else f" at {time}"
+    heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
+    return explanation(lines or ["something under way between workers; ask again"], heading)
 
 
 def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
@@ -45,7 +77,7 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
                     what = queued, True, f"on {port}{_round(operator.scope, queued)}"
                     found[what] += 1
                     records[what] += len(batch)
-    place = _place(dataflow)
+    place = name_worker(dataflow.host.config, dataflow.worker_index)
     lines = []
     for what, count in sorted(found.items()):
         held, is_message, where = what
@@ -72,6 +104,28 @@ def counted_elsewhere(dataflow: Dataflow, location: int, time: Time) -> list[str
             what = _several(count, "a capability or message", "capabilities or messages")
             lines.append(f"{what} at {held} on other workers, {dataflow.describe(holder)}")
     return lines
+
+
+def ended(dataflow: Dataflow) -> list[str]:
+    """Return a line for each worker that has ended: it holds nothing, and its last changes may be under way."""
+    host = dataflow.host
+    return [
+        f"{dropped(host.config, peer, dataflow.index)} before it ended" for peer in sorted(host.allocator.farewells)
+    ]
+
+
+def dropped(config: Config, worker: int, dataflow: int) -> str:
+    """Return that a worker has dropped a dataflow."""
+    return f"{name_worker(config, worker)} has dropped dataflow {dataflow}"
+
+
+def name_worker(config: Config, worker: int) -> str:
+    """Return the name of a worker, with its process if there are several.
+
+    >>> name_worker(Config(workers=2), 1)
+    'worker 1'
+    """
+    return f"worker {worker}" if config.processes == 1 else f"worker {worker} (process {config.process_of(worker)})"
 
 
 def explanation(lines: Sequence[str], heading: str) -> str:
@@ -111,11 +165,6 @@ def _holding(dataflow: Dataflow, location: int, time: Time) -> Callable[[int, Ti
 def _round(scope: Surroundings, time: Time) -> str:
     """Return what a time in a loop means."""
     return f" (round {time[-1]:,} of {scope.path!r})" if scope.width > scope.outer else ""
-
-
-def _place(dataflow: Dataflow) -> str:
-    worker, config = dataflow.worker_index, dataflow.host.config
-    return f"worker {worker}" if config.processes == 1 else f"worker {worker} (process {config.process_of(worker)})"
 
 
 def _several(count: int, one: str, many: str) -> str:

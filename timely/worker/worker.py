@@ -27,7 +27,7 @@ from timely.config import Config
 from timely.data.container import weight_of
 from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.explain import EVERYWHERE, PATIENCE
+from timely.dataflow.explain import EVERYWHERE, PATIENCE, explain
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.stream import Scope
@@ -359,7 +359,7 @@ class Worker:
         dataflow 0 ('numbers') is kept from completing by:
           a capability for (0,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
-        texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
+        texts = [explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
         return "\n".join([*(texts or ["all dataflows are complete"]), *self.explainer.refusals()])
 
     def take_in(self) -> bool:

@@ -15,16 +15,16 @@ from timely.order import Moment, Time
 
 
 class Meter:
-    """Counts the bytes sent into a dataflow since its worker last stepped."""
+    """Counts the bytes sent into a dataflow since the worker last stepped."""
 
-    def __init__(self, worker: Host) -> None:
-        self._worker = worker
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._sent = 0
         self._sent_in = -1.0  # when the step began after which they were sent
 
     def count(self, batch: Batch) -> None:
         """Add a batch that is sent."""
-        began = self._worker.step_began
+        began = self._host.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
         self._sent += 64 + weight_of(batch)
@@ -32,9 +32,9 @@ class Meter:
     @property
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` were sent, or wait to be taken."""
-        worker = self._worker
-        unstepped = self._sent if self._sent_in == worker.step_began else 0
-        return unstepped > worker.config.queue_bytes or worker.is_congested
+        host = self._host
+        unstepped = self._sent if self._sent_in == host.step_began else 0
+        return unstepped > host.config.queue_bytes or host.is_congested
 
 
 class Input:

@@ -16,6 +16,7 @@ from timely.dataflow.operator import Logic, OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind
+from timely.observe.log import Log
 
 AT_ONCE = 4096
 """So many records of sleep are sent though nothing runs that is logged."""
@@ -24,27 +25,28 @@ AT_ONCE = 4096
 def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:
     """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
-    Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
-    neither numbers nor texts become text. Each worker sends its own records.
+        Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
+        neither numbers nor texts become text. Each worker sends its own records.
 
-    Of `Parked` and `Unparked` it tells while what is logged runs: to be woken in order to say that one has slept would
-    never end. What came since nothing does is sent with what comes next, or when there are 4,096 such records.
+        Of `Parked` and `Unparked` it tells while what is logged runs: to be woken in order to say that one has slept would
+        never end. What came since nothing does is sent with what comes next, or when there are 4,096 such records.
 
-    The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
-    complete, or with the program; so build what is to be watched before the worker is stepped.
+        The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
+        complete, or with the program; so build what is to be watched before the worker is stepped.
 
-    Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
-    where `kind` is no kind of record.
+        Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
+        where `kind` is no kind of record.
 
-    >>> from timely.observe.events import OperatorBuilt
-    >>> def program(worker):
-    ...     with worker.dataflow("watching") as scope:
-    ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
-    ...     with worker.dataflow("watched") as scope:
-    ...         new_input(scope, name="numbers")[1].exchange().probe()
-    >>> execute_directly(program)
-    ('numbers', 'watched')
-    ('exchange', 'watched')
+        >>> from timely.observe.log import Log
+    from timely.observe.events import OperatorBuilt
+        >>> def program(worker):
+        ...     with worker.dataflow("watching") as scope:
+        ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
+        ...     with worker.dataflow("watched") as scope:
+        ...         new_input(scope, name="numbers")[1].exchange().probe()
+        >>> execute_directly(program)
+        ('numbers', 'watched')
+        ('exchange', 'watched')
     """
     if scope.width != 1:
         raise BuildError(f"{name}: a log has epochs and nothing else: use it in an outermost scope with one coordinate")
@@ -54,7 +56,7 @@ def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1,
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-    activate = scope.dataflow.host.activator(builder.operator)
+    activate = Activator(builder.operator)
     source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.host.log, output, activate)
     builder.build(source.begin)
     scope.dataflow.when_complete(source.stop)
@@ -68,7 +70,7 @@ class LogSource:
     then has the log flushed, then sends, so it has all records from before that time.
     """
 
-    def __init__(self, kind: type[Event], interval: int, log: Any, output: OutputPort, activate: Activator) -> None:
+    def __init__(self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator) -> None:
         self._kind = kind
         self._interval = interval
         self._log = log
@@ -134,9 +136,10 @@ class LogSource:
 def as_columns_of(events: Sequence[Any]) -> Columns:
     """Return records of one kind as columns, one for each field.
 
-    >>> from timely.observe.events import ProgressSent
-    >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
-    [(5, 0, 1, '((2, (0,), -1),)')]
+        >>> from timely.observe.log import Log
+    from timely.observe.events import ProgressSent
+        >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
+        [(5, 0, 1, '((2, (0,), -1),)')]
     """
     return Columns(tuple(_column(values) for values in zip(*events)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from timely.dataflow.core import DataflowCore
-from timely.dataflow.explain import PATIENCE
+from timely.dataflow.explain import PATIENCE, explain
 from timely.dataflow.inline import derived
 from timely.dataflow.operator import Operator
 from timely.dataflow.streams import S, StreamCore
@@ -101,7 +101,7 @@ class Probe:
         located = self._locations()
         at = (LIMIT,) * self._width if time is None else self._time(time)
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
-        return "\n".join(dataflow.explain(place, at, patience) for dataflow, place in held)
+        return "\n".join(explain(dataflow, place, at, patience) for dataflow, place in held)
 
     def __repr__(self) -> str:
         is_built = bool(self._watched) and all(dataflow.built for dataflow, _ in self._watched)
