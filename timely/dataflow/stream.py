@@ -98,7 +98,15 @@ class Stream(StreamCore):
 
 
 class Scope(ScopeOf[Stream]):
-    """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`."""
+    """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`.
+
+    >>> def program(worker):
+    ...     with worker.dataflow("counting") as scope:
+    ...         with scope.region("cleaning") as cleaning:
+    ...             print(cleaning, cleaning.is_within(scope))
+    >>> execute_directly(program)
+    scope 'counting/cleaning' True
+    """
 
     def stream(self, location: int, tee: Tee) -> Stream:
         return Stream(self, location, tee)

@@ -25,28 +25,27 @@ AT_ONCE = 4096
 def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:
     """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
-        Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
-        neither numbers nor texts become text. Each worker sends its own records.
+    Epoch k holds what happened in the k-th interval of `interval` seconds since the worker was made. Fields that are
+    neither numbers nor texts become text. Each worker emits its own records.
 
-        Of `Parked` and `Unparked` it tells while what is logged runs: to be woken in order to say that one has slept would
-        never end. What came since nothing does is sent with what comes next, or when there are 4,096 such records.
+    `Parked` and `Unparked` are emitted only while something that is logged runs: a worker woken to record that it has
+    slept would never sleep for long. Records made meanwhile are emitted with the next ones, or once there are 4,096.
 
-        The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
-        complete, or with the program; so build what is to be watched before the worker is stepped.
+    The dataflow in which this is called is not logged itself. The stream ends when all dataflows that are logged are
+    complete, or with the program; so build what is to be watched before the worker is stepped.
 
-        Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
-        where `kind` is no kind of record.
+    Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
+    where `kind` is no kind of record.
 
-        >>> from timely.observe.log import Log
-    from timely.observe.events import OperatorBuilt
-        >>> def program(worker):
-        ...     with worker.dataflow("watching") as scope:
-        ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
-        ...     with worker.dataflow("watched") as scope:
-        ...         new_input(scope, name="numbers")[1].exchange().probe()
-        >>> execute_directly(program)
-        ('numbers', 'watched')
-        ('exchange', 'watched')
+    >>> from timely.observe.events import OperatorBuilt
+    >>> def program(worker):
+    ...     with worker.dataflow("watching") as scope:
+    ...         log_stream(scope, OperatorBuilt).map(lambda *fields: fields[4:6]).inspect(print)
+    ...     with worker.dataflow("watched") as scope:
+    ...         new_input(scope, name="numbers")[1].exchange().probe()
+    >>> execute_directly(program)
+    ('numbers', 'watched')
+    ('exchange', 'watched')
     """
     if scope.width != 1:
         raise BuildError(f"{name}: a log has epochs and nothing else: use it in an outermost scope with one coordinate")
@@ -136,10 +135,9 @@ class LogSource:
 def as_columns_of(events: Sequence[Any]) -> Columns:
     """Return records of one kind as columns, one for each field.
 
-        >>> from timely.observe.log import Log
-    from timely.observe.events import ProgressSent
-        >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
-        [(5, 0, 1, '((2, (0,), -1),)')]
+    >>> from timely.observe.events import ProgressSent
+    >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
+    [(5, 0, 1, '((2, (0,), -1),)')]
     """
     return Columns(tuple(_column(values) for values in zip(*events)))
 
