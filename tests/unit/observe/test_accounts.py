@@ -10,7 +10,7 @@ import pytest
 
 import timely
 from differential import Collection, new_input
-from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
+from differential.trace.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from timely import Config, Input, Pipeline, Worker, execute, execute_directly
 from timely.observe.accounts import Account, OperatorAccount, table
 from timely.observe.events import StateResized

@@ -7,7 +7,7 @@ import pytest
 from differential import InputSession, new_input
 from differential.kernels.reduce import MIN
 from differential.operators.join_arrangements import join_arrangements
-from differential.operators.reduce import BuiltIn, reduce_arrangement
+from differential.operators.reduction import BuiltIn, reduce_arrangement
 from differential.trace.spine import Spine
 from timely import Probe, Worker, execute_directly
 
