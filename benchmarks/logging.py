@@ -26,7 +26,7 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import Fingerprint
 from differential import new_input
-from differential.events import TRACES
+from differential.trace.events import TRACES
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import InputPort, OutputPort

@@ -5,7 +5,7 @@ A sum is kept in two words. Additions to the low word wrap, and `carry` is what 
 was on the way: the order in which its terms come does not matter. No branch is taken for any of this.
 
 Kernels raise `Overflow`, with the codes of the record, where they know them; operators name it (see
-`differential.overflow`).
+`differential.data.overflow`).
 """
 
 from __future__ import annotations

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from differential.updates import Updates
+from differential.data.updates import Updates
+from timely.dataflow.core import DataflowCore
 from timely.errors import UnsettledError, UnsettledWarning
 from timely.order import Time
 from timely.origin import Origin
-
-if TYPE_CHECKING:
-    from timely.dataflow.core import DataflowCore
 
 EXAMPLES = 3
 """So many records that still change are named."""

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 import differential
+import differential.arrangement.reading
 import differential.capture
 import differential.delta
-import differential.events
 import differential.graphs
-import differential.logging
-import differential.traces
+import differential.trace.events
+import differential.trace.log
 import timely
 import timely.capture
 import timely.capture.event
@@ -58,18 +58,18 @@ PACKAGES = (
     differential,
     differential.capture,
     differential.delta,
-    differential.events,
+    differential.trace.events,
     differential.graphs,
-    differential.logging,
-    differential.traces,
+    differential.trace.log,
+    differential.arrangement.reading,
 )
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
-    "Arrangement": {"as_updates", "reader"},
+    "Arrangement": {"with_updates"},
     "Capability": {"check"},
     "CapabilitySet": {"hold"},
     "Changes": {"from_parts", "parts"},
-    "Collection": {"arranged", "entered"},
+    "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "locate", "pusher"},
     "Log": {"dataflow_built", "dataflow_ended", "end"},

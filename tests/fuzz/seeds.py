@@ -11,7 +11,7 @@ import msgpack
 import numpy as np
 
 from differential.capture import Changes, Statement
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.fuzz.frames import joined
 from timely.capture import codec as event_codec, event as captured
 from timely.capture.event import Event

@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import differential.codes as codes
-import differential.interning as interning
-from differential.operators import extend_at_hand, half_join, join_arrangements, lookup
+import differential.data.codes as codes
+import differential.data.interning as interning
+from differential.delta import extend_at_hand, half_join, lookup
+from differential.operators import join_arrangements
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received

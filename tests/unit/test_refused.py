@@ -14,7 +14,7 @@ from hypothesis import event, given, settings, strategies as st
 
 import timely
 from differential import new_input
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
 from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worker, execute
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
-from differential.interning import Interner
+from differential.data.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
+from differential.data.interning import Interner
 
 NEAR = [
     0,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, new_input
-from differential.operators.half_join import half_join
+from differential.delta.half_join import half_join
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.schedule import Schedule

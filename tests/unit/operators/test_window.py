@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential import Collection, example, new_input
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
 from tests.thorough import examples

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from differential import Collection, InputSession, Trace, new_input
+from differential.delta.half_join import half_join
 from differential.operators.catching_up import CatchingUp
-from differential.operators.half_join import half_join
 from differential.trace.spine import LEAST_EFFORT
 from tests.oracle.scenario import Scenario, check
 from timely import Config, Worker, execute, execute_directly
