@@ -69,7 +69,7 @@ BETWEEN_LAYERS = {
     "Collection": {"arranged", "entered"},
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "follow", "place_frontier", "pusher"},
-    "Log": {"dataflow_built", "dataflow_ended", "end"},
+    "Log": {"end"},
     "OutputPort": {"forget", "hold", "move", "release", "time_of"},
     "Probe": {"schedule", "watch"},
     "Scope": {"summary_to"},

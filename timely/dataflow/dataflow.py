@@ -165,8 +165,6 @@ class Dataflow:
         self.arrivals = Arrivals(self, route.sources, widths)
         self.built = True
         self.resolve_tees()
-        self.host.log.dataflow_built(self)
-        self._start()
 
     def resolve_tees(self) -> None:
         """Let each stream's tee look up what its consumers want to be called."""
@@ -229,8 +227,8 @@ class Dataflow:
                     port.ledger = Ledger(self.outstanding, self.worker_index, self.peers, self.index, port.channel)
                     self._counted.append((order, port.ledger))
 
-    def _start(self) -> None:
-        """Count the capability that every worker initially holds at each output that starts with one."""
+    def start(self) -> None:
+        """Begin to run: count the capability that every worker holds at each output that starts with one."""
         for operator in self._scheduled:
             for output in operator.outputs:
                 if output.initial:
@@ -315,7 +313,7 @@ class Dataflow:
         for peer in self.protocol.receive(sender, changes):
             self.host.allocator.send(peer, Progress(self.index, changes))
         if self.recorder is not None:
-            self.recorder.heard(changes, sender)
+            self.recorder.received_progress(changes, sender)
 
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran.
@@ -342,7 +340,7 @@ class Dataflow:
                 if operator.recorder is None:
                     operator.run()
                 else:
-                    operator.recorder.run(operator)
+                    operator.recorder.run(operator.index, operator.run)
                 budget -= 1
                 if not ready:
                     self._resume(ready)
@@ -407,7 +405,7 @@ class Dataflow:
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to those who must be sent them, by whom all others hear of them."""
         if self.recorder is not None:
-            self.recorder.told(changes)
+            self.recorder.sent_progress(changes)
         message = Progress(self.index, changes)
         for peer in self.protocol.targets:
             self.host.allocator.send(peer, message)
@@ -418,7 +416,7 @@ class Dataflow:
         if not changed:
             return
         if self.recorder is not None:
-            self.recorder.frontiers_moved(changed)
+            self.recorder.frontiers_moved(changed, self.tracker, self.describe)
         listeners = self._listeners
         for location in changed:
             for operator in listeners[location]:

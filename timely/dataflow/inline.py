@@ -44,7 +44,7 @@ class Inline:
         stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self.bind(self.function if self.recorder is None else self.recorder.measured(self))
+        return self.bind(self.function if self.recorder is None else self.recorder.measured(self.index, self.function))
 
 
 class Forward:

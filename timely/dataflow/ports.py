@@ -193,7 +193,7 @@ class InputPort:
         ledger = self.ledger
         recorder = self.recorder
         if recorder is not None:
-            recorder.draining(self)
+            recorder.draining(self.channel, len(queue))
         over = None if self.drains or ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
@@ -206,7 +206,7 @@ class InputPort:
             self.time = time
             update(self.location, time, -1)
             if recorder is not None:
-                recorder.received(self, batch)
+                recorder.received(self.channel, batch)
             yield time, batch
 
     def handle(self, time: Time) -> None:
@@ -262,7 +262,7 @@ class InputPort:
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""
         if self.recorder is not None:
-            self.recorder.queued(self, sender)
+            self.recorder.queued(self.channel, sender)
         self.queue.append((time, batch))
         if self.ledger is not None:
             self.ledger.queue(sender, OVERHEAD + weight_of(batch))
@@ -390,7 +390,7 @@ class OutputPort:
             self.dataflow.update(self.location, held.time, 1)
         self.live.add(held)
         if self.recorder is not None:
-            self.recorder.made(held, self)
+            self.recorder.made(self.operator.index, self.index, held.time, held.origin)
 
     def move(self, held: Held, time: Time) -> None:
         update = self.dataflow.update
@@ -398,13 +398,13 @@ class OutputPort:
         update(self.location, held.time, -1)
         before, held.time = held.time, time
         if self.recorder is not None:
-            self.recorder.moved(held, self, before)
+            self.recorder.moved(self.operator.index, self.index, before, time)
 
     def release(self, held: Held) -> None:
         self.dataflow.update(self.location, held.time, -1)
         self.live.discard(held)
         if self.recorder is not None:
-            self.recorder.dropped(held, self)
+            self.recorder.dropped(self.operator.index, self.index, held.time)
 
     def forget(self, held: Held) -> None:
         """Have the worker drop what nobody holds any more. The garbage collector runs in any thread, at any moment."""

@@ -30,6 +30,7 @@ from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE, PATIENCE, explain
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
+from timely.dataflow.recording import record
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, FrameError, StalledError
 from timely.observe.events import Parked, Unparked
@@ -72,7 +73,7 @@ class Worker:
         """How many dataflows have been built."""
         self.abandoned: deque[int] = deque(maxlen=REMEMBERED)
         """The numbers of those that were last dropped before they were complete, for who still waits for one."""
-        self.log = Log(self)
+        self.log = Log(self.index)
         self.explainer = Explainer(self)
         self.standstill = Standstill(self)
         self.step_began = 0.0
@@ -125,6 +126,8 @@ class Worker:
             with _no_search_for_garbage():
                 yield Scope(dataflow, None, name, outer, iterative=False)
                 dataflow.finish()
+                record(dataflow)
+                dataflow.start()
         except BaseException:
             dataflow.close()
             raise
@@ -318,14 +321,13 @@ class Worker:
             if not dropped.is_complete:
                 self.abandoned.append(index)
             dropped.close()
-            self.log.dataflow_ended(dropped)
             thaw()
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
         for dataflow in self.dataflows:  # what is still sent may have an operator drop one
             dataflow.close_inputs()
-        if not any(dataflow.is_logged for dataflow in self._dataflows.values()):
+        if self.log.is_idle:
             self.log.end()
 
     def close(self) -> None:
