@@ -11,40 +11,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from threading import get_ident
 from traceback import walk_stack
 from typing import NamedTuple
 
 from timely.origin import Origin, is_installed, is_ours
 
-
-class Doing(Enum):
-    """What a worker does, and in words."""
-
-    CONNECTING = "waits for its peers to connect"
-    PROGRAM = "is in the program"
-    STEPPING = "moves messages and progress"
-    PARKED = "has nothing to do and waits for messages"
-    ASKING = "waits for its peers to report what they hold"
-    PARTING = "has completed its dataflows and waits for its peers to do so"
+# What a worker does.
+CONNECTING = "waits for its peers to connect"
+IN_PROGRAM = "is in the program"
+STEPPING = "moves messages and progress"
+PARKED = "has nothing to do and waits for messages"
+ASKING = "waits for its peers to report what they hold"
+PARTING = "has completed its dataflows and waits for its peers to do so"
 
 
 class Activity:
     """What a worker does: its own thread writes this, any thread reads it.
 
     >>> activity = Activity()
-    >>> with activity.during(Doing.PARTING):
-    ...     print(activity.doing.value)
+    >>> with activity.during(PARTING):
+    ...     print(activity.doing)
     has completed its dataflows and waits for its peers to do so
-    >>> activity.doing.value
+    >>> activity.doing
     'is in the program'
     """
 
     __slots__ = ("doing", "slept", "step_began", "thread")
 
     def __init__(self) -> None:
-        self.doing = Doing.PROGRAM
+        self.doing = IN_PROGRAM
         self.thread = get_ident()
         """The thread that made the worker, and steps it."""
         self.step_began = 0.0
@@ -53,7 +49,7 @@ class Activity:
         """For how many seconds the worker has waited without a time limit since anything moved."""
 
     @contextmanager
-    def during(self, doing: Doing) -> Iterator[None]:
+    def during(self, doing: str) -> Iterator[None]:
         """Note that the worker does this inside the `with` block, and then again what it did before."""
         before, self.doing = self.doing, doing
         try:
@@ -65,12 +61,12 @@ class Activity:
 class Status(NamedTuple):
     """What a worker does at one moment; `str` puts it into words.
 
-    >>> str(Status("worker 0 of 1", Doing.STEPPING, "operator 'map' (built at job.py:7)", None, 1.5))
+    >>> str(Status("worker 0 of 1", STEPPING, "operator 'map' (built at job.py:7)", None, 1.5))
     "worker 0 of 1 is in operator 'map' (built at job.py:7), in a step that began 1.5 s ago"
     """
 
     worker: str
-    doing: Doing
+    doing: str
     operator: str | None
     """The operator that runs."""
     line: Origin | None
@@ -83,11 +79,11 @@ class Status(NamedTuple):
         step = f"in a step that began {self.seconds:.1f} s ago"
         if self.operator is not None:
             return f"{self.worker} is in {self.operator}{at}, {step}"
-        if self.doing is Doing.STEPPING:
-            return f"{self.worker} {self.doing.value}, {step}"
-        if self.doing is Doing.PARKED:
-            return f"{self.worker} {self.doing.value}, since {self.seconds:.1f} s ago"
-        return f"{self.worker} {self.doing.value}{at}"
+        if self.doing == STEPPING:
+            return f"{self.worker} {self.doing}, {step}"
+        if self.doing == PARKED:
+            return f"{self.worker} {self.doing}, since {self.seconds:.1f} s ago"
+        return f"{self.worker} {self.doing}{at}"
 
 
 def user_line(thread: int) -> Origin | None:

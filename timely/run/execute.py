@@ -37,7 +37,7 @@ from timely.config import Config
 from timely.data.container import records
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.interruption import interruption, no_interrupt_lost
-from timely.observe.activity import Doing
+from timely.observe.activity import CONNECTING, PARTING
 from timely.observe.notices import notify
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
@@ -199,7 +199,7 @@ def run(
     worker.standstill.report_after(SECONDS if config.stall_seconds is None else config.stall_seconds)
     try:
         with running(worker):
-            with worker.activity.during(Doing.CONNECTING):
+            with worker.activity.during(CONNECTING):
                 allocator.connect()
             try:
                 result = build(worker)
@@ -212,7 +212,7 @@ def run(
                 worker.close_inputs()
                 while worker.step_or_park():
                     pass
-                with worker.activity.during(Doing.PARTING):
+                with worker.activity.during(PARTING):
                     _part(worker, allocator)
                 return result
     except PeerFailed:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from timely.communication.message import Answer, Question
 from timely.dataflow.explain import EVERYWHERE, dropped, held_here, unbuilt
 from timely.dataflow.host import Answers
-from timely.observe.activity import Doing
+from timely.observe.activity import ASKING
 from timely.order import Time
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Explainer:
             allocator.send(peer, Question(number, dataflow, location, time))
         deadline = clock.monotonic() + patience
         try:
-            with worker.activity.during(Doing.ASKING):
+            with worker.activity.during(ASKING):
                 while len(answers) < len(peers) and clock.monotonic() < deadline:
                     allocator.park(min(0.05, max(0.0, deadline - clock.monotonic())))
                     worker.take_in()

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
-from timely.observe.activity import Doing, Status, user_line
+from timely.observe.activity import IN_PROGRAM, Status, user_line
 from timely.order import Time
 from timely.worker.registry import running_workers
 
@@ -53,7 +53,7 @@ def status(worker: Worker) -> Status:
     name = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
     doing, seconds = activity.doing, clock.monotonic() - activity.step_began
     operator = next((str(each.running) for each in worker.dataflows if each.running is not None), None)
-    has_line = operator is not None or doing is Doing.PROGRAM
+    has_line = operator is not None or doing == IN_PROGRAM
     return Status(name, doing, operator, user_line(activity.thread) if has_line else None, seconds)
 
 

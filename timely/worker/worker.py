@@ -32,7 +32,7 @@ from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.recording import record
 from timely.dataflow.scope import Scope
 from timely.errors import BuildError, FrameError, StalledError
-from timely.observe.activity import Activity, Doing
+from timely.observe.activity import PARKED, STEPPING, Activity
 from timely.observe.events import Parked, Unparked
 from timely.observe.log import Log
 from timely.worker.explaining import Explainer
@@ -382,7 +382,7 @@ class Worker:
             raise StalledError(self._parted())
         activity = self.activity
         activity.step_began = clock.monotonic()
-        before, activity.doing = activity.doing, Doing.STEPPING
+        before, activity.doing = activity.doing, STEPPING
         try:
             busy = self._run()
         finally:
@@ -424,7 +424,7 @@ class Worker:
             due = max(0.0, self._timers[0][0] - clock.monotonic())
             timeout = due if timeout is None else min(timeout, due)
         log = self.log
-        with self.activity.during(Doing.PARKED):
+        with self.activity.during(PARKED):
             if not log.kinds:
                 self.standstill.park(timeout)
                 return
