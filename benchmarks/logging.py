@@ -174,8 +174,8 @@ def listening(log: Log, way: str) -> Iterator[None]:
 def _unhooked() -> dict[tuple[type, str], Any]:
     """Return the functions that look whether they have a recorder, as they would be without.
 
-    The one that takes a step of all dataflows also notes when it began, for reports, and looks for records to hand
-    over.
+    The one that takes a step of all dataflows also notes what the worker does and since when, for reports, and looks
+    for records to pass on.
     """
     made = {}
     for owner, name in HOOKED:
@@ -203,4 +203,11 @@ class _Unhook(ast.NodeTransformer):
         return node.body if asked.endswith("recorder is None") else node
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        return None if ast.unparse(node.targets[0]) in ("recorder", "self.step_began") else node
+        return None if ast.unparse(node.targets[0]) in _NOTES else node
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        return node if node.handlers or node.finalbody else node.body
+
+
+_NOTES = ("recorder", "activity", "activity.step_began", "activity.doing", "(before, activity.doing)")

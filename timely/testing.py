@@ -1,7 +1,7 @@
 """A plugin for pytest: a test that hangs says who holds its dataflows up.
 
 With `pytest -p timely.testing` and the time limits of pytest-timeout, what the workers of the process do and wait for
-(see `timely.observe.status`) is printed shortly before a test's time is over, and so is part of what is shown of its
+(see `timely.worker.status`) is printed shortly before a test's time is over, and so is part of what is shown of its
 failure.
 """
 
@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from timely.observe.status import report, running_workers
-from timely.run.signals import say
+from timely.observe.notices import notify
+from timely.worker.registry import running_workers
+from timely.worker.status import report
 
 BEFORE_SECONDS = 1.0
 """How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""
@@ -44,4 +45,4 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _report() -> None:
     if running_workers():
-        say(f"the time of this test is nearly over\n{report()}")
+        notify(f"the time of this test is nearly over\n{report()}")

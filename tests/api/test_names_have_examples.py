@@ -72,7 +72,7 @@ BETWEEN_LAYERS = {
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "locate", "pusher"},
-    "Log": {"dataflow_built", "dataflow_ended", "end"},
+    "Log": {"end"},
     "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
     "Scope": {"stream"},

@@ -21,9 +21,9 @@ from timely.communication.message import Answer, Data, Message, Progress, Questi
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import OperatorError
-from timely.observe.status import report
 from timely.order import Time
 from timely.run.execute import local_allocators, run
+from timely.worker.status import report
 
 RECORDS = list(range(20))
 FAR = 1 << 40

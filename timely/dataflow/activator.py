@@ -35,7 +35,7 @@ class Activator:
         """Schedule the operator, and wake its worker if it sleeps."""
         operator = self._operator
         dataflow = operator.dataflow
-        if dataflow.running is not None and get_ident() == dataflow.host.thread:
+        if dataflow.running is not None and get_ident() == dataflow.host.activity.thread:
             dataflow.activate(operator)
         else:
             dataflow.host.call(lambda: dataflow.activate(operator))

@@ -12,7 +12,7 @@ from timely.data.container import Batch
 from timely.dataflow.host import Host
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.plan import Plan, Surroundings
-from timely.dataflow.recording import Recording
+from timely.dataflow.recorder import Recorder
 from timely.dataflow.schedule import Schedulable, Schedule
 from timely.dataflow.tee import Tee
 from timely.errors import BuildError
@@ -42,7 +42,7 @@ class DataflowCore:
         self.outstanding: Outstanding = host.outstanding
         self.plan = Plan()
         self.schedule = Schedule(self.outstanding, self._is_congested)
-        self.recorder: Recording | None = None
+        self.recorder: Recorder | None = None
         self.running: Schedulable | None = None
         """The operator that runs, while a step of this dataflow is under way."""
         self.is_logged = True

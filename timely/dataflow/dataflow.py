@@ -83,8 +83,6 @@ class Dataflow(DataflowCore):
         self._lay_out(layout, ranks)
         self.arrivals = Arrivals(self, self.channels, route.sources, widths)
         self.resolve_tees()
-        self.host.log.dataflow_built(self)
-        self._start()
 
     def _lay_out(self, layout: Layout, ranks: list[int]) -> None:
         """Give ports their locations, and operators their order and what activates them."""
@@ -112,8 +110,8 @@ class Dataflow(DataflowCore):
                     port.ledger = Ledger(self.outstanding, self.worker_index, self.peers, self.index, port.channel)
                     self.schedule.count(operator, port.ledger)
 
-    def _start(self) -> None:
-        """Count the capability that every worker initially holds at each output that starts with one."""
+    def start(self) -> None:
+        """Begin to run: count the capability that every worker holds at each output that starts with one."""
         for operator in self.operators:
             for output in operator.outputs:
                 if output.initial:
@@ -179,7 +177,7 @@ class Dataflow(DataflowCore):
         for peer in self.protocol.receive(sender, changes):
             self.host.allocator.send(peer, Progress(self.index, changes))
         if self.recorder is not None:
-            self.recorder.heard(changes, sender)
+            self.recorder.received_progress(changes, sender)
 
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran.
@@ -208,7 +206,7 @@ class Dataflow(DataflowCore):
                 if operator.recorder is None:
                     operator.run()
                 else:
-                    operator.recorder.run(operator)
+                    operator.recorder.run(operator.index, operator.run)
                 budget -= 1
         finally:
             self.running = None
@@ -249,7 +247,7 @@ class Dataflow(DataflowCore):
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to the workers that receive them from this one; these pass them on to all others."""
         if self.recorder is not None:
-            self.recorder.told(changes)
+            self.recorder.sent_progress(changes)
         message = Progress(self.index, changes)
         for peer in self.protocol.targets:
             self.host.allocator.send(peer, message)
@@ -260,7 +258,7 @@ class Dataflow(DataflowCore):
         if not changed:
             return
         if self.recorder is not None:
-            self.recorder.frontiers_moved(changed)
+            self.recorder.frontiers_moved(changed, self.tracker, self.describe)
         listeners, schedule = self._listeners, self.schedule
         for location in changed:
             for operator in listeners[location]:

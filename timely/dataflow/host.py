@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from timely.communication.allocator import Allocator
 from timely.config import Config
 from timely.dataflow.outstanding import Outstanding
+from timely.observe.activity import Activity
 from timely.observe.log import Log
 from timely.order import Time
 
@@ -36,10 +37,7 @@ class Host(Protocol):
     log: Log
     allocator: Allocator
     outstanding: Outstanding
-    thread: int
-    """The thread that steps the dataflows."""
-    step_began: float
-    """When the present step began, or the last one, by the monotonic clock."""
+    activity: Activity
 
     @property
     def explainer(self) -> Asker:

@@ -16,7 +16,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.recording import Recording
+from timely.dataflow.recorder import Recorder
 from timely.dataflow.streams import S, ScopeCore
 from timely.dataflow.tee import Forward, Push
 from timely.errors import BuildError
@@ -42,11 +42,11 @@ class Inline:
         self.origin = origin
         self.function = function
         self.bind = bind
-        self.recorder: Recording | None = None
+        self.recorder: Recorder | None = None
         stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self.bind(self.function if self.recorder is None else self.recorder.measured(self))
+        return self.bind(self.function if self.recorder is None else self.recorder.measured(self.index, self.function))
 
 
 def inline(stream: S, transform: Callable[[Batch], Batch | None], *, name: str) -> S:

@@ -27,7 +27,7 @@ from timely.dataflow.core import DataflowCore
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pact, Pipeline
 from timely.dataflow.plan import Inlet, Outlet
-from timely.dataflow.recording import Recording
+from timely.dataflow.recorder import Recorder
 from timely.dataflow.schedule import Schedulable
 from timely.dataflow.streams import ScopeCore
 from timely.dataflow.tee import Push, Tee
@@ -65,7 +65,7 @@ class Operator(Schedulable):
         self.inline: Push | None = None
         self.activations = 0
         self.awaits: Callable[[], str] | None = None
-        self.recorder: Recording | None = None
+        self.recorder: Recorder | None = None
 
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
@@ -205,7 +205,7 @@ class InputPort:
         self.ledger: Ledger | None = None
         """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
-        self.recorder: Recording | None = None
+        self.recorder: Recorder | None = None
         self._sources: list[tuple[int, PathSummary | None]] = [(self.location, None)]
         self._frontier: tuple[list[Antichain], Antichain] | None = None
 
@@ -236,7 +236,7 @@ class InputPort:
         ledger = self.ledger
         recorder = self.recorder
         if recorder is not None:
-            recorder.draining(self)
+            recorder.draining(self.channel, len(queue))
         over = None if self.drains or ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
@@ -249,7 +249,7 @@ class InputPort:
             self.time = time
             update(self.location, time, -1)
             if recorder is not None:
-                recorder.received(self, batch)
+                recorder.received(self.channel, batch)
             yield time, batch
 
     def handle(self, time: Time) -> None:
@@ -300,7 +300,7 @@ class InputPort:
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""
         if self.recorder is not None:
-            self.recorder.queued(self, sender)
+            self.recorder.queued(self.channel, sender)
         self.queue.append((time, batch))
         if self.ledger is not None:
             self.ledger.queue(sender, OVERHEAD + weight_of(batch))
@@ -367,7 +367,7 @@ class OutputPort(Holder):
         self.tee = tee
         self.initial = initial
         self.live: set[Held] = set()
-        self.recorder: Recording | None = None
+        self.recorder: Recorder | None = None
         self.summaries: dict[InputPort, PathSummary | None] = {}
 
     def __str__(self) -> str:
@@ -439,7 +439,7 @@ class OutputPort(Holder):
             self.dataflow.update(self.location, held.time, 1)
         self.live.add(held)
         if self.recorder is not None:
-            self.recorder.made(held, self)
+            self.recorder.made(self.operator.index, self.index, held.time, held.origin)
 
     def move(self, held: Held, time: Time) -> None:
         update = self.dataflow.update
@@ -447,13 +447,13 @@ class OutputPort(Holder):
         update(self.location, held.time, -1)
         before, held.time = held.time, time
         if self.recorder is not None:
-            self.recorder.moved(held, self, before)
+            self.recorder.moved(self.operator.index, self.index, before, time)
 
     def release(self, held: Held) -> None:
         self.dataflow.update(self.location, held.time, -1)
         self.live.discard(held)
         if self.recorder is not None:
-            self.recorder.dropped(held, self)
+            self.recorder.dropped(self.operator.index, self.index, held.time)
 
     def forget(self, held: Held) -> None:
         if not self.dataflow.is_closed:

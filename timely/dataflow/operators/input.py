@@ -24,7 +24,7 @@ class Meter:
 
     def count(self, batch: Batch) -> None:
         """Add a batch that is sent."""
-        began = self._host.step_began
+        began = self._host.activity.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
         self._sent += 64 + weight_of(batch)
@@ -33,7 +33,7 @@ class Meter:
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` were sent, or wait to be taken."""
         host = self._host
-        unstepped = self._sent if self._sent_in == host.step_began else 0
+        unstepped = self._sent if self._sent_in == host.activity.step_began else 0
         return unstepped > host.config.queue_bytes or host.is_congested
 
 

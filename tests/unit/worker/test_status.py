@@ -7,14 +7,17 @@ import signal
 import subprocess
 import sys
 import time as clock
-from threading import Event, Thread, get_ident
+from threading import Event, Thread
 
 import pytest
 
 from timely import Config, Worker, execute, execute_directly, new_input
-from timely.observe.stall import StallWatch, Still
-from timely.observe.status import Doing, doing, report, running_workers, steady
+from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
+from timely.origin import Origin
 from timely.run import signals
+from timely.worker.registry import running_workers
+from timely.worker.stall import StallWatch, Still
+from timely.worker.status import report, status, steady
 
 
 def test_there_is_nothing_to_report_where_no_worker_runs() -> None:
@@ -23,25 +26,25 @@ def test_there_is_nothing_to_report_where_no_worker_runs() -> None:
 
 def test_a_worker_is_known_while_it_runs_and_no_longer() -> None:
     def program(worker: Worker) -> bool:
-        return (worker, get_ident()) in running_workers()
+        return worker in running_workers()
 
     assert execute(program, Config(workers=2)) == [True, True]
     assert running_workers() == []
 
 
 def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
-    seen: list[Doing] = []
+    seen: list[Status] = []
 
-    def program(worker: Worker) -> str:
-        ident = get_ident()
-        thread = Thread(target=lambda: seen.append(doing(worker, ident)))
+    def program(worker: Worker) -> int:
+        thread = Thread(target=lambda: seen.append(status(worker)))
         for each in (thread.start, thread.join):  # the other thread may look while either is called
             each()
-        line = program.__code__.co_firstlineno + 4
-        return f"worker 0 of 1 (process 0, pid {os.getpid()}) is in the program, at {__file__}:{line}"
+        return program.__code__.co_firstlineno + 3
 
-    text = execute_directly(program)
-    assert seen == [Doing(text, is_in_operator=False)]
+    line = execute_directly(program)
+    name = f"worker 0 of 1 (process 0, pid {os.getpid()})"
+    assert seen == [Status(name, IN_PROGRAM, None, Origin(__file__, line), seen[0].seconds)]
+    assert str(seen[0]) == f"{name} is in the program, at {__file__}:{line}"
 
 
 def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> None:
@@ -53,12 +56,53 @@ def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> No
         deadline = clock.monotonic() + 20
         while not seen and clock.monotonic() < deadline:
             clock.sleep(0.01)
-            text = doing(*running_workers()[0]).text
+            text = str(status(running_workers()[0]))
             if "completed" in text:
                 seen.append(text)
 
     execute(program, Config(workers=2))
     assert seen[0].endswith("has completed its dataflows and waits for its peers to do so")
+
+
+def test_what_a_worker_does_is_kept_as_it_goes() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    def look(worker: Worker) -> None:
+        seen.append((status(worker).doing, status(worker).operator))
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            stream.exchange().inspect(lambda _: look(worker))
+        numbers.send(1)
+        worker.call(lambda: look(worker))
+        numbers.close()
+        worker.step()
+        look(worker)
+        park = worker.allocator.park
+        worker.allocator.park = lambda timeout: look(worker)  # type: ignore[method-assign]
+        with worker.dataflow() as scope:
+            new_input(scope)
+        worker.step()
+        worker.step_or_park(0.0)
+        worker.allocator.park = park  # type: ignore[method-assign]
+
+    execute_directly(program)
+    stepping, running, between, parked = seen
+    assert (stepping, between) == ((STEPPING, None), (IN_PROGRAM, None))
+    assert running[0] == STEPPING
+    assert str(running[1]).startswith("operator 'exchange'")
+    assert parked == (PARKED, None)
+
+
+def test_a_step_that_fails_is_over() -> None:
+    def program(worker: Worker) -> str:
+        worker.call(lambda: [].pop())
+        with pytest.raises(IndexError):
+            worker.step()
+        return status(worker).doing
+
+    assert execute_directly(program) == IN_PROGRAM
 
 
 def test_a_look_is_taken_again_while_what_is_looked_at_changes() -> None:
@@ -82,10 +126,10 @@ def test_a_look_that_never_succeeds_fails_as_it_does() -> None:
         steady(look)
 
 
-def test_stillness_is_told_once_for_each_value() -> None:
+def test_stillness_is_reported_once_for_each_value() -> None:
     still = Still(2.0)
-    told = [(value, now) for now, value in enumerate("aaaaabbbbbba") if still.is_due(value, float(now))]
-    assert told == [("a", 2), ("b", 7)]
+    reported = [(value, now) for now, value in enumerate("aaaaabbbbbba") if still.is_due(value, float(now))]
+    assert reported == [("a", 2), ("b", 7)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +153,7 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
 def test_a_report_that_cannot_be_made_does_not_keep_the_next_one_from_being_made() -> None:
     code = """
 import os, signal, sys
-import timely.observe.status
+import timely.run.signals
 from timely.run.signals import report_on_signal
 
 answers = iter([RuntimeError("changed size"), "all is well"])
@@ -120,7 +164,7 @@ def report():
         raise answer
     return answer
 
-timely.observe.status.report = report
+timely.run.signals.report = report
 report_on_signal()
 for _ in range(2):
     os.kill(os.getpid(), signal.SIGUSR1)
@@ -140,7 +184,7 @@ for _ in range(2):
 def test_a_process_that_ends_while_it_reports_ends_the_report_first() -> None:
     code = """
 import os, signal, threading, time
-import timely.observe.status
+import timely.run.signals
 from timely.run.signals import report_on_signal
 
 asked = threading.Event()
@@ -149,7 +193,7 @@ def report():
     asked.set()
     return "x" * (1 << 20)
 
-timely.observe.status.report = report
+timely.run.signals.report = report
 report_on_signal()
 os.kill(os.getpid(), signal.SIGUSR1)
 asked.wait()
@@ -165,7 +209,7 @@ time.sleep(0.2)
 def test_a_process_that_is_forked_off_and_ends_leaves_the_reporter_alone() -> None:
     code = """
 import os, signal, sys, threading
-import timely.observe.status
+import timely.run.signals
 from timely.run.signals import report_on_signal
 
 asked = threading.Event()
@@ -174,7 +218,7 @@ def report():
     asked.set()
     return "all is well"
 
-timely.observe.status.report = report
+timely.run.signals.report = report
 report_on_signal()
 if not os.fork():
     sys.exit()
@@ -209,7 +253,7 @@ assert not was_asked_to_end(time.monotonic() + 1)
 
 def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     reported = Event()
-    monkeypatch.setattr(signals, "say", lambda text: reported.set())
+    monkeypatch.setattr(signals, "notify", lambda text: reported.set())
 
     def program(worker: Worker) -> bool:
         with worker.dataflow() as scope:
@@ -236,11 +280,11 @@ def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: p
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0])
 def test_a_watch_leaves_a_worker_in_the_program_alone_and_names_the_operator_one_is_in(seconds: float) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     def look(_: object = None) -> None:
-        watch, ((worker, ident),) = StallWatch(2.0, told.append), running_workers()
-        looker = Thread(target=lambda: [watch._look(worker, ident, now) for now in (0.0, seconds)])
+        watch, (worker,) = StallWatch(2.0, reported.append), running_workers()
+        looker = Thread(target=lambda: [watch._look(worker, now) for now in (0.0, seconds)])
         looker.start()
         looker.join()
 
@@ -249,28 +293,27 @@ def test_a_watch_leaves_a_worker_in_the_program_alone_and_names_the_operator_one
             numbers, stream = new_input(scope)
             stream.exchange().inspect(look)
         look()
-        assert told == []
+        assert reported == []
         numbers.send(1)
         numbers.close()
 
     execute_directly(program)
-    assert [text.partition(" (")[0] for text in told] == ["nothing has moved on worker 0 for 2 s: worker 0 of 1"] * (
-        seconds == 2.0
-    )
+    expected = ["nothing has moved on worker 0 for 2 s: worker 0 of 1"] if seconds == 2.0 else []
+    assert [text.partition(" (")[0] for text in reported] == expected
 
 
 def test_a_watch_looks_while_workers_run() -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     def wait(_: object) -> None:
         end = clock.monotonic() + 30
-        while not told and clock.monotonic() < end:
+        while not reported and clock.monotonic() < end:
             clock.sleep(0.01)
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             scope.to_stream([1]).exchange().inspect(wait)
 
-    with StallWatch(0.05, told.append):
+    with StallWatch(0.05, reported.append):
         execute_directly(program)
-    assert told[0].startswith("nothing has moved on worker 0 for 0.05 s: worker 0 of 1 (process 0, pid")
+    assert reported[0].startswith("nothing has moved on worker 0 for 0.05 s: worker 0 of 1 (process 0, pid")
