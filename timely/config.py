@@ -60,8 +60,8 @@ class Config:
     If nothing has moved in a run for `stall_seconds`, and nothing can, the run reports on stderr what holds it back
     (see `timely.worker.standstill`); None means 30, and 0 never. If a number is given, a thread also reports operators
     that run for this long, and loops in which no time completes. With `profile`, each process finally prints the cost
-    of its operators. A loop that still changes after `report_rounds` rounds is reported, and again whenever twice as
-    many have passed; 0 means never.
+    of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
+    of its rounds has doubled; 0 means never.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
