@@ -1,4 +1,4 @@
-"""What programs use, imported by the first use of a name of the package `timely`, which has all of these names too."""
+"""The names that programs use. The package `timely` imports this module when one of them is first used there."""
 
 from timely.config import Config
 from timely.data.container import Columns, rowwise

@@ -242,7 +242,7 @@ def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
         while clock.monotonic() < end:
             if not worker.step_or_park(0.05):
                 worker.standstill.park(0.05)
-            if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
+            if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
                 return
     others = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
     raise SystemExit(
@@ -277,7 +277,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
     while True:
         worker.take_in()
         _refuse_more(worker, enumerate(worker.shapes.told))
-        if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
+        if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
             break
         worker.standstill.park(None)
     _refuse_more(worker, [(peer, goodbye.dataflows) for peer, goodbye in allocator.farewells.items()])

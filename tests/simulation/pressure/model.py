@@ -122,7 +122,9 @@ class Run:
                     for sender, size in port.ledger._queued if port.ledger is not None else ():
                         there[sender, receiver] += size
             arrived = [(sender, message) for sender, message in self.network.allocators[receiver].arrived]
-            flying = [(pair[0], m) for pair, each in self.network._flying.items() if pair[1] == receiver for m in each]
+            flying = [
+                (pair[0], m) for pair, each in self.network._in_flight.items() if pair[1] == receiver for m in each
+            ]
             for sender, message in arrived + flying:
                 if isinstance(message, Data):
                     there[sender, receiver] += OVERHEAD + weight_of(message.batch)
