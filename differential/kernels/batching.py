@@ -32,9 +32,7 @@ from differential.kernels.times import drop_unused, is_in_advance, minimal, sort
 def by_time(
     keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Table, Table]:
-    """Return keys, values and diffs in the order of times, the distinct times, and each time's run of rows: its first row
-    and its end.
-    """
+    """Return keys, values and diffs in the order of times, the distinct times, and each time's first row and end."""
     table, place = sorted_distinct(times)
     runs = np.zeros((len(table), 2), np.int64)
     for row in range(len(keys)):

@@ -96,7 +96,7 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
     if len(first) <= most:
         first, second, spare, other_spare = sort_parts(first, second, (spare, other_spare), fields, top)
         return first, second, spare
-    # A stack of parts to sort: start, stop, the first bit above those to sort by, whether the part is in the spares. All
+    # A stack of parts to sort: start, stop, the first bit above those to sort by, and whether it is in the spares. The
     # words of a part agree in the bits above.
     parts = np.empty(((1 << _LEADING) * WORD, 4), np.int64)
     parts[0] = 0, len(first), top, 0
