@@ -2,8 +2,8 @@
 
 A batcher receives updates of many times and gives out those that are not in advance of a frontier. `by_time` sorts
 updates by time once (a counting sort: two passes), so that the rows of a time are a run; `take_times` copies the runs
-asked for, and costs their rows. `take_passed` is for few rows: it splits them in one pass, and consolidates those that
-are given out.
+of given times, and costs their rows. `take_passed` is for few rows: it splits them in one pass, and consolidates those
+that are given out.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ emitted before it for the same group, or -1."""
 class State:
     """A call in progress.
 
-    `keys` are those of the groups. `spans` says where each group's share of the following starts: `visits`, the
+    `keys` are those of the groups. `spans` has where each group's share of the following starts: `visits`, the
     interesting times; `input` and `output`, the rows (value, time, diff) of the history, sorted by value, whose times
     index `times`. `active` are the groups of the present round. `log` has the rows emitted in earlier rounds, and
     `latest` the last one of each group.
