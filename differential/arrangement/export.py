@@ -89,7 +89,7 @@ class Export:
             self._stream.scope.dataflow.unfollow(self._wake)
 
     def pusher(self) -> Push:
-        """Return what hands a batch to the guests (see `timely.dataflow.ports.Consumer`)."""
+        """Return what hands a batch to the guests (see `timely.dataflow.tee.Consumer`)."""
         return self._hand_on
 
     def _hand_on(self, time: Time, batch: AnyBatch) -> None:
