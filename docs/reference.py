@@ -65,6 +65,8 @@ def _exported(module: ModuleType) -> Iterator[str]:
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
     for name in getattr(module, "__all__", own):
         found = getattr(module, name)
+        if getattr(found, "__module__", "") == timely.errors.__name__ and module is not timely.errors:
+            continue  # an object has one entry, and errors have a page of their own
         if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found)):
             yield _entry(found)
 
