@@ -71,14 +71,14 @@ BRIEFLY = (
 """The cases that run without arguments, in under two minutes."""
 RUNS = 3
 NOTE = """\
-Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
+Each figure is the median of {runs}. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, of Pathway), measured elsewhere on a 2.5 GHz Xeon with 2 cores: take them as orders of magnitude,
 not as a side-by-side comparison. Ratios are to the better end of a range. Kernels are compiled beforehand, the first
 time on a machine; warm-up is the time to load them, which no other figure includes. Peak bytes are resident memory
 above that after warming up. Graphs and bulk work use memory that the process touched just before, because the host of a
 virtual machine can be slow to provide it. WCC propagates labels with priority, as the reference does; SCC removes dead
 ends first, which the reference does not. An exchange in one worker passes batches by reference. The modules that can be
-compiled to C {was} compiled."""
+compiled to C {were} compiled."""
 DESCRIPTION = """\
 Measure the library, check every answer, and compare the times with reference figures. Without arguments, a dozen quick
 cases run in under two minutes. Every case runs in processes of its own."""
@@ -127,8 +127,8 @@ def main() -> int:
         print(f"\n{failure}", file=sys.stderr)
     if measured.interrupted:
         print(f"\ninterrupted: {len(cases)} cases had been measured", file=sys.stderr)
-    runs = f"up to {options.runs}" if measured.interrupted else options.runs
-    note = NOTE.format(runs=runs, was="was" if COMPILED else "was not")
+    runs = f"{'up to ' if measured.interrupted else ''}{options.runs} run{'s' if options.runs > 1 else ''}"
+    note = NOTE.format(runs=runs, were="were" if COMPILED else "were not")
     print(f"\n{note}\n{clock.monotonic() - begun:.0f} s in all.")
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
