@@ -1,4 +1,4 @@
-"""Distances from node 0, by iteration."""
+"""Breadth-first search: distances from node 0 in a random graph, by iteration."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ CASES = [
 
 
 def definition(edges: Collection) -> Collection:
-    """Return (node, distance) for every node that can be reached from node 0."""
+    """Return (node, distance) for every node reachable from node 0."""
     return bfs(edges, Collection.of(edges.scope, 0))
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, from SciPy."""
+    """Return the same, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order
 

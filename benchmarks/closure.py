@@ -1,4 +1,4 @@
-"""Which nodes can be reached from which: every change may change most of the answer."""
+"""Transitive closure: which nodes are reachable from which; one change can change most of the answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return (node, other) for every path of an edge or more, from SciPy: an edge, and what its end reaches."""
+    """Return (node, other) for every path of at least one edge, by SciPy: an edge, and what its end reaches."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import shortest_path
 

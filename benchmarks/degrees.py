@@ -1,4 +1,4 @@
-"""Degree distribution: how many nodes have how many outgoing edges. Two reductions, one after the other."""
+"""Degree distribution: how many nodes have how many outgoing edges, by two successive counts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CASES = [
 
 
 def distribution(edges: Collection) -> Collection:
-    """Return (degree, number of nodes that have it)."""
+    """Return (degree, number of nodes with that degree)."""
     degrees = edges.map(lambda source, _: source).count()
     return degrees.map(lambda _, degree: degree).count()
 

@@ -1,4 +1,4 @@
-"""The edges within strongly connected components, by doubly nested iteration."""
+"""Strongly connected components: the edges within them, by doubly nested iteration."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the edges both ends of which SciPy puts in one component."""
+    """Return the edges whose ends are in one component, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 

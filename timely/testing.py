@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from timely.observe.notices import notify
 from timely.worker.registry import running_workers
 from timely.worker.status import report
 
@@ -45,4 +44,4 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _report() -> None:
     if running_workers():
-        say(f"this test is about to exceed its time limit\n{report()}")
+        notify(f"this test is about to exceed its time limit\n{report()}")
