@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from differential.arrangement.arranged import Arranged
-from differential.data.codes import Codes, Encoder
+from differential.data.codes import Codes, Encoder, watcher
 from differential.data.interning import hold_columns, interner_of
 from differential.data.overflow import named, refusing
 from differential.data.pact import Parts, Spreading
@@ -81,6 +81,7 @@ def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     worker logs what happens to it, and keeps it tidy.
     """
     spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.worker.config))
+    spine.watch = watcher(key, value)
     log_trace(spine, output)
     Upkeep(spine, output, key, value)
     return spine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from differential.data.codes import Encoder
-from differential.trace.handle import TraceHandle
+from differential.trace.reader import Reader
 from timely.dataflow.stream import Stream
 
 
@@ -16,7 +16,7 @@ class Arranged(NamedTuple):
     """
 
     stream: Stream
-    trace: TraceHandle
+    trace: Reader
     key: Encoder
     value: Encoder
     keys: int

@@ -23,11 +23,14 @@ from typing import Any, Generic, Protocol, Self, TypeVar, cast
 from differential.arrangement.arrange import arrange
 from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
-from differential.data.codes import Encoder, watcher
+from differential.data.codes import Encoder
 from differential.data.updates import Updates
 from differential.keys import check_keys
+from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch
+from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
+from differential.trace.reader import Reader
 from timely.dataflow.inline import inline, inline_timed
 from timely.dataflow.scope import Scope
 from timely.dataflow.stream import Stream
@@ -130,17 +133,16 @@ class CollectionCore(ABC):
 class ArrangementCore(ABC, Generic[C]):
     """A collection of class `C`, indexed. `key` and `value` say what the codes in its batches mean."""
 
-    def __init__(self, stream: Stream, trace: TraceHandle, key: Encoder, value: Encoder, keys: int) -> None:
+    def __init__(self, stream: Stream, trace: Reader, key: Encoder, value: Encoder, keys: int) -> None:
         self.stream = stream
         self.key = key
         self.value = value
         self.keys = keys
-        self.is_in_order = stream.scope.width == 1 and trace.since is None
+        self.is_in_order = stream.scope.width == 1 and not isinstance(trace, AsOf)
         """Whether each batch has the totally ordered times of its interval, so that it may be answered at once."""
         self._trace = trace
         self._entered: dict[Scope, Self] = {}
         self._export: Export | None = None
-        trace.watch(watcher(key, value))
         # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
         stream.scope.dataflow.when_built(trace.drop)
         stream.scope.dataflow.when_complete(trace.drop)  # also of one that could not be built
@@ -153,8 +155,8 @@ class ArrangementCore(ABC, Generic[C]):
         """The scope whose times the batches have."""
         return self.stream.scope
 
-    def reader(self) -> TraceHandle:
-        """Return a handle on the trace, for one reader: it keeps what it may read until it moves its frontiers."""
+    def reader(self) -> Reader:
+        """Return a reader of the trace. It holds back what it may read until it moves its frontiers."""
         return self._trace.clone()
 
     def exported(self) -> tuple[Export, TraceHandle]:
@@ -165,11 +167,12 @@ class ArrangementCore(ABC, Generic[C]):
         dataflow = self.scope.dataflow
         if dataflow.built:
             raise BuildError(f"{dataflow} runs already: take the trace inside its `with` block")
+        trace = self._trace
+        if not isinstance(trace, TraceHandle):
+            raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
         if self._export is None:
-            if self._trace.is_entered:
-                raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
             self._export = Export(self.stream, self.key, self.value, self.keys)
-        return self._export, self.reader()
+        return self._export, trace.clone()
 
     def enter(self, scope: Scope) -> Self:
         """Return this arrangement inside an inner scope; nothing is copied.
@@ -206,11 +209,11 @@ class ArrangementCore(ABC, Generic[C]):
         )
         trace = self._trace.clone()
         for _ in range(more):
-            trace = trace.enter()
+            trace = Entered(trace)
         entered = self._entered[scope] = self.derived(stream, trace, self.value)
         return entered
 
-    def derived(self, stream: Stream, trace: TraceHandle, value: Encoder) -> Self:
+    def derived(self, stream: Stream, trace: Reader, value: Encoder) -> Self:
         """Return an arrangement of the same class and by the same keys, over other batches with other values."""
         return type(self)(stream, trace, self.key, value, self.keys)
 

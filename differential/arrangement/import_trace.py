@@ -25,6 +25,7 @@ from typing import cast
 
 from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
+from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from timely.data.container import Batch as AnyBatch
@@ -50,7 +51,7 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
         )
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-    reader = trace.as_of(since)
+    reader = AsOf.of(trace, since)
     importer = Importer(export, trace.clone(), reader.clone(), output)
     builder.operator.awaits = lambda: f"{export}, whose frontier is {list(export.frontier.elements)}"
     builder.build(importer.start)
@@ -61,7 +62,7 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
 class Importer:
     """The operator: what it still has to send, and the right to."""
 
-    def __init__(self, export: Export, source: TraceHandle, trace: TraceHandle, output: OutputPort) -> None:
+    def __init__(self, export: Export, source: TraceHandle, trace: AsOf, output: OutputPort) -> None:
         self._export = export
         self._source = source
         self._trace = trace

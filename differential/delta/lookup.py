@@ -37,7 +37,7 @@ from differential.keys import EVERY, described
 from differential.operators.catching_up import CatchingUp
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch
-from differential.trace.handle import TraceHandle
+from differential.trace.reader import Reader
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.pact import Pact, Pipeline
@@ -83,7 +83,7 @@ class Reading:
 
     __slots__ = ("input", "is_inclusive", "trace", "upper")
 
-    def __init__(self, input: InputPort, trace: TraceHandle, is_inclusive: bool) -> None:
+    def __init__(self, input: InputPort, trace: Reader, is_inclusive: bool) -> None:
         self.input = input
         self.trace = trace
         self.is_inclusive = is_inclusive
@@ -278,9 +278,7 @@ class Lookup:
             trace = reading.trace
             if has_moved:
                 frontier = Antichain.of_minimal(((since, *(0,) * (self._width - 1)),))
-                # An imported trace may have been compacted further than that already.
-                if trace.since is None or trace.logical.dominates(frontier):
-                    trace.set_logical_compaction(frontier)
+                trace.set_logical_compaction(frontier)
             upper = trace.upper
             if upper is not reading.upper:
                 reading.upper = upper

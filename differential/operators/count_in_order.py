@@ -20,6 +20,7 @@ from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import Negative, count_changes
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
@@ -81,4 +82,5 @@ class CounterInOrder:
             where = tuple(times[time].tolist())
             raise negative_total(self._key.decode(np.array([key], np.int64), 1), total, where) from None
         make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
-        return make(keys, counts, time_index, diffs, times, self._spine.upper, batch.upper, self._spine.origin)
+        description = Description(self._spine.upper, batch.upper, self._spine.origin)
+        return make(keys, counts, time_index, diffs, times, description)

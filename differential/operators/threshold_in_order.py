@@ -20,6 +20,7 @@ from differential.data.overflow import refusing
 from differential.kernels.count import record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
@@ -92,4 +93,5 @@ class ThresholdInOrder:
         wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
         if len(wide):
             raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
-        return Batch.build(keys, vals, time_index, change, times, self._spine.upper, new[-1].upper, self._spine.origin)
+        description = Description(self._spine.upper, new[-1].upper, self._spine.origin)
+        return Batch.build(keys, vals, time_index, change, times, description)

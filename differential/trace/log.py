@@ -44,7 +44,7 @@ def log_trace(spine: Spine, output: OutputPort) -> None:
 
 
 class TraceObserver:
-    """Records what a spine tells. See `differential.trace.spine.Observer`."""
+    """Records what a spine tells. See `differential.trace.report.Observer`."""
 
     def __init__(self, output: OutputPort) -> None:
         self._dataflow = output.dataflow

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from differential import Arrangement, InputSession, Output, new_input
 from differential.arrangement.export import Export
-from differential.trace.handle import TraceHandle
+from differential.trace.as_of import AsOf
 from timely import Antichain, Config, Worker, execute, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import BuildError, OperatorError, TraceError
@@ -156,7 +156,7 @@ def test_a_dropped_import_holds_compaction_back_no_more() -> None:
             again = other.import_into(scope).trace()
         dataflow, marks, _ = graph.import_joined(0)  # whose marks never move on
         worker.step()
-        spine = again._handle._spine
+        spine = again._handle.spine
         other.drop()
         again.allow_compaction_to(1)
         assert spine.logical == Antichain([(0,)])
@@ -335,7 +335,7 @@ def test_no_batch_on_its_way_to_a_join_is_merged_with_those_it_has() -> None:
 
 @pytest.mark.interpreted
 def test_a_join_that_takes_what_is_on_its_way_for_the_past_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TraceHandle, "_upper", property(lambda handle: handle._spine.upper))
+    monkeypatch.setattr(AsOf, "upper", property(lambda handle: handle.spine.upper))
 
     def program(worker: Worker) -> None:
         graph = Graph(worker)

@@ -276,11 +276,11 @@ def test_traces_are_not_observed_when_nobody_listens() -> None:
         with worker.dataflow() as scope:
             _, words = new_input(scope)
             trace = words.arrange_by_key().reader()
-        assert trace._spine.observer is None
+        assert trace.spine.observer is None
         stop = worker.log.listen(lambda events: None, *TRACES)
-        assert trace._spine.observer is not None
+        assert trace.spine.observer is not None
         stop()
-        assert trace._spine.observer is None
+        assert trace.spine.observer is None
         worker.close()
         assert not worker.log._gauges
 
