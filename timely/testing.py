@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from timely.observe.notices import notify
-from timely.worker.registry import running_workers
-from timely.worker.status import report
+from timely.worker.status import report, running_workers
 
 BEFORE_SECONDS = 1.0
 """How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""
