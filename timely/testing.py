@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from timely.worker.registry import running_workers
-from timely.worker.status import report
+from timely.observe.notices import notify
+from timely.worker.status import report, running_workers
 
 BEFORE_SECONDS = 1.0
 """The report is printed this long before the limit, or at four fifths of it, whichever is later."""

@@ -80,7 +80,7 @@ BETWEEN_LAYERS = {
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
-    "Worker": {"close_inputs", "dataflow_at", "take_in"},
+    "Worker": {"close_inputs", "take_in"},
 }
 FUNCTIONS_BETWEEN_LAYERS = ["log_trace"]
 

@@ -43,8 +43,9 @@ from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
 from timely.run.signals import report_on_signal, was_asked_to_end
-from timely.worker.registry import engaged, running
 from timely.worker.standstill import SECONDS
+from timely.worker.status import running
+from timely.worker.threads import engaged
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Scope, Stream
@@ -272,11 +273,11 @@ def _part(worker: Worker, allocator: Allocator) -> None:
 
     A peer that has built more dataflows will never complete them without this worker, so that is an error here.
     """
-    _refuse_more(worker, enumerate(worker.shapes.told))
+    _refuse_more(worker, enumerate(worker.shapes.announced))
     broadcast(allocator, Goodbye(allocator.index, worker.built))
     while True:
         worker.take_in()
-        _refuse_more(worker, enumerate(worker.shapes.told))
+        _refuse_more(worker, enumerate(worker.shapes.announced))
         if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
             break
         worker.standstill.park(None)

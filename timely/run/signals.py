@@ -17,6 +17,7 @@ import atexit
 import os
 import signal
 import time as clock
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
@@ -24,7 +25,6 @@ from types import FrameType
 from timely.communication.notes import begin_to_end
 from timely.observe.notices import notify
 from timely.origin import is_ours
-from timely.worker.status import report
 
 _NO_SIGNAL = 0
 """In place of a signal's number: the process ends."""
@@ -43,6 +43,8 @@ def report_on_signal() -> None:
         return
     if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
         return
+    from timely.worker.status import report  # imports NumPy, which a process that only starts others does not need
+
     ear, hand = os.pipe()
     os.set_blocking(hand, False)
     former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
@@ -53,7 +55,7 @@ def report_on_signal() -> None:
         if former != -1:
             os.write(hand, bytes((signum,)))
 
-    reporter = Thread(target=_listen, args=(ear,), name="timely reporter", daemon=True)
+    reporter = Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True)
 
     process = os.getpid()
 
@@ -84,7 +86,7 @@ def _handles_itself(signum: int) -> bool:
     return callable(handler) and (code is None or not is_ours(code.co_filename))
 
 
-def _listen(ear: int) -> None:
+def _listen(ear: int, report: Callable[[], str]) -> None:
     global _asked_to_end_at
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP}
     numbers = b""

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from timely.observe.notices import notify
 from timely.order import Time
-from timely.worker.registry import running_workers
-from timely.worker.status import progress_of_loops, status, steady, unconverged
+from timely.worker.status import progress_of_loops, running_workers, status, steady, unconverged
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker

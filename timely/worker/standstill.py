@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import time as clock
 from math import ceil, inf
-from typing import TYPE_CHECKING
 
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE, PATIENCE, explanation, held_anywhere, is_absence, kept
+from timely.dataflow.host import Host
 from timely.observe.notices import notify
+from timely.worker.dataflows import Dataflows
 from timely.worker.garbage import search_everything
-from timely.worker.registry import is_alone
-
-if TYPE_CHECKING:
-    from timely.worker.worker import Worker
+from timely.worker.requests import Requests
+from timely.worker.threads import is_alone
 
 SECONDS = 30.0
 """After how long a standstill is reported, unless the configuration sets another time."""
@@ -36,8 +35,10 @@ SECONDS = 30.0
 class Standstill:
     """Whether one worker has slept for so long that it is to report what it waits for."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, host: Host, dataflows: Dataflows, requests: Requests) -> None:
+        self._host = host
+        self._dataflows = dataflows
+        self._requests = requests
         self._seconds = inf
         self._due = inf
 
@@ -50,7 +51,7 @@ class Standstill:
 
         Like the allocator's `park`, it may return though nothing has arrived.
         """
-        park, activity = self._worker.allocator.park, self._worker.activity
+        park, activity = self._host.allocator.park, self._host.activity
         if timeout is not None or self._seconds == inf:
             park(timeout)
             activity.slept = 0.0
@@ -65,33 +66,33 @@ class Standstill:
 
     def has_lasted(self, seconds: float) -> bool:
         """Return whether this worker has slept for so long, and nothing outside may wake it."""
-        worker = self._worker
-        return worker.activity.slept >= seconds and worker.is_stalled and not worker.may_be_woken and is_alone()
+        if self._host.activity.slept < seconds or not (self._requests.is_empty and self._dataflows.is_idle):
+            return False
+        return not self._dataflows.may_be_woken and is_alone()
 
     def _look(self) -> None:
         """Report the standstill if it is one and this worker is the one to do so; else look again after as long."""
-        worker = self._worker
+        host = self._host
         self._due += self._seconds
         if self.has_lasted(self._seconds):
             search_everything()  # a forgotten capability that it finds wakes its worker, which drops it
         texts = []
         if self.has_lasted(self._seconds):
-            for dataflow in worker.dataflows:
+            for dataflow in tuple(self._dataflows.running.values()):
                 if lines := self._held(dataflow):
                     texts.append(explanation(lines, kept(dataflow)))
-        if texts and worker.activity.slept:  # what arrived with the answers may have moved something
+        if texts and host.activity.slept:  # what arrived with the answers may have moved something
             self._due = inf
-            notify(f"nothing has moved on worker {worker.index} for {self._seconds:g} s\n" + "\n".join(texts))
+            notify(f"nothing has moved on worker {host.index} for {self._seconds:g} s\n" + "\n".join(texts))
 
     def _held(self, dataflow: Dataflow) -> list[str]:
         """Return a line for each thing that any worker holds of a dataflow, if all others have slept for long enough.
 
         Nothing if one has not, or if a worker before this one runs the dataflow, too, and so reports it.
         """
-        worker = self._worker
         asleep = (ceil(self._seconds / 2 * 1000),)
-        answers = worker.explainer.ask(dataflow.index, EVERYWHERE, asleep, PATIENCE)
-        before = [peer for peer in answers.lines if peer < worker.index]
+        answers = self._host.explainer.ask(dataflow.index, EVERYWHERE, asleep, PATIENCE)
+        before = [peer for peer in answers.lines if peer < self._host.index]
         if answers.silent or not all(is_absence(dataflow, peer, answers.lines[peer]) for peer in before):
             return []
         return held_anywhere(dataflow, EVERYWHERE, (), answers, PATIENCE)

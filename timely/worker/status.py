@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
 from timely.observe.activity import IN_PROGRAM, Status, user_line
 from timely.order import Time
-from timely.worker.registry import running_workers
+from timely.worker.threads import engaged
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker
@@ -29,6 +30,23 @@ PAUSE_SECONDS = 0.2
 
 _ATTEMPTS = 50
 _LOOKS = 20
+_running: set[Worker] = set()
+
+
+@contextmanager
+def running(worker: Worker) -> Iterator[None]:
+    """Register a worker that runs in this thread."""
+    _running.add(worker)
+    try:
+        with engaged():
+            yield
+    finally:
+        _running.discard(worker)
+
+
+def running_workers() -> list[Worker]:
+    """Return the workers of this process, in the order of their indices."""
+    return sorted(_running, key=lambda worker: worker.index)
 
 
 def report() -> str:

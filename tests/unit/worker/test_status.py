@@ -15,9 +15,8 @@ from timely import Config, Worker, execute, execute_directly, new_input
 from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
 from timely.origin import Origin
 from timely.run import signals
-from timely.worker.registry import running_workers
 from timely.worker.stall import StallWatch, Still
-from timely.worker.status import report, status, steady
+from timely.worker.status import report, running_workers, status, steady
 
 
 def test_there_is_nothing_to_report_where_no_worker_runs() -> None:
@@ -153,7 +152,7 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
 def test_a_report_that_cannot_be_made_does_not_keep_the_next_one_from_being_made() -> None:
     code = """
 import os, signal, sys
-import timely.run.signals
+import timely.worker.status
 from timely.run.signals import report_on_signal
 
 answers = iter([RuntimeError("changed size"), "all is well"])
@@ -164,7 +163,7 @@ def report():
         raise answer
     return answer
 
-timely.run.signals.report = report
+timely.worker.status.report = report
 report_on_signal()
 for _ in range(2):
     os.kill(os.getpid(), signal.SIGUSR1)
@@ -184,7 +183,7 @@ for _ in range(2):
 def test_a_process_that_ends_while_it_reports_ends_the_report_first() -> None:
     code = """
 import os, signal, threading, time
-import timely.run.signals
+import timely.worker.status
 from timely.run.signals import report_on_signal
 
 asked = threading.Event()
@@ -193,7 +192,7 @@ def report():
     asked.set()
     return "x" * (1 << 20)
 
-timely.run.signals.report = report
+timely.worker.status.report = report
 report_on_signal()
 os.kill(os.getpid(), signal.SIGUSR1)
 asked.wait()
@@ -209,7 +208,7 @@ time.sleep(0.2)
 def test_a_process_that_is_forked_off_and_ends_leaves_the_reporter_alone() -> None:
     code = """
 import os, signal, sys, threading
-import timely.run.signals
+import timely.worker.status
 from timely.run.signals import report_on_signal
 
 asked = threading.Event()
@@ -218,7 +217,7 @@ def report():
     asked.set()
     return "all is well"
 
-timely.run.signals.report = report
+timely.worker.status.report = report
 report_on_signal()
 if not os.fork():
     sys.exit()
