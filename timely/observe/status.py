@@ -37,7 +37,7 @@ _LOOKS = 20
 _running: dict[Worker, int] = {}
 _MEETING = {
     "connect": "waits for its peers to connect",
-    "_part": "has completed its dataflows and waits for its peers to do so",
+    "_exchange_farewells": "has completed its dataflows and waits for its peers to do so",
 }
 """What a worker does inside our functions of these names."""
 
