@@ -1,15 +1,16 @@
-"""A graph: a stream of edges, and on each worker the edges it has.
+"""A graph: a stream of edges, and an index of the edges on each worker.
 
-Edges are columns (source, target, values of the edge, if any). An edge is there from its time on: what nodes send at a
-time goes along all edges of that time and earlier ones. Edges only come; where they also go, see `differential`.
+Edges are columns (source, target, values of the edge, if any). An edge exists from its time on: what nodes send at a
+time travels along all edges of that time and earlier ones. Edges are only added; for graphs that lose edges, see
+`differential`.
 
-Partitions say which worker has an edge. By *source*, all edges out of a node are on the worker that the node hashes to,
-where its value is, too: a value travels to no worker but those of its neighbours. By *edge*, edges are spread by both
-ends: a node with a large share of all edges does not burden one worker, but each value goes to all workers. In both
-cases values for the same neighbour can be combined before they travel.
+A partition determines which worker has an edge. By *source*, all edges out of a node are on the worker that the node
+hashes to, where its value is, too: a value is sent only to the workers of its neighbours. By *edge*, edges are spread
+by both ends: a node with a large share of all edges does not overload one worker, but each value is sent to all
+workers. In both cases values for the same neighbour can be combined before they are sent.
 
-Each worker's edges are indexed once, for all that is done along them, when their time is complete: `loaded` is a stream
-on which nothing comes, whose frontier says of which times that is done.
+Each worker indexes its edges once for all operators, when their time is complete. `loaded` is a stream without any
+messages; its frontier shows for which times the index is complete.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Partition = Literal["source", "edge"]
 
 
 class Graph:
-    """A graph whose edges come on a stream.
+    """A graph whose edges arrive on a stream.
 
     >>> edges = (np.array([0, 0, 1]), np.array([1, 2, 2]))
     >>> example(lambda scope: Graph(scope.to_stream(edges)).degrees())
@@ -53,33 +54,33 @@ class Graph:
         self._both_ways: Graph | None = None
         self._degrees: Stream | None = None
 
-    # What there is
+    # Its parts
     @property
     def layers(self) -> Layers:
-        """The edges this worker has."""
+        """The edges on this worker."""
         return self.outermost._layers
 
     @property
     def outermost(self) -> Graph:
-        """The graph that this one is inside a loop; itself if it was not entered."""
+        """The graph from which this one was entered into a loop; itself if it was not entered."""
         return self if self._outer is None else self._outer.outermost
 
     @property
     def loaded(self) -> Stream:
-        """A stream whose frontier says of which times all edges are in `layers`. Nothing comes on it."""
+        """A stream without messages, whose frontier shows up to which times all edges are in `layers`."""
         if self._loaded is None:
             self._loaded = load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
         return self._loaded
 
     def degrees(self) -> Stream:
-        """Return (node, number of edges out of it), at each time at which edges come: for every node that there is."""
+        """Return (node, number of edges out of it) for every node so far, at each time at which edges arrive."""
         if self._degrees is None:
             outer = self._outer
             self._degrees = _degrees(self.edges) if outer is None else outer.degrees().enter(self.scope)
         return self._degrees
 
     def nodes(self) -> Stream:
-        """Return every node that is an end of an edge, at each time at which edges come.
+        """Return all nodes of edges so far, at each time at which edges arrive.
 
         >>> example(lambda scope: Graph(scope.to_stream((np.array([3]), np.array([1])))).nodes())
         [1, 3]
@@ -88,7 +89,7 @@ class Graph:
 
     # Other graphs
     def transpose(self) -> Graph:
-        """Return the graph of the same edges in the other direction.
+        """Return the graph with all edges reversed.
 
         >>> edges = (np.array([0, 0]), np.array([1, 2]))
         >>> example(lambda scope: Graph(scope.to_stream(edges)).transpose().degrees())
@@ -97,12 +98,12 @@ class Graph:
         if self._outer is not None:
             return self._outer.transpose().enter(self.scope)
         if self._transpose is None:
-            self._transpose = Graph(self.edges.map(_turned, name="transpose"), partition=self.partition)
+            self._transpose = Graph(self.edges.map(_reversed, name="transpose"), partition=self.partition)
             self._transpose._transpose = self
         return self._transpose
 
     def both_ways(self) -> Graph:
-        """Return the graph in which each edge is there in both directions.
+        """Return the graph with each edge in both directions.
 
         >>> edges = (np.array([0, 0]), np.array([1, 2]))
         >>> example(lambda scope: Graph(scope.to_stream(edges)).both_ways().degrees())
@@ -111,12 +112,12 @@ class Graph:
         if self._outer is not None:
             return self._outer.both_ways().enter(self.scope)
         if self._both_ways is None:
-            edges = self.edges.concat(self.edges.map(_turned, name="transpose"))
+            edges = self.edges.concat(self.edges.map(_reversed, name="transpose"))
             self._both_ways = Graph(edges, partition=self.partition)
         return self._both_ways
 
     def enter(self, scope: Scope) -> Graph:
-        """Return the same graph, its edges indexed once, for use in a scope inside its own.
+        """Return the same graph for use in a scope inside its own; it shares the index of the edges.
 
         >>> def hops(scope):
         ...     graph = Graph(scope.to_stream((np.array([0, 1, 2]), np.array([1, 2, 3]))))
@@ -143,7 +144,7 @@ class Graph:
 
 
 def load(graph: Graph) -> Stream:
-    """Spread the edges over the workers and index them there; return the stream that tells how far that is."""
+    """Distribute the edges to the workers and index them there; return a stream that shows how far this is complete."""
     waiting: dict[Time, list[Columns]] = {}
     layers = graph.layers
 
@@ -159,11 +160,11 @@ def load(graph: Graph) -> Stream:
 
 
 def _checked(*columns: Array) -> tuple[Array, ...]:
-    """Return the columns of edges; refuse what are none."""
+    """Return the columns of edges; raise DataError if they cannot be edges."""
     if len(columns) < 2 or not isinstance(columns[0], np.ndarray):
-        raise DataError("edges are columns (source, target, values ...): neither one column nor records in a list")
+        raise DataError("edges are columns (source, target, values ...), not a single column or records in a list")
     return (as_nodes(columns[0]), as_nodes(columns[1]), *columns[2:])
 
 
-def _turned(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
+def _reversed(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
     return (target, source, *values)
