@@ -1,9 +1,9 @@
 """Vertex-oriented graph programs over timely streams: Naiad's GraphLINQ, on columns.
 
-A stream of *nodes* has columns (node, values of the node); a `Graph` has edges (source, target, values of the edge).
-Nodes are whole numbers, best not much larger than there are nodes; `renamed` gives such to nodes with any names. What
-belongs to a node is on the worker that the node hashes to, in dense arrays; each operator makes a few NumPy calls a
-batch.
+A stream of *nodes* has the columns (node, values of the node). A `Graph` has edges with the columns (source, target,
+values of the edge). Nodes are whole numbers, preferably not much larger than the number of nodes; `renamed` assigns
+such numbers to nodes with arbitrary names. The state of a node is on the worker that the node hashes to, in dense
+arrays. Each operator makes a few NumPy calls per batch.
 
 >>> edges = (np.array([1, 2, 5]), np.array([2, 3, 6]))
 >>> example(lambda scope: weakly_connected_components(Graph(scope.to_stream(edges))))

@@ -1,7 +1,7 @@
-"""The edges a worker has, by source: for each source, a run of rows.
+"""The edges of a worker, indexed by source: each source has a contiguous run of rows.
 
-Built once, when the time at which the edges came is complete; immutable from then on. Costs three words an edge, plus
-the edges' own values.
+The index is built once, when the time of the edges is complete, and is immutable. It costs three words per edge, plus
+the values of the edges.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from timely.graphlinq.index import Index, Ints, as_nodes
 
 
 class Adjacency:
-    """Edges by source. `targets[target_slots]` is a column of their targets, `values` are their other columns.
+    """Edges in order of their sources; `values` are their columns other than source and target.
 
     >>> adjacency = Adjacency([np.array([5, 1, 5]), np.array([1, 5, 2])])
     >>> rows, counts, edges = adjacency.out_of(np.array([4, 5]))
@@ -43,16 +43,16 @@ class Adjacency:
         return len(self._target_slots)
 
     def columns(self) -> tuple[Array, ...]:
-        """Return the edges it was made of, by source."""
+        """Return the edges from which it was built, in order of their sources."""
         return np.repeat(self._index.nodes, self._counts), self._targets[self._target_slots], *self.values
 
     def out_of(self, nodes: Ints) -> tuple[Ints, Ints, Ints | slice]:
-        """Return which rows of `nodes` have edges, how many each, and the positions of all these edges."""
+        """Return which rows of `nodes` have outgoing edges, how many each has, and the positions of all these edges."""
         slots = self._index.slots(nodes)
         rows = np.flatnonzero(slots >= 0)
         slots = slots[rows]
         if len(slots) == len(self._starts) and (slots == np.arange(len(slots))).all():
-            return rows, self._counts, slice(None)
+            return rows, self._counts, slice(None)  # all edges, in their order: a slice avoids copies
         counts = self._counts[slots]
         ends = np.cumsum(counts)
         shifts = np.repeat(self._starts[slots] - (ends - counts), counts)
@@ -66,7 +66,7 @@ class Adjacency:
     def combined(
         self, edges: Ints | slice, combine: Combination, values: Sequence[Array]
     ) -> tuple[Ints, tuple[Array, ...]]:
-        """Return the different targets of edges, in order, and the combination of the values sent along to each."""
+        """Return the distinct targets of edges, in order, and the combination of the values sent to each."""
         if isinstance(edges, slice):
             return self._targets, totalled(combine, self._target_slots, values, len(self._targets), self._targets)
         slots, totals = grouped(combine, self._target_slots[edges], values, len(self._targets), self._targets)
@@ -74,7 +74,7 @@ class Adjacency:
 
 
 def order_of(slots: Ints) -> Ints:
-    """Return what `np.argsort(slots, kind="stable")` does, in a third of the time: by radix, 16 bits at a time."""
+    """Return `np.argsort(slots, kind="stable")` in a third of the time: a radix sort by 16 bits at a time."""
     order = np.argsort(slots.astype(np.uint16), kind="stable")
     for bits in range(16, int(slots.max(initial=0)).bit_length(), 16):
         order = order[np.argsort((slots >> bits).astype(np.uint16)[order], kind="stable")]

@@ -1,4 +1,4 @@
-"""A graph whose edges come on a stream: its index on each worker, its transpose, and the graph inside a loop."""
+"""A graph whose edges arrive on a stream: its index on each worker, its transpose, and the graph in a loop."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ class GraphCore:
         self._both_ways: Self | None = None
         self._degrees: Stream | None = None
 
-    # What there is
+    # Its parts
     @property
     def layers(self) -> Layers:
-        """The edges this worker has."""
+        """The edges on this worker."""
         return self.outermost._layers
 
     @property
     def outermost(self) -> Self:
-        """The graph that this one is inside a loop; itself if it was not entered."""
+        """The graph from which this one was entered into a loop; itself if it was not entered."""
         return self if self._outer is None else self._outer.outermost
 
     @property
     def loaded(self) -> Stream:
-        """A stream whose frontier says of which times all edges are in `layers`. Nothing comes on it."""
+        """A stream without messages, whose frontier shows up to which times all edges are in `layers`."""
         if self._loaded is None:
             self._loaded = load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
         return self._loaded
 
     def degrees(self) -> Stream:
-        """Return (node, number of edges out of it), at each time at which edges come: for every node that there is."""
+        """Return (node, number of edges out of it) for every node so far, at each time at which edges arrive."""
         if self._degrees is None:
             outer = self._outer
             self._degrees = _degrees(self.edges) if outer is None else outer.degrees().enter(self.scope)
         return self._degrees
 
     def nodes(self) -> Stream:
-        """Return every node that is an end of an edge, at each time at which edges come.
+        """Return all nodes of edges so far, at each time at which edges arrive.
 
         >>> example(lambda scope: Graph(scope.to_stream((np.array([3]), np.array([1])))).nodes())
         [1, 3]
@@ -67,7 +67,7 @@ class GraphCore:
 
     # Other graphs
     def transpose(self) -> Self:
-        """Return the graph of the same edges in the other direction.
+        """Return the graph with all edges reversed.
 
         >>> edges = (np.array([0, 0]), np.array([1, 2]))
         >>> example(lambda scope: Graph(scope.to_stream(edges)).transpose().degrees())
@@ -76,12 +76,12 @@ class GraphCore:
         if self._outer is not None:
             return self._outer.transpose().enter(self.scope)
         if self._transpose is None:
-            self._transpose = type(self)(self.edges.map(_turned, name="transpose"), partition=self.partition)
+            self._transpose = type(self)(self.edges.map(_reversed, name="transpose"), partition=self.partition)
             self._transpose._transpose = self
         return self._transpose
 
     def both_ways(self) -> Self:
-        """Return the graph in which each edge is there in both directions.
+        """Return the graph with each edge in both directions.
 
         >>> edges = (np.array([0, 0]), np.array([1, 2]))
         >>> example(lambda scope: Graph(scope.to_stream(edges)).both_ways().degrees())
@@ -90,12 +90,12 @@ class GraphCore:
         if self._outer is not None:
             return self._outer.both_ways().enter(self.scope)
         if self._both_ways is None:
-            edges = self.edges.concat(self.edges.map(_turned, name="transpose"))
+            edges = self.edges.concat(self.edges.map(_reversed, name="transpose"))
             self._both_ways = type(self)(edges, partition=self.partition)
         return self._both_ways
 
     def enter(self, scope: Scope) -> Self:
-        """Return the same graph, its edges indexed once, for use in a scope inside its own.
+        """Return the same graph for use in a scope inside its own; it shares the index of the edges.
 
         >>> def hops(scope):
         ...     graph = Graph(scope.to_stream((np.array([0, 1, 2]), np.array([1, 2, 3]))))
@@ -114,7 +114,7 @@ class GraphCore:
 
 
 def load(graph: GraphCore) -> Stream:
-    """Spread the edges over the workers and index them there; return the stream that tells how far that is."""
+    """Distribute the edges to the workers and index them there; return a stream that shows how far this is complete."""
     waiting: dict[Time, list[Columns]] = {}
     layers = graph.layers
 
@@ -130,11 +130,11 @@ def load(graph: GraphCore) -> Stream:
 
 
 def _checked(*columns: Array) -> tuple[Array, ...]:
-    """Return the columns of edges; refuse what are none."""
+    """Return the columns of edges; raise DataError if they cannot be edges."""
     if len(columns) < 2 or not isinstance(columns[0], np.ndarray):
-        raise DataError("edges are columns (source, target, values ...): neither one column nor records in a list")
+        raise DataError("edges are columns (source, target, values ...), not a single column or records in a list")
     return (as_nodes(columns[0]), as_nodes(columns[1]), *columns[2:])
 
 
-def _turned(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
+def _reversed(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
     return (target, source, *values)

@@ -1,4 +1,4 @@
-"""Which nodes there are, and how many edges go out of each."""
+"""The nodes of a graph, and the number of edges out of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from timely.graphlinq.table import Table
 
 
 def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
-    """Return (node, number of edges out of it) for every end of an edge so far, at each time at which edges come.
+    """Return (node, number of edges out of it) for all nodes of edges so far, at each time at which edges arrive.
 
-    Counted on each worker first; a node's record is on the worker that the node hashes to. All workers are told of each
-    batch of edges, for at its time those whose nodes are at none of its edges have records, too.
+    Edges are counted on each worker first; the record of a node is on the worker that the node hashes to. Every batch
+    of edges sends a tick to all workers, since at its time all nodes have records, not only those of its edges.
 
     >>> example(lambda scope: degrees(scope.to_stream((np.array([4, 4]), np.array([2, 4])))))
     [(2, 0), (4, 2)]

@@ -1,13 +1,13 @@
-"""Numbers for names: 0, 1, 2, ... over the whole graph, whatever the nodes are called.
+"""Numbers for names: 0, 1, 2, ... over the whole graph, whatever the names are.
 
-The number of a name does not depend on the number of workers, nor on who is quick. Names are spread over buckets by
-their hash, as many as there are whatever the number of workers, and each bucket is on one worker, which sorts the names
-that are new at a time; workers tell each other how many there are in each bucket, so that each knows where the numbers
-of its buckets begin. Names of a later time come after all those of earlier ones.
+The number of a name depends neither on the number of workers nor on their speed. A hash assigns each name to one of a
+fixed number of buckets, and each bucket is on one worker, which sorts the names that are new at a time. Workers
+broadcast the number of new names in each bucket, so that each worker knows where the numbers of its buckets begin.
+Names of a later time are numbered after those of all earlier ones.
 
-A name travels once from each worker and batch that has it; at each time with new names, every worker tells all others a
-pair of numbers for each bucket of its own in which there are some. Names that are known cost a search for each, however
-many there are (`timely.graphlinq.names`).
+A name is sent once from each worker and batch that has it. At each time with new names, a worker sends to all others a
+pair of numbers for each of its buckets that has new names. A name that is known costs one search, which is logarithmic
+in the number of names (`timely.graphlinq.names`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUCKETS = 1 << 12
 
 
 def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
-    """Return (name, number) for each name (of integers or text) of the first column, at the first time it came.
+    """Return (name, number) for each name (integer or text) in the first column, at the first time it arrives.
 
     >>> found = example(lambda scope: dense_renaming(scope.to_stream(np.array(["x", "y", "x"]))))
     >>> sorted(number for _, number in found)
@@ -49,10 +49,10 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
 
     taken = 0
 
-    def numbered(given: Given, told: Given) -> Given:
+    def numbered(given: Given, counted: Given) -> Given:
         nonlocal taken
-        assert told is not None  # whoever has new names tells itself, too
-        bucket, count = told
+        assert counted is not None  # the broadcast includes this worker's own counts
+        bucket, count = counted
         counts = np.zeros(BUCKETS, np.int64)
         counts[bucket] = count
         firsts = taken + np.cumsum(counts) - counts
@@ -69,7 +69,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
 
 
 def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
-    """Return the edges with numbers for their ends, and (number, name) of each node when it first came.
+    """Return the edges with numbers for nodes, and (number, name) of each node when it first arrives.
 
     >>> edges = (np.array(["a", "b"]), np.array(["b", "a"]), np.array([0.5, 2.0]))
     >>> len(example(lambda scope: renamed(scope.to_stream(edges))[0]))
@@ -83,12 +83,12 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
 
 
 def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
-    """Return records with the number of what was a name in their first column."""
+    """Return records with the number of the name that was in their first column."""
     known = Names()
 
-    def compute(given: Given, told: Given) -> Given:
-        if told is not None:
-            known.add(*told)
+    def compute(given: Given, numbered: Given) -> Given:
+        if numbered is not None:
+            known.add(*numbered)
         if given is None:
             return None
         return (known.numbers(given[0]), *given[1:])

@@ -1,4 +1,4 @@
-"""Every node once, and how often it came."""
+"""Each node once, and the number of its occurrences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from timely.graphlinq.node_aggregate import aggregate
 
 
 def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
-    """Return each node of the first column once, at the first time at which it came.
+    """Return each node of the first column once, at the first time at which it arrives.
 
     >>> example(lambda scope: distinct_nodes(scope.to_stream(np.array([3, 1, 3]))))
     [1, 3]
@@ -29,7 +29,7 @@ def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
 
 
 def count_nodes(nodes: Stream, *, name: str = "count_nodes") -> Stream:
-    """Return (node, how often it occurs in the first column) for each time.
+    """Return (node, number of its occurrences in the first column) for each time.
 
     >>> example(lambda scope: count_nodes(scope.to_stream(np.array([3, 1, 3]))))
     [(1, 1), (3, 2)]

@@ -1,4 +1,4 @@
-"""Some nodes only."""
+"""Select nodes by another stream."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from timely.graphlinq.index import Index, as_nodes
 
 
 def filter_by(nodes: Stream, chosen: Stream, *, name: str = "filter_by") -> Stream:
-    """Return the records of `nodes` whose node has come on `chosen`, at their time or before it.
+    """Return the records of `nodes` whose node has arrived on `chosen`, at their time or before.
 
-    Where only the nodes of edges are to be chosen, give it the edges: their first column is a node, too.
+    Edges may be selected as well, by their sources: their first column is a node, too.
 
     >>> values, chosen = (np.array([1, 2, 3]), np.array([10, 20, 30])), np.array([3, 1])
     >>> example(lambda scope: filter_by(scope.to_stream(values), scope.to_stream(chosen)))

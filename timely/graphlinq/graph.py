@@ -1,15 +1,16 @@
-"""A graph: a stream of edges, and on each worker the edges it has.
+"""A graph: a stream of edges, and an index of the edges on each worker.
 
-Edges are columns (source, target, values of the edge, if any). An edge is there from its time on: what nodes send at a
-time goes along all edges of that time and earlier ones. Edges only come; where they also go, see `differential`.
+Edges are columns (source, target, values of the edge, if any). An edge exists from its time on: what nodes send at a
+time travels along all edges of that time and earlier ones. Edges are only added; for graphs that lose edges, see
+`differential`.
 
-Partitions say which worker has an edge. By *source*, all edges out of a node are on the worker that the node hashes to,
-where its value is, too: a value travels to no worker but those of its neighbours. By *edge*, edges are spread by both
-ends: a node with a large share of all edges does not burden one worker, but each value goes to all workers. In both
-cases values for the same neighbour can be combined before they travel.
+A partition determines which worker has an edge. By *source*, all edges out of a node are on the worker that the node
+hashes to, where its value is, too: a value is sent only to the workers of its neighbours. By *edge*, edges are spread
+by both ends: a node with a large share of all edges does not overload one worker, but each value is sent to all
+workers. In both cases values for the same neighbour can be combined before they are sent.
 
-Each worker's edges are indexed once, for all that is done along them, when their time is complete: `loaded` is a stream
-on which nothing comes, whose frontier says of which times that is done.
+Each worker indexes its edges once for all operators, when their time is complete. `loaded` is a stream without any
+messages; its frontier shows for which times the index is complete.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from timely.graphlinq.transmit import graph_join as _graph_join, transmit as _tr
 
 
 class Graph(GraphCore):
-    """A graph whose edges come on a stream.
+    """A graph whose edges arrive on a stream.
 
     >>> edges = (np.array([0, 0, 1]), np.array([1, 2, 2]))
     >>> example(lambda scope: Graph(scope.to_stream(edges)).degrees())

@@ -1,4 +1,4 @@
-"""What neighbours have, as one value for each node."""
+"""The values of a node's neighbours, combined into one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def graph_reduce(
     along: Callable[..., Any] | None = None,
     name: str = "graph_reduce",
 ) -> Stream:
-    """Return each node to which an edge leads from one of `nodes`, with the combination of what comes along them.
+    """Return each target of an edge out of `nodes`, with the combination of the values sent along these edges.
 
-    That is `transmit`, combined where it is sent, and `aggregate` where it arrives, at each time.
+    That is `transmit`, combining values where they are sent, followed by `aggregate` where they arrive, at each time.
 
     >>> edges, values = (np.array([0, 1]), np.array([2, 2])), (np.array([0, 1]), np.array([10, 20]))
     >>> example(lambda scope: Graph(scope.to_stream(edges)).reduce(scope.to_stream(values), np.maximum))

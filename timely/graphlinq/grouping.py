@@ -1,12 +1,12 @@
-"""Values of the same node, made one: the heart of every combination of messages.
+"""Combine the values of each node: the core of every combination of messages.
 
-Values are combined by ufuncs, one for each column: `np.add`, `np.minimum`, `np.maximum`, `np.bitwise_or`, ... Of many
-values beside few slots, each is added to the total of its slot as it comes (`ufunc.at`); of few values beside many
-slots, they are sorted, so that the cost is that of the values alone. What is in order and distinct already, as nearly
-all messages are that were combined where they were sent, costs only the look.
+Values are combined by ufuncs, one for each column: `np.add`, `np.minimum`, `np.maximum`, `np.bitwise_or`, ... If there
+are many values for few slots, each is added to the total of its slot directly (`ufunc.at`). If there are few values for
+many slots, they are sorted, so the cost depends on the number of values alone. Input that is already sorted and
+distinct, as most messages are that were combined where they were sent, costs only the check.
 
-Sums and products of booleans and of integers of few bits have 64 bits, as NumPy's own have. What does not fit into
-these is refused (see `timely.data.exact`), wherever values are combined: where they are sent, too.
+Sums and products of booleans and short integers have 64 bits, as in NumPy. Results that do not fit are refused (see
+`timely.data.exact`) wherever values are combined, also where they are sent.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from timely.errors import DataError
 from timely.graphlinq.index import Ints, is_increasing
 
 FEW = 8
-"""Values are few where the slots are more than so many times as many."""
+"""Values are few if there are more than this many slots for each."""
 
 _SETS = dict.fromkeys((np.logical_or, np.bitwise_or, np.maximum), True) | dict.fromkeys(
     (np.logical_and, np.bitwise_and, np.minimum), False
 )
-"""Of which boolean one is enough to decide what the combination by a ufunc is."""
+"""The boolean of which one occurrence decides the result of a ufunc."""
 
 Combination = np.ufunc | tuple[np.ufunc, ...]
-"""How values of the same node become one: a ufunc for each column of values."""
+"""How the values of a node are combined: a ufunc for each column of values, or one for the only column."""
 
 
 def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc, ...]:
-    """Return a ufunc for each column; refuse another number of them, and other functions."""
+    """Return a ufunc for each column; raise DataError for another number of them, or for other functions."""
     ufuncs = combine if isinstance(combine, tuple) else (combine,)
     for ufunc in ufuncs:
         if not isinstance(ufunc, np.ufunc):
-            raise DataError(f"values of a node are combined by ufuncs, such as np.add, not by {ufunc!r}")
+            raise DataError(f"the values of a node are combined by ufuncs, such as np.add, not by {ufunc!r}")
     if len(ufuncs) != len(columns):
         raise DataError(f"{len(ufuncs)} ufunc(s) cannot combine values of {len(columns)} column(s): give one for each")
     return ufuncs
 
 
 def summable(ufunc: np.ufunc, values: Array) -> Array:
-    """Return values in the type of their combination.
+    """Return values converted to the type of their combination.
 
     >>> summable(np.add, np.array([1], np.int8)), summable(np.maximum, np.array([1], np.int8))
     (array([1]), array([1], dtype=int8))
@@ -58,10 +58,10 @@ def summable(ufunc: np.ufunc, values: Array) -> Array:
 def grouped(
     combine: Combination, slots: Ints, values: Sequence[Array], size: int, nodes: Ints | None = None
 ) -> tuple[Ints, tuple[Array, ...]]:
-    """Return the different `slots` (all below `size`), in order, and the combination of the values of each.
+    """Return the distinct `slots` (all below `size`), in order, and the combination of the values of each.
 
-    Raises DataError where a sum or product of integers does not fit into 64 bits; it names the node, which `nodes` has
-    for each slot. Without `nodes`, slots are nodes.
+    Raises DataError if a sum or product of integers does not fit into 64 bits. The error names the node, given by
+    `nodes` for each slot; without `nodes`, slots are nodes.
 
     >>> slots, (totals,) = grouped(np.add, np.array([2, 0, 2]), [np.array([1, 2, 3])], 3)
     >>> slots.tolist(), totals.tolist()
@@ -82,7 +82,7 @@ def grouped(
 def totalled(
     combine: Combination, slots: Ints, values: Sequence[Array], size: int, nodes: Ints | None = None
 ) -> tuple[Array, ...]:
-    """Return the combination of the values of each of `size` slots; that of none is what changes no other.
+    """Return the combination of the values of each of `size` slots; a slot without values has the identity.
 
     Raises DataError as `grouped` does.
 
@@ -95,7 +95,7 @@ def totalled(
         total = np.full(size, identity(ufunc, column.dtype), column.dtype)
         if column.dtype.kind == "b" and ufunc in _SETS:
             decides = _SETS[ufunc]
-            total[slots[column == decides]] = decides  # a tenth of the time of `at`, which has no loop for booleans
+            total[slots[column == decides]] = decides  # ten times as fast as `at`, which has no loop for booleans
         else:
             ufunc.at(total, slots, column)
             _refuse(ufunc, wrapped(ufunc, slots, column, size), nodes)
@@ -122,7 +122,7 @@ def _sorted(
 
 
 def _refuse(ufunc: np.ufunc, slots: Ints, nodes: Ints | None) -> None:
-    """Raise DataError, which names a node, if there are any `slots` whose values do not fit."""
+    """Raise DataError, naming a node, if there are any `slots` whose values do not fit."""
     if len(slots):
         node = int(slots[0] if nodes is None else nodes[slots[0]])
         raise DataError(
@@ -132,7 +132,7 @@ def _refuse(ufunc: np.ufunc, slots: Ints, nodes: Ints | None) -> None:
 
 
 def group_nodes(combine: Combination, nodes: Ints, values: Sequence[Array]) -> tuple[Ints, tuple[Array, ...]]:
-    """Return the different nodes, in order, and the combination of the values of each.
+    """Return the distinct nodes, in order, and the combination of the values of each.
 
     >>> nodes, (least,) = group_nodes(np.minimum, np.array([9, 5, 9]), [np.array([1.0, 2.0, 0.5])])
     >>> nodes.tolist(), least.tolist()
@@ -146,7 +146,7 @@ def group_nodes(combine: Combination, nodes: Ints, values: Sequence[Array]) -> t
 
 
 def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
-    """Return the value that changes no other by `ufunc`.
+    """Return the identity of `ufunc`: the value that changes no other.
 
     >>> identity(np.minimum, np.dtype(np.int64)), identity(np.maximum, np.dtype(np.float64))
     (9223372036854775807, -inf)
@@ -160,5 +160,7 @@ def identity(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Any:
             return np.inf if ufunc is np.minimum else -np.inf
         return np.iinfo(dtype).max if ufunc is np.minimum else np.iinfo(dtype).min
     if ufunc.identity is None:
-        raise DataError(f"np.{ufunc.__name__} cannot combine messages: it has no value that changes no other")
-    return np.array(ufunc.identity).astype(dtype)[()]  # that of `np.bitwise_and` is -1, also for unsigned numbers
+        raise DataError(
+            f"np.{ufunc.__name__} cannot combine messages: it has no identity, a value that changes no other"
+        )
+    return np.array(ufunc.identity).astype(dtype)[()]  # that of `np.bitwise_and` is -1, even for unsigned numbers

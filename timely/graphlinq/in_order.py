@@ -1,11 +1,12 @@
-"""One time after another: what all operators that remember something about nodes are made of.
+"""One time after another: the basis of all operators that keep state for nodes.
 
-Times are taken in lexicographic order: all rounds of an epoch's loops come before anything of the next epoch, though
-the next epoch may be complete earlier. So what is remembered at a time is what all times before it left, whatever the
-number of workers and whoever is slow. The order is a linear extension of the product order, and nothing that a time
-results in comes lexicographically before it: so waiting for it ends.
+Times are processed in lexicographic order: all rounds of the loops of an epoch precede everything of the next epoch,
+even if the next epoch is complete earlier. So the state at a time is what all earlier times have left, regardless of
+the number of workers and their speed. The lexicographic order extends the product order, and nothing that a time
+results in precedes it lexicographically. So waiting for this order always ends.
 
-Within a time, batches come in the order in which they arrived here, which from several workers is not always the same.
+Within a time, batches keep the order in which they arrived on this worker, which is not always the same if they come
+from several workers.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from timely.data.container import Array, concatenate, of_columns
 Pacts = Broadcast | Exchange | Pipeline
 
 Given = tuple[Array, ...] | None
-"""The columns of what came on an input at a time; None if nothing did."""
+"""The columns of all records that arrived on an input at a time; None if there were none."""
 
 
 def by_node() -> Exchange:
-    """Return the pact that brings each record to the worker that its first column hashes to.
+    """Return the pact that sends each record to the worker that its first column hashes to.
 
     >>> example(lambda scope: scope.to_stream((np.array([1]), np.array([2]))).unary(by_node(), lambda input, output:
     ...     [output.give(right, batch) for right, batch in input]))
@@ -32,7 +33,7 @@ def by_node() -> Exchange:
 
 
 def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Given], name: str) -> Stream:
-    """Return the stream of what `compute` gives, called once for each time at which something came, in their order.
+    """Return the stream of the results of `compute`, which is called once per time with input, in the order of times.
 
     `compute` receives the columns of each input, or None, and returns columns, or None.
 
@@ -59,6 +60,8 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
         fronts = [port.frontier.elements for port in ports]
         first = min((elements[0] for elements in fronts if elements), default=None)
         for time in sorted(waiting):
+            # Whatever arrives later is at or after an element of a frontier, hence lexicographically at or after the
+            # first of all elements.
             if first is not None and first <= time:
                 return
             held, given = waiting.pop(time)

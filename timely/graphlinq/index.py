@@ -1,11 +1,11 @@
-"""Where each node's state is: a slot in arrays, for every node that a worker knows.
+"""The position of each node's state: a slot in arrays, for every node that a worker knows.
 
-Invariant: `nodes[slot]` is the node of a slot, slots are 0, 1, ... without gaps, and no node has two. Slots are given
-in the order in which nodes are included, those of one call in the nodes' order.
+Invariant: `nodes[slot]` is the node of a slot; slots are 0, 1, ... without gaps; and no node has two. Slots are
+assigned in the order in which nodes are included, and in increasing order of the nodes of one call.
 
-Where nodes are whole numbers not much larger than there are nodes, a table from node to slot is looked up, some
-nanoseconds a row; otherwise a binary search among the sorted nodes, some 100 nanoseconds where there are 100,000
-(`dense_renaming` avoids it).
+If nodes are whole numbers not much larger than their number, a table maps each node to its slot, which takes a few
+nanoseconds per row. Otherwise a lookup is a binary search among the sorted nodes, which takes some 100 nanoseconds for
+100,000 nodes (`dense_renaming` avoids it).
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from timely.errors import DataError
 Ints = NDArray[np.int64]
 
 ROOM = 16
-"""A table may have so many entries for each node."""
+"""The largest number of entries of a table per node."""
 
 SMALL = 1 << 16
-"""A table may always have so many entries."""
-
+"""The number of entries that a table may have, however few nodes there are."""
 
 LARGEST = (1 << 63) - 1
-"""The largest node there can be."""
+"""The largest possible node."""
 
 
 class Index:
@@ -44,13 +43,13 @@ class Index:
     def __init__(self) -> None:
         self.nodes: Ints = np.empty(0, np.int64)
         self._table: Ints | None = np.empty(0, np.int64)
-        self._sorted = self._order = self.nodes  # where there is no table: the nodes in order, and their slots
+        self._sorted = self._order = self.nodes  # without a table: the sorted nodes, and their slots
 
     def __len__(self) -> int:
         return len(self.nodes)
 
     def slots(self, nodes: Ints) -> Ints:
-        """Return the slot of each node; -1 where it has none."""
+        """Return the slot of each node, or -1 if it has none."""
         table = self._table
         if table is None:
             places = np.minimum(np.searchsorted(self._sorted, nodes), len(self._sorted) - 1)
@@ -65,7 +64,7 @@ class Index:
         return slots
 
     def include(self, nodes: Ints) -> Ints:
-        """Return the slot of each node; nodes not known get the next ones, in the nodes' order."""
+        """Return the slot of each node; unknown nodes get new slots, in increasing order of the nodes."""
         if not len(self.nodes) and len(nodes):
             self._add(distinct(nodes))
         slots = self.slots(nodes)
@@ -91,7 +90,7 @@ class Index:
 
 
 def distinct(nodes: Ints) -> Ints:
-    """Return the different nodes, in order.
+    """Return the distinct nodes, in order.
 
     >>> distinct(np.array([5, 2, 5])).tolist()
     [2, 5]
@@ -106,19 +105,19 @@ def distinct(nodes: Ints) -> Ints:
 
 
 def is_increasing(nodes: Ints) -> bool:
-    """Return whether each node is greater than the one before it: so they are different."""
+    """Return whether each node is greater than the one before it, so all are distinct."""
     return bool((nodes[1:] > nodes[:-1]).all())
 
 
 def as_nodes(column: Array) -> Ints:
-    """Return a column of nodes as int64; refuse one that cannot be.
+    """Return a column of nodes as int64; raise DataError if it cannot be converted.
 
     >>> as_nodes(np.array([1.5]))
     Traceback (most recent call last):
-    timely.errors.DataError: nodes are whole numbers, not float64: give them numbers with `dense_renaming`
+    timely.errors.DataError: nodes are whole numbers, not float64: assign numbers with `dense_renaming`
     """
     if column.dtype.kind not in "iu":
-        raise DataError(f"nodes are whole numbers, not {column.dtype}: give them numbers with `dense_renaming`")
+        raise DataError(f"nodes are whole numbers, not {column.dtype}: assign numbers with `dense_renaming`")
     if column.dtype == np.uint64 and column.max(initial=0) > LARGEST:
-        raise DataError(f"node {column.max()} is larger than {LARGEST}: give nodes numbers with `dense_renaming`")
+        raise DataError(f"node {column.max()} is larger than {LARGEST}: assign numbers with `dense_renaming`")
     return column.astype(np.int64, copy=False)

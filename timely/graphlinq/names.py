@@ -1,8 +1,8 @@
-"""Numbers by name, as names come.
+"""A map from names to numbers that grows.
 
-The names are in layers, each sorted; one is put together with the one before it when it is at least half as large. So
-the layers are about as many as the names have binary digits, a name is sorted anew about as often, and to look some up
-is a binary search in each layer, however many there are.
+The names are in sorted layers; a layer is merged with the one before it when it is at least half as large. So the
+number of layers is at most about the number of binary digits of the number of names, each name is sorted again about as
+often, and a lookup is one binary search per layer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from timely.data.columns import of_one_kind, stacked
 from timely.data.container import Array
 from timely.graphlinq.index import Ints
 
-_WHAT = "what has a number"
+_WHAT = "the column of names"
 
 
 class Names:
@@ -32,7 +32,7 @@ class Names:
         self._layers: list[tuple[Array, Ints]] = []
 
     def add(self, names: Array, numbers: Ints) -> None:
-        """Add names that were not added before, in any order, with a number from 0 on for each."""
+        """Add new names, in any order, with their numbers (at least 0). Names must not have been added before."""
         if not len(names):
             return
         layers = self._layers
@@ -43,7 +43,7 @@ class Names:
             layers.append(in_order_of_names(names, numbers))
 
     def numbers(self, names: Array) -> Ints:
-        """Return the number of each name; -1 for one that was not added."""
+        """Return the number of each name, or -1 if it was not added."""
         found = np.full(len(names), -1)
         for layer, numbers in self._layers:
             known, asked = of_one_kind((layer, names), _WHAT)
@@ -53,7 +53,7 @@ class Names:
 
 
 def in_order_of_names(names: Array, numbers: Ints) -> tuple[Array, Ints]:
-    """Return both, sorted by name.
+    """Return names and numbers sorted by name.
 
     >>> [column.tolist() for column in in_order_of_names(np.array([7, 3]), np.array([0, 1]))]
     [[3, 7], [1, 0]]

@@ -1,4 +1,4 @@
-"""One value for each node and time: values of the same node, combined."""
+"""One value for each node and time: the values of a node, combined."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from timely.graphlinq.index import as_nodes
 
 
 def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -> Stream:
-    """Return each node with the combination of its values at a time, on the worker that the node hashes to.
+    """Return each node with the combination of its values at each time, on the worker that the node hashes to.
 
-    `combine` is a ufunc, or one for each column of values. Values are combined on each worker first, batch by batch,
-    then travel, then are combined when the time is complete.
+    `combine` is a ufunc, or one for each column of values. Values are combined batch by batch on each worker, sent, and
+    combined again when the time is complete.
 
     >>> values = (np.array([7, 3, 7]), np.array([1, 5, 2]))
     >>> example(lambda scope: aggregate(scope.to_stream(values), np.add))

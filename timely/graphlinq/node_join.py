@@ -1,4 +1,4 @@
-"""Nodes beside what is known of them."""
+"""Join nodes with the latest values known for them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from timely.graphlinq.table import Table
 def node_join(
     nodes: Stream, values: Stream, function: Callable[..., Any] | None = None, *, name: str = "node_join"
 ) -> Stream:
-    """Return (node, values of `nodes`, values of `values`) for the nodes that have a value by then.
+    """Return (node, values of `nodes`, values of `values`) for the nodes that have a value at that time.
 
-    A node's value is the latest that came at the time or before it: `values` should have one record a node and time.
-    `function` receives the columns of values, first those of `nodes`, and returns what to give instead.
+    A node's value is the latest that has arrived, at the time or before; `values` should have one record per node and
+    time. `function` receives the columns of values, first those of `nodes`, and returns the columns to output instead.
 
     >>> ranks, degrees = (np.array([1, 2]), np.array([0.5, 1.0])), (np.array([1, 3]), np.array([2, 4]))
     >>> example(lambda scope: node_join(
@@ -29,14 +29,14 @@ def node_join(
     [(1, 0.25)]
     """
     latest: tuple[Array, ...] = ()
-    # Rows of the right types, into which values are written next.
+    # New rows only need the right types: `compute` overwrites them at once.
     table = Table(lambda new: tuple(np.repeat(column[:1], len(new)) for column in latest))
 
-    def compute(asked: Given, told: Given) -> Given:
+    def compute(asked: Given, changed: Given) -> Given:
         nonlocal latest
-        if told is not None:
-            latest = told[1:]
-            table.put(table.include(as_nodes(told[0])), latest)
+        if changed is not None:
+            latest = changed[1:]
+            table.put(table.include(as_nodes(changed[0])), latest)
         if asked is None:
             return None
         slots = table.index.slots(as_nodes(asked[0]))

@@ -1,15 +1,15 @@
-"""Vertex programs: nodes with a state, which send messages along edges and are changed by those they receive.
+"""Vertex programs: nodes with a state, which send messages along edges and change when they receive messages.
 
-A superstep is a round of a loop. In superstep 0 each node gets its state and sends; from then on a node that received
-messages is updated by their combination and, if that changed it, sends again. The run is over when there are no
-messages, and then the state of every node comes out. With `everyone`, all nodes are updated and send in each superstep,
-also those that received nothing, and the run is over when no node changed.
+A superstep is a round of a loop. In superstep 0 each node gets its initial state and sends. From then on, a node that
+has received messages is updated with their combination and, if its state has changed, sends again. The run ends when
+there are no messages, and then outputs the state of every node. With `everyone`, all nodes are updated and send in each
+superstep, even those that received nothing, and the run ends when no node has changed.
 
-Each time at which nodes are given is a run of its own, over the edges of that time and before. Messages to nodes that
-were not given are dropped: so a program runs on part of a graph. Programs run inside loops, too.
+Each time at which nodes are given is a separate run, over the edges of that time and before. Messages to nodes that
+were not given are dropped, so a program can run on part of a graph. Programs may be used inside loops.
 
-A superstep costs each worker, besides NumPy's time for the rows that take part: two operators activated twice, and one
-message to each other worker (two with aggregates). Messages are combined before they travel.
+Besides NumPy's time for the rows that take part, a superstep costs each worker two activations of each of two
+operators, and one message to each other worker (two with aggregates). Messages are combined before they are sent.
 """
 
 from __future__ import annotations
@@ -56,21 +56,22 @@ def pregel(
     supersteps: int | None = None,
     name: str = "pregel",
 ) -> Stream:
-    """Return (node, state) for each of `nodes` (all nodes of the graph, if not given) after a vertex program.
+    """Return (node, state) for each of `nodes` (by default, all nodes of the graph) after running a vertex program.
 
-    All functions receive columns, a row a node, and return a column or a tuple of them:
+    All functions receive columns with one row per node, and return a column or a tuple of columns:
 
-    - `init(node, *values)`, with the values given with the nodes, returns the state;
-    - `message(*state)` returns what a node sends, and `along(*message, *edge values)`, a row an edge, what becomes of
-      it on an edge: with `everyone`, columns of the same types, which a node that receives nothing is told, too;
-    - `combine`, a ufunc or one for each column, makes the messages to a node one;
-    - `update(superstep, *state, *message)` returns the new state (see `Superstep`);
-    - `sends(*state)` returns whether a node sends: by default, if it was changed, or always with `everyone`.
+    - `init(node, *values)` returns the initial state, given the values that come with the nodes.
+    - `message(*state)` returns what a node sends.
+    - `along(*message, *edge values)`, with one row per edge, returns what arrives at the end of the edge. With
+      `everyone` its columns must have the types of `message`, since nodes that receive nothing get a message, too.
+    - `combine`, a ufunc or one for each column, combines the messages to a node.
+    - `update(superstep, *state, *message)` returns the new state (see `Superstep`).
+    - `sends(*state)` returns whether a node sends; by default, if its state has changed, or always with `everyone`.
 
-    `aggregators` are values of the whole graph that all nodes see in the next superstep; `until(superstep)` ends the
-    run before a superstep if it is true; `supersteps` is the most there may be after superstep 0.
+    `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
+    true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
 
-    Raises BuildError where `supersteps` is negative.
+    Raises BuildError if `supersteps` is negative.
 
     >>> edges = (np.array([0, 1, 2, 4]), np.array([1, 2, 3, 0]))
     >>> def hops(scope):
@@ -99,27 +100,27 @@ def pregel(
 
 @dataclass
 class _Round:
-    """What has arrived for a superstep, and the right to send in it."""
+    """What has arrived for a superstep, and the capabilities to send in it."""
 
-    rights: list[Capability] = field(default_factory=list)
+    capabilities: list[Capability] = field(default_factory=list)
     batches: list[Columns] = field(default_factory=list)
-    told: list[tuple[Any, ...]] = field(default_factory=list)
+    contributions: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 class _Vertices:
     """The operator that updates nodes, superstep by superstep.
 
-    A superstep begins when nothing can arrive at its time any more, on any input, from any worker. Where a program
-    needs to know of all workers (aggregates; with `everyone` whether any node changed), each tells all others, round
-    the loop, what its nodes amount to: so every worker that has nodes takes part in every superstep, and all end the
-    run at the same one.
+    A superstep starts when nothing can arrive at its time any more, on any input, from any worker. If a program needs
+    values of all workers (aggregates or, with `everyone`, whether any node has changed), each worker broadcasts the
+    contribution of its nodes, around the loop. So every worker with nodes takes part in every superstep, and all end
+    the run at the same one.
     """
 
     def __init__(self, loop: Scope, program: VertexProgram, runs: dict[Time, Run], name: str) -> None:
         self._loop = loop
         self._program = program
         self._runs = runs
-        self._tells = program.everyone or bool(program.aggregators) or program.until is not None
+        self._broadcasts = program.everyone or bool(program.aggregators) or program.until is not None
         self._builder = OperatorBuilder(loop, name)
         self._output, self.sent = self._builder.add_output()
         _, self.ended = self._builder.add_output()
@@ -131,11 +132,11 @@ class _Vertices:
         add = self._builder.add_input
         pacts = ((nodes, Pipeline()), (messages, by_node()))
         self._inputs = [add(stream, pact, frontier=True, drains=True) for stream, pact in pacts]
-        if self._tells:
-            handle, told = self._loop.feedback(name="aggregates")
-            self._inputs.append(add(told, Broadcast(), frontier=True, drains=True))
-            self._telling, telling = self._builder.add_output()
-            telling.connect_loop(handle)
+        if self._broadcasts:
+            handle, contributions = self._loop.feedback(name="aggregates")
+            self._inputs.append(add(contributions, Broadcast(), frontier=True, drains=True))
+            self._contribution, contribution = self._builder.add_output()
+            contribution.connect_loop(handle)
         self._builder.build(lambda _: self._logic)
 
     def _logic(self) -> None:
@@ -143,11 +144,11 @@ class _Vertices:
             for capability, batch in input:
                 round = self._rounds.get(capability.time)
                 if round is None:
-                    outputs = (0, 2) if self._tells else (0,)
+                    outputs = (0, 2) if self._broadcasts else (0,)
                     round = self._rounds[capability.time] = _Round([capability.retain(each) for each in outputs])
                 if place == 2:
                     assert isinstance(batch, list)
-                    round.told += batch
+                    round.contributions += batch
                 else:
                     round.batches.append(Columns(of_columns(batch)))
         frontiers = [input.frontier for input in self._inputs]
@@ -156,11 +157,11 @@ class _Vertices:
                 round = self._rounds.pop(time)
                 self._inputs[0].handle(time)
                 self._run(time, round)
-                for right in round.rights:
-                    right.drop()
+                for capability in round.capabilities:
+                    capability.drop()
 
     def _run(self, time: Time, round: _Round) -> None:
-        """Run the superstep of a time, all of whose messages are there."""
+        """Run the superstep of a time, all of whose messages have arrived."""
         program, outer, number = self._program, time[:-1], time[-1]
         if number == 0:
             self._runs[outer] = Run(program, round.batches)
@@ -170,15 +171,15 @@ class _Vertices:
         if program.supersteps is None or number < program.supersteps:
             sent = run.sent()
             if sent is not None:
-                self._output.give(round.rights[0], sent)
-            if self._tells:
-                self._telling.give(round.rights[1], [(self._loop.index, *run.contribution())])
+                self._output.give(round.capabilities[0], sent)
+            if self._broadcasts:
+                self._contribution.give(round.capabilities[1], [(self._loop.index, *run.contribution())])
 
     def _goes_on(self, run: Run, number: int, round: _Round) -> bool:
-        """Update the nodes and return True, unless the run is over."""
+        """Update the nodes and return True, unless the run has ended."""
         superstep = Superstep(number)
-        if self._tells:
-            changed, aggregates = combined(self._program, round.told)
+        if self._broadcasts:
+            changed, aggregates = combined(self._program, round.contributions)
             superstep = Superstep(number, aggregates)
             if not changed or (self._program.until is not None and self._program.until(superstep)):
                 return False
@@ -187,7 +188,7 @@ class _Vertices:
 
 
 def _results(placed: Stream, ended: Stream, runs: dict[Time, Run], name: str) -> Stream:
-    """Return the states of the nodes of each run that has ended."""
+    """Return the states of the nodes of each run when it has ended."""
 
     def logic(given: InputPort, ended: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for capability, _ in given:

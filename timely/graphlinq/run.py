@@ -1,7 +1,7 @@
-"""One run of a vertex program on one worker: the nodes it has, their state, and what a superstep makes of them.
+"""One run of a vertex program on one worker: its nodes, their state, and the effect of a superstep on them.
 
-Invariant: `index.nodes` is in order, and row `slot` of each state column is that of node `index.nodes[slot]`. Knows no
-dataflow: messages in, rows out.
+Invariant: `index.nodes` is sorted, and row `slot` of each column of state belongs to node `index.nodes[slot]`. This
+module knows nothing of dataflows: messages go in, rows come out.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from timely.graphlinq.grouping import Combination, group_nodes, identity, summab
 from timely.graphlinq.index import Index, Ints, as_nodes
 
 Rows = Ints | slice
-"""Some rows of the state; all of them, as a slice, without a copy."""
+"""Some rows of the state; a slice stands for all of them, which avoids a copy."""
 
 
 @dataclass(frozen=True)
 class Superstep:
-    """What every node is told: the number of the superstep, and the aggregates of the one before."""
+    """What every node knows in a superstep: its number, and the aggregates of the previous one."""
 
     number: int
     aggregates: Mapping[str, Any] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Superstep:
 class Aggregator:
     """A value of the whole graph: `values(*state)` of each node updated in a superstep, combined by `combine`.
 
-    All nodes are told it in the next superstep: the same number on every worker.
+    All nodes see it in the next superstep, with the same value on every worker.
     """
 
     combine: np.ufunc
@@ -46,7 +46,7 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class VertexProgram:
-    """What `pregel` is given; see there."""
+    """The arguments of `pregel`, which describes them."""
 
     init: Callable[..., Any]
     message: Callable[..., Any]
@@ -73,9 +73,9 @@ class Run:
         order = np.argsort(nodes, kind="stable")
         if len(self._index) < len(nodes):
             repeated = nodes[order][1:][np.diff(nodes[order]) == 0]
-            raise DataError(f"node {repeated[0]} was given more than once, and so has more than one initial state")
+            raise DataError(f"node {repeated[0]} was given more than once, so it has more than one initial state")
         initial = as_columns(call(program.init, (self.nodes, *(column[order] for column in columns[1:]))), len(nodes))
-        # Copied, for it will be written to: what `init` gave may be a column of its caller's, or `nodes`.
+        # Copied, because `step` writes to it: the result of `init` may be a column of the program, or `nodes`.
         self.state = tuple(column.copy() for column in initial)
         self._updated: Rows = slice(None)
         self._changed: Rows = slice(None)
@@ -89,7 +89,7 @@ class Run:
         return self._index.nodes
 
     def step(self, superstep: Superstep, batches: Sequence[Columns]) -> None:
-        """Update the nodes that batches of (node, message) are for; or all of them, if `everyone`."""
+        """Update the nodes that receive batches of (node, message), or all nodes with `everyone`."""
         slots, values = self._received(batches)
         if self._program.everyone:
             values = tuple(self._for_everyone(slots, values))
@@ -103,19 +103,19 @@ class Run:
         rows = len(before[0])
         after = as_columns(call(self._program.update, (*before, *values), superstep), rows)
         if len(after) != len(before):
-            raise DataError(f"update gave {len(after)} column(s) of state, where init gave {len(before)}")
+            raise DataError(f"update returned {len(after)} column(s) of state, but init returned {len(before)}")
         is_changed = np.zeros(rows, np.bool_)
         for whole, old, new in zip(self.state, before, after):
             if new is not old:
                 new = _like(old, new)
                 is_changed |= _differ(old, new)
-                # All messages made of the old state were sent along before this superstep could begin.
+                # In place: all messages computed from the old state were sent before this superstep could begin.
                 whole[self._updated] = new
         changed = np.flatnonzero(is_changed)
         self._changed = changed if isinstance(self._updated, slice) else slots[changed]
 
     def sent(self) -> Columns | None:
-        """Return (node, message) of the nodes that send after the last superstep, if any does."""
+        """Return (node, message) of the nodes that send after the last superstep; None if none does."""
         program = self._program
         rows: Rows = slice(None) if program.everyone else self._changed
         nodes, state = self.nodes[rows], self._rows(rows)
@@ -125,7 +125,7 @@ class Run:
         return Columns((nodes, *as_columns(call(program.message, state), len(nodes)))) if len(nodes) else None
 
     def contribution(self) -> tuple[Any, ...]:
-        """Return how many nodes changed in the last superstep, then what each aggregator makes of those updated."""
+        """Return the number of nodes changed in the last superstep, then each aggregator's value for updated nodes."""
         changed = len(self.nodes[self._changed])
         state = self._rows(self._updated)
         totals = []
@@ -143,7 +143,7 @@ class Run:
         return tuple(column[rows] for column in self.state)
 
     def _received(self, batches: Sequence[Columns]) -> tuple[Ints, tuple[Array, ...]]:
-        """Return the slots of the nodes here that messages are for, in order, and the messages to each as one."""
+        """Return the sorted slots of the nodes on this worker that have messages, and the combined message to each."""
         if not batches:
             return np.empty(0, np.int64), self._silence
         columns = concatenate(batches).columns
@@ -155,17 +155,17 @@ class Run:
         return slots, values
 
     def _for_everyone(self, slots: Ints, values: tuple[Array, ...]) -> list[Array]:
-        """Return a message for every node: for those that received none, one that changes no other."""
+        """Return a message for every node; nodes that received none get the identity."""
         ufuncs = ufuncs_of(self._program.combine, values)
         values, silence = tuple(map(summable, ufuncs, values)), self._silence
         if len(silence) == len(values):
             silence = tuple(map(summable, ufuncs, silence))
         given, sent = ([column.dtype for column in columns] for columns in (values, silence))
         if given != sent:
-            # What changes no other depends on the type, and a worker to which nothing came knows only this one.
+            # The identity depends on the type, and a worker that has received nothing knows only this one.
             raise DataError(
-                f"`along` gave columns of {_listed(given)}, where `message` gave {_listed(sent)}: with `everyone`, "
-                "nodes that receive nothing are told a message of that type, so the types must be the same"
+                f"`along` returned columns of {_listed(given)}, but `message` returned {_listed(sent)}: with "
+                "`everyone`, nodes that receive nothing get a message of that type, so the types must be the same"
             )
         messages = []
         for ufunc, column in zip(ufuncs, values):
@@ -176,11 +176,11 @@ class Run:
 
 
 def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -> tuple[int, dict[str, Any]]:
-    """Return how many nodes changed on all workers, and the aggregates, from (worker, contribution ...) of each.
+    """Return the number of nodes changed on all workers, and the aggregates, given (worker, contribution ...) of each.
 
-    They are combined in the order of the workers, so that every worker has the same.
+    They are combined in the order of the workers, so that all workers get the same result.
 
-    Raises DataError where a sum or product of integers does not fit into 64 bits.
+    Raises DataError if a sum or product of integers does not fit into 64 bits.
     """
     columns = list(zip(*sorted(contributions)))
     totals = {}
@@ -195,7 +195,7 @@ def combined(program: VertexProgram, contributions: Sequence[tuple[Any, ...]]) -
 
 
 def _differ(old: Array, new: Array) -> NDArray[np.bool_]:
-    """Return which values are other ones; a float that was no number and is none is the same."""
+    """Return which values differ; NaN does not differ from NaN."""
     different: NDArray[np.bool_] = new != old
     if old.dtype.kind == "f" and new.dtype.kind == "f" and (is_none := np.isnan(new)).any():
         different &= ~(is_none & np.isnan(old))
@@ -207,8 +207,8 @@ def _listed(dtypes: Sequence[np.dtype[Any]]) -> str:
 
 
 def _like(old: Array, new: Array) -> Array:
-    """Return new values in the type of the old ones; refuse those that do not fit."""
+    """Return new values in the type of the old ones; raise DataError if they do not fit."""
     try:
         return in_type(new, old.dtype)
     except DataError as error:
-        raise DataError(f"update gave a column of {new.dtype}, where init gave {old.dtype}: {error}") from None
+        raise DataError(f"update returned a column of {new.dtype}, but init returned {old.dtype}: {error}") from None

@@ -1,8 +1,8 @@
-"""A state for each node, moved by what comes for the node.
+"""A state for each node, changed by the records that arrive for the node.
 
-Transitions are functions of whole columns, a row a node. Where a node has several records at a time, its first is
-handled with the first ones of all others, then the second ones: a node with very many records makes as many calls;
-`aggregate` before, where that means the same.
+Transitions are functions of whole columns, with one row per node. If nodes have several records at a time, the first
+records of all nodes are processed together, then the second ones, and so on. So a node with very many records causes as
+many calls; use `aggregate` first if that has the same meaning.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from timely.graphlinq.index import Ints, as_nodes, is_increasing
 from timely.graphlinq.table import Table
 
 Transition = Callable[..., Any]
-"""`transition(*state, *values)` returns (state, output) or (state, output, whether there is output)."""
+"""`transition(*state, *values)` returns (state, output), or (state, output, whether to output)."""
 
 
 def state_machine(
     nodes: Stream, init: Callable[..., Any], transition: Transition, *, name: str = "state_machine"
 ) -> Stream:
-    """Return (node, output) of each move of a node's state, in the order of times.
+    """Return (node, output) for each transition of a node, in the order of times.
 
     `init(node)` is the state of a node before its first record. `transition(*state, *values)` returns the new state and
-    the output, each a column or a tuple of columns; and, if not all moves are told of, a column that says which.
+    the output, each a column or a tuple of columns, and optionally a boolean column that selects the rows to output.
 
     >>> values = (np.array([7, 3, 7]), np.array([5, 1, 4]))
     >>> def running_total(total, value):
@@ -51,10 +51,10 @@ def binary_state_machine(
     *,
     name: str = "binary_state_machine",
 ) -> Stream:
-    """Return what `state_machine` does, where a node's state is moved by the records of two streams.
+    """Return what `state_machine` returns, for a state that the records of two streams change.
 
-    At each time, all records of `left` come before those of `right`. Both transitions give the same columns of output.
-    Where `left` only says what states there are at first, its transition gives `(value, value, False)`.
+    At each time, all records of `left` precede those of `right`. Both transitions return the same columns of output. If
+    `left` only sets the initial states, its transition returns `(value, value, False)`.
 
     >>> paid, used = (np.array([1, 2]), np.array([10, 20])), (np.array([2]), np.array([5]))
     >>> example(lambda scope: binary_state_machine(
@@ -74,7 +74,7 @@ def binary_state_machine(
 
 
 def _moved(table: Table, given: Given, transition: Transition) -> Given:
-    """Move the states of the nodes given; return the output, if there is any."""
+    """Change the states of the given nodes; return the output, if there is any."""
     if given is None:
         return None
     slots = table.include(as_nodes(given[0]))
@@ -83,22 +83,22 @@ def _moved(table: Table, given: Given, transition: Transition) -> Given:
         at = slots[rows]
         state, output, *where = _result(call(transition, (*table.rows(at), *(column[rows] for column in given[1:]))))
         table.put(at, as_columns(state, len(at)))
-        told = (table.index.nodes[at], *as_columns(output, len(at)))
+        moved = (table.index.nodes[at], *as_columns(output, len(at)))
         if where:
             mask = as_mask(where[0], len(at))
-            told = tuple(column[mask] for column in told)
-        outputs.append(told)
+            moved = tuple(column[mask] for column in moved)
+        outputs.append(moved)
     return concatenate(list(map(Columns, outputs))).columns
 
 
 def _result(given: Any) -> tuple[Any, ...]:
     if not isinstance(given, tuple) or not 2 <= len(given) <= 3:
-        raise DataError("a transition must return (state, output), or (state, output, whether there is output)")
+        raise DataError("a transition must return (state, output), or (state, output, whether to output)")
     return given
 
 
 def one_each(slots: Ints) -> Iterator[Ints | slice]:
-    """Yield rows in which each slot occurs once at most: the first row of every slot, then the second ones, ...
+    """Yield rows in which each slot occurs at most once: the first row of every slot, then the second ones, ...
 
     >>> [rows.tolist() for rows in one_each(np.array([4, 2, 4, 4]))]
     [[1, 0], [2], [3]]

@@ -1,4 +1,4 @@
-"""What is remembered about nodes: columns with a row for each node known, on the worker that it hashes to."""
+"""The state of nodes: columns with a row for each known node, on the worker that the node hashes to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from timely.graphlinq.index import Index, Ints
 
 
 class Table:
-    """Rows of nodes, made by `init(nodes)` when a node is first asked for.
+    """A row for each node, initialised by `init(nodes)` when the node is first included.
 
-    Invariant: each column has at least as many rows as `index` has slots; the row of a node is that of its slot.
+    Invariant: each column has at least as many rows as `index` has slots; the row of a node is its slot.
 
     >>> table = Table(lambda nodes: 10 * nodes)
     >>> slots = table.include(np.array([3, 1]))
@@ -35,7 +35,7 @@ class Table:
         self.index = Index()
 
     def include(self, nodes: Ints) -> Ints:
-        """Return the slots of nodes; those not known get a row."""
+        """Return the slots of nodes; unknown nodes get a row."""
         known = len(self.index)
         slots = self.index.include(nodes)
         new = self.index.nodes[known:]
@@ -48,25 +48,25 @@ class Table:
         return slots
 
     def rows(self, slots: Ints) -> tuple[Array, ...]:
-        """Return the columns of the rows at these slots, which exist."""
+        """Return the columns of the rows at these slots, which must exist."""
         return tuple(column[slots] for column in self._columns or ())
 
     def put(self, slots: Ints, columns: tuple[Array, ...]) -> None:
-        """Write the rows at these slots, which exist; of several for one slot the last stays."""
+        """Write the rows at these slots, which must exist; of several for one slot, the last is kept."""
         assert self._columns is not None
         for whole, column in zip(self._columns, self._alike(columns)):
             whole[slots] = column
 
     def _alike(self, columns: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Return columns of state in the types of the first ones; raise DataError where they cannot be."""
+        """Return columns of state converted to the types of the first ones; raise DataError if they do not fit."""
         wholes = self._columns or ()
         if len(columns) != len(wholes):
-            raise DataError(f"{len(columns)} column(s) of state were given, where there were {len(wholes)}")
+            raise DataError(f"a state of {len(columns)} column(s) was given, but before it had {len(wholes)}")
         return tuple(in_type(column, whole.dtype) for whole, column in zip(wholes, columns))
 
 
 def _appended(column: Array, length: int, more: Array) -> Array:
-    """Return a column with `more` from row `length` on: with room for as many again, where it has to grow."""
+    """Return a column with `more` from row `length` on; if it must grow, it gets room for as many rows again."""
     end = length + len(more)
     if end > len(column):
         grown = np.empty(max(end, 2 * length), column.dtype)

@@ -1,8 +1,8 @@
-"""Along edges: what nodes have goes to their neighbours.
+"""Along edges: the values of nodes are sent to their neighbours.
 
-A batch of nodes is sent along as soon as all edges of its time are there, without waiting for more nodes. With
-`combine`, what a batch sends to the same neighbour is made one where it is sent, so that no worker sends another more
-than a row a neighbour and batch.
+A batch of nodes is sent as soon as all edges of its time are indexed, without waiting for more nodes. With `combine`,
+the values that a batch sends to the same neighbour are combined where they are sent, so no worker sends another more
+than one row per neighbour and batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
 
 Send = Callable[[Adjacency, tuple[Array, ...]], tuple[Array, ...]]
-"""What a batch of (node, values) sends along a worker's edges: (neighbour, values)."""
+"""Returns (neighbour, values): what a batch of (node, values) sends along a worker's edges."""
 
 
 def transmit(
@@ -36,9 +36,10 @@ def transmit(
 ) -> Stream:
     """Return (neighbour, values) for each (node, values) of `nodes` and each edge out of the node.
 
-    `combine` (a ufunc, or one for each column) makes values for the same neighbour one, on each worker and in each
-    batch: `aggregate` does the rest. `along` receives a column for each value of nodes, then of edges, one row an
-    edge, and returns what to send instead. With `is_placed`, each node is already on the worker that it hashes to.
+    `combine` (a ufunc, or one for each column) combines the values for the same neighbour on each worker and in each
+    batch; `aggregate` combines the results. `along` receives the columns of values of nodes, then of edges, with one
+    row per edge, and returns the columns to send instead. With `is_placed`, each node must already be on the worker
+    that it hashes to.
 
     >>> edges = (np.array([0, 0, 1]), np.array([1, 2, 2]))
     >>> values = (np.array([0, 1]), np.array([10, 20]))
@@ -71,8 +72,8 @@ def graph_join(
 ) -> Stream:
     """Return `function` of each (node, values) of `nodes` and each edge out of the node.
 
-    `function` receives columns, one row an edge: source, target, values of the node, values of the edge. With
-    `combine`, the first column it returns says for which node the others are, and they are combined for each.
+    `function` receives columns with one row per edge: source, target, values of the node, values of the edge. With
+    `combine`, the first column that it returns is a node, and the other columns are combined for each node.
 
     >>> edges = (np.array([0, 0]), np.array([1, 2]), np.array([0.5, 2.0]))
     >>> def weighed(source, target, value, weight):
@@ -99,7 +100,7 @@ def graph_join(
 
 
 def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
-    """Return what `send` makes of each batch, once the edges of its time are there."""
+    """Return the results of `send` for each batch, computed once the edges of its time are indexed."""
     pact: Pacts = Broadcast()
     if graph.partition == "source":
         pact = Pipeline() if is_placed else by_node()

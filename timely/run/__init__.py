@@ -1,1 +1,1 @@
-"""Starting a program: on the threads of this process, and on the processes that `timely run` starts and ends."""
+"""Running a program: on threads of this process, and on processes that `timely run` starts and ends."""

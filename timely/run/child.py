@@ -1,4 +1,4 @@
-"""A process that the launcher starts and looks after: its environment, its state, and what to say of its end."""
+"""A process that the launcher starts and supervises: its environment, its state, and a description of how it ended."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from timely.run.launched import LIFELINE_VARIABLE
 
 STOPPED = "is stopped (SIGSTOP or SIGTSTP)"
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""How many threads of their own libraries start; NumPy's linear algebra does so when it is imported."""
+"""The number of threads that libraries start; NumPy's linear algebra starts them when it is imported."""
 
 
 class Child:
-    """A process of the cluster. `status` is None as long as it runs, `stopped_at` since when it is stopped."""
+    """A process of the cluster. `status` is None while it runs; `stopped_at` is when it was found stopped."""
 
     def __init__(self, config: Config, arguments: Sequence[str], notes: Notes, lifeline: int) -> None:
-        """Start the process that `config` describes, with these arguments for Python."""
+        """Start the process that `config` describes, with the given arguments for Python."""
         self.index = config.process
         self.status: int | None = None
         self.stopped_at: float | None = None
@@ -47,20 +47,20 @@ class Child:
             self.process.send_signal(signum)
 
     def ask_to_end(self, signum: int) -> None:
-        """Continue the child if it is stopped, so that it can answer, and send a signal.
+        """Continue the child if it is stopped, so that it can react, and then send a signal.
 
-        In this order, since the system gives a signal that comes to a stopped process to any of its threads; to one
-        that runs, to the main thread, which alone can act on it.
+        In this order: the system delivers a signal for a stopped process to any of its threads, but one for a running
+        process to the main thread, which alone can act on it.
         """
         self.send(signal.SIGCONT)
         self.send(signum)
 
     def has_begun_to_end(self) -> bool:
-        """Return whether the child has reported that it ends in order."""
+        """Return whether the child has reported that it is ending in order."""
         return self._notes.has_begun_to_end(self.index)
 
     def is_stopped(self) -> bool:
-        """Return whether a signal has stopped the child, and none has continued it."""
+        """Return whether the child is stopped by a signal."""
         if self.status is not None or not hasattr(os, "waitid"):
             return False
         try:
@@ -69,11 +69,11 @@ class Child:
             return False
 
     def is_echo(self) -> bool:
-        """Return whether the child ended because of a peer, which is the one to tell why."""
+        """Return whether the child ended because of a peer, which reports the cause."""
         return self.status == PEER_FAILED and self._notes.report(self.index).exists()
 
     def describe(self) -> str:
-        """Return how the child has ended, for people."""
+        """Return a description of how the child ended, for people."""
         assert self.status is not None
         if self.status < 0:
             return f"process {self.index} was killed by {_signal_name(-self.status)}"
@@ -83,7 +83,7 @@ class Child:
 
 
 def _signal_name(signum: int) -> str:
-    """Return the name of a signal; those between the first and the last of the real-time ones have none."""
+    """Return the name of a signal; most real-time signals have none."""
     try:
         return signal.Signals(signum).name
     except ValueError:
@@ -91,10 +91,10 @@ def _signal_name(signum: int) -> str:
 
 
 def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which children find this package where this process did.
+    """Return an environment in which children import this package from where this process did.
 
-    They do not look where they are started (`python -P`), for another `timely` may be there, such as the sources of the
-    one that is installed; `python -m timely` does.
+    Children do not search their current directory (`python -P`), because another `timely` may be there, such as the
+    sources of the installed one. `python -m timely` does search it.
     """
     root = str(Path(__file__).parents[2])
     changed = dict(environ)
@@ -106,9 +106,9 @@ def _with_our_packages(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int | None = None) -> dict[str, str]:
-    """Return an environment in which the libraries of all processes together start as many threads as there are cores.
+    """Return an environment in which the libraries of all processes together start one thread per core.
 
-    It is left as it is where it says anything about these threads.
+    An environment that already sets the number of threads is returned unchanged.
 
     >>> with_share_of_cores({}, processes=4, cores=8)["OPENBLAS_NUM_THREADS"]
     '2'
@@ -122,5 +122,5 @@ def with_share_of_cores(environ: Mapping[str, str], processes: int, cores: int |
 
 
 def _usable_cores() -> int:
-    """Return how many cores the system lets this process run on, where it says so, else how many there are."""
+    """Return the number of cores that this process may run on, if the system reports it; else the number of cores."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,8 @@
-"""The command `timely`, from its first line: SIGUSR1 waits until something can answer it.
+"""The entry point of the command `timely`, which blocks SIGUSR1 until something can answer it.
 
-Its default action would end the command. It is blocked before anything else is imported, also in the interpreter that
-begins again with large pages; whoever handles it unblocks it. What remains is the start of the interpreter itself.
+The signal's default action would end the command. So it is blocked before anything else is imported, and stays blocked
+in an interpreter that restarts with large pages; the code that handles it unblocks it. Only the start of the
+interpreter itself remains unprotected.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The private directory of a run, for sockets and notes, and the removal of those that killed runs have left.
+"""The private directory of a run, for sockets and notes; and the removal of directories left by killed runs.
 
-The launcher holds a lock on its directory as long as it lives, and the system releases it however the launcher ends. So
-a directory with our kind of name, of this user, that nobody has locked is left of a run that was killed. The next start
-removes it, also under the lock, and opens it as a directory that is no symbolic link; hence two that start at once do
-not disturb each other. Who makes a directory may lose it before the lock is taken, and then makes another.
+The launcher holds a lock on its directory as long as it lives, and the system releases the lock however the launcher
+ends. So a directory of this user, with a name of this form, that nobody has locked is left over from a killed run. The
+next start removes it, under the same lock, after opening it in a way that excludes symbolic links; so two launchers
+that start together do not disturb each other. A launcher may lose a new directory before it has taken the lock, and
+then makes another.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from timely.errors import ConfigError, TransportError
 PREFIX = "timely-run-"
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 _SHORT = "/tmp"
-"""Where the directory is if paths in the one for temporary files are too long for sockets."""
+"""The parent of the directory if paths in the directory for temporary files are too long for sockets."""
 
 
 @contextmanager
 def run_directory(workers: int) -> Iterator[Path]:
-    """Yield a new directory with a name short enough for socket paths in it, which is removed at the end."""
+    """Yield a new directory, with a name short enough for the paths of sockets; it is removed at the end."""
     try:
         place = tempfile.gettempdir()
         try:
@@ -51,17 +52,18 @@ def remove_left_directories(place: str) -> None:
     with suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
             if _NAME.fullmatch(entry.name):
-                with suppress(OSError):  # another user's, or in use, or gone
+                with suppress(OSError):  # it belongs to another user, is in use, or no longer exists
                     _remove_if_left(entry.path)
 
 
 def _make(place: str) -> tuple[Path, int]:
-    """Return a new directory, and the descriptor that holds the lock on it."""
+    """Return a new directory and the descriptor that holds the lock on it."""
     while True:
         path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
         lock = -1
-        with suppress(FileNotFoundError):  # removed by another launcher, to which it seemed left over
+        with suppress(FileNotFoundError):  # removed by another launcher, which took it for a leftover
             lock = _open(path)
+            # Another launcher may have locked and removed the directory just before; then the lock is on a deleted one.
             if _take_lock(lock, or_none=True) and _is_at(path, lock):
                 return Path(path), lock
         if lock >= 0:
@@ -84,9 +86,9 @@ def _open(path: str) -> int:
 
 
 def _take_lock(directory: int, *, or_none: bool = False) -> bool:
-    """Return whether nobody else has the lock, which is now held until the directory is closed.
+    """Take the lock, until the directory is closed, unless somebody else has it; return whether it was taken.
 
-    Where the file system has no locks, the answer is `or_none`: nobody removes anything there.
+    On a file system without locks the result is `or_none`: no directories are removed there.
     """
     import fcntl
 
@@ -100,5 +102,5 @@ def _take_lock(directory: int, *, or_none: bool = False) -> bool:
 
 
 def _is_at(path: str, directory: int) -> bool:
-    """Return whether an open directory is the one at this path."""
+    """Return whether an open directory is still the one at this path."""
     return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(directory))

@@ -1,6 +1,6 @@
-"""Name variables of the environment that look like ours and are none, for a misspelt one would change nothing.
+"""Report environment variables that look like settings of this library but are unknown: a misspelt one has no effect.
 
-A process of `timely run` leaves that to the launcher, and of several started by hand only the first one reports it.
+Under `timely run` only the launcher reports them, and of several processes started by hand only the first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ KNOWN = frozenset(
     {variable(field.name) for field in fields(Config)}
     | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_COMPILE", "DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
 )
-"""All variables that mean something to the packages, or when they are built."""
+"""All variables that the packages, or their builds, read."""
 
 _reported: set[str] = set()
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each variable that begins like one of ours and is none.
+    """Return a line for each unknown variable that begins with one of `PREFIXES`.
 
     >>> unknown_variables({"TIMELY_STALL": "5", "TIMELY_WORKERS": "2", "HOME": "/root"})
     ['unknown variable TIMELY_STALL: did you mean TIMELY_STALL_SECONDS?']
@@ -40,7 +40,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def report_unknown_variables(config: Config) -> None:
-    """Print a line for each unknown variable on stderr, once a run."""
+    """Print a line on stderr for each unknown variable, once per run."""
     if REPORT_VARIABLE in os.environ or config.process:
         return
     for line in unknown_variables(os.environ):

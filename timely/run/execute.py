@@ -1,16 +1,16 @@
 """Run a program on the workers of this process.
 
-The program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, inputs it
-left open are closed, and the worker keeps stepping until its dataflows are complete, then says goodbye and waits for
-the farewells of its peers, so that no process leaves while another needs it.
+A program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, inputs that
+it has left open are closed, and the worker steps until its dataflows are complete. It then sends its farewell and waits
+for those of its peers, so that no process ends while another still needs it.
 
-A process with one worker runs it in the calling thread. With several, each has a thread and the caller waits; Ctrl-C
-reaches all of them. When any worker anywhere raises, all others end with `PeerFailed`; the process where it happened
-raises the error itself, with a note of the worker where it has several.
+A process with one worker runs it in the calling thread. With several workers, each has its own thread and the caller
+waits; Ctrl-C reaches all of them. When any worker raises, all others end with `PeerFailed`. The process in which it
+happened raises the error itself, with a note of the worker if the process has several.
 
-A program may call `sys.exit`. With a status other than 0 that fails the run, and is its status. With 0 the worker
-leaves early: the run ends normally if all others end, or leave, within `LEAVING_SECONDS`. Otherwise their results would
-lack this worker's share, so the run fails and names the worker.
+A program may call `sys.exit`. With a status other than 0 the run fails with this status. With 0 the worker leaves
+early: the run succeeds if all other workers end, or leave, within `LEAVING_SECONDS`. Otherwise their results would lack
+this worker's share, so the run fails and names the worker.
 
 >>> execute_directly(lambda worker: (worker.index, worker.peers))
 (0, 1)
@@ -55,26 +55,25 @@ Result = TypeVar("Result")
 Build = TypeVar("Build", bound=Callable[..., Any])
 
 LEAVING_SECONDS = 2.0
-"""How long a worker whose program called `sys.exit(0)` waits for the others to end too."""
+"""How long a worker whose program called `sys.exit(0)` waits for the others to end."""
 
 _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
-"""Errors that say which worker or process they are about."""
+"""Errors that name the worker or process that they are about."""
 
 _runs = count()
 
 
 def execute(build: Callable[[Worker], Result], config: Config | None = None) -> list[Result]:
-    """Run `build` on every worker of this process and return what it returned, in order of the workers.
+    """Run `build` on every worker of this process; return its results in order of the workers.
 
-    Without a configuration the environment decides, which `timely run` sets; with nothing set there is one worker. The
-    processes of a cluster must call this equally often. Raises ConfigError where it is given what is
-    no configuration.
+    By default the configuration comes from the environment, which `timely run` sets; otherwise there is one worker. All
+    processes of a cluster must call this function equally often. Raises ConfigError if `config` is not a configuration.
 
     >>> execute(lambda worker: worker.index, Config(workers=3))
     [0, 1, 2]
     """
     if not (config is None or isinstance(config, Config)):
-        raise ConfigError(f"execute() takes a Config, such as Config(workers=2), and not {config!r:.80}")
+        raise ConfigError(f"execute() takes a Config, such as Config(workers=2), not {config!r:.80}")
     install_hook()
     report_on_signal()
     keep_pieces()
@@ -90,9 +89,9 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
 
 
 def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
-    """Run `build` as the options `-w`, `-n`, `-p` and `-h` among `arguments` say, and return what `execute` does.
+    """Run `build` as configured by the options `-w`, `-n`, `-p` and `-h` in `arguments`; return what `execute` returns.
 
-    What the options leave open comes from the environment; see `Config.from_args`.
+    The environment supplies the rest; see `Config.from_args`.
 
     >>> execute_from_args(["-w", "2"], lambda worker: f"worker {worker.index} of {worker.peers}")
     ['worker 0 of 2', 'worker 1 of 2']
@@ -103,7 +102,7 @@ def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result
 
 
 def execute_directly(build: Callable[[Worker], Result]) -> Result:
-    """Run `build` on one worker in this thread, whatever the environment says, and return what it returned.
+    """Run `build` on one worker in this thread, regardless of the environment; return its result.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -120,7 +119,7 @@ def execute_directly(build: Callable[[Worker], Result]) -> Result:
 
 
 def example(program: Callable[[Scope], Stream]) -> list[Any]:
-    """Return the records on the stream that `program(scope)` makes, run to completion by one worker in this thread.
+    """Return the records of the stream that `program(scope)` returns, after one worker has run it to completion.
 
     For doctests and first steps.
 
@@ -133,7 +132,7 @@ def example(program: Callable[[Scope], Stream]) -> list[Any]:
         with worker.dataflow("example") as scope:
             made = program(scope)
             if not hasattr(made, "inspect_batch"):
-                raise BuildError(f"the program of an example must return a stream, and returned {made!r:.80}")
+                raise BuildError(f"the program of an example must return a stream, but returned {made!r:.80}")
             made.inspect_batch(lambda time, batch: found.extend(records(batch)))
 
     execute_directly(build)
@@ -160,7 +159,7 @@ def _stall_watch(config: Config) -> AbstractContextManager[object]:
 
 @contextmanager
 def _profile(config: Config) -> Iterator[Callable[[Build], Build]]:
-    """Yield a function that has a program's workers keep accounts, if asked for, and print them at the end."""
+    """Yield a function that makes a program's workers keep accounts, if configured, and print these at the end."""
     if not config.profile:
         yield lambda build: build
         return
@@ -188,10 +187,9 @@ def run(
     config: Config,
     failed: Callable[[BaseException], object] = lambda error: None,
 ) -> Result:
-    """Run one worker to its end, in this thread. Its peers learn how it ended in any case.
+    """Run one worker to its end, in this thread; its peers are notified however it ends.
 
-    `failed` is called with the error of a program that fails, before the worker's connections are closed, which may
-    take long.
+    If the program fails, `failed` is called with the error before the connections are closed, which may take a while.
     """
     from timely.worker.worker import Worker
 
@@ -213,14 +211,14 @@ def run(
                 while worker.step_or_park():
                     pass
                 with worker.activity.during(PARTING):
-                    _part(worker, allocator)
+                    _exchange_farewells(worker, allocator)
                 return result
     except PeerFailed:
         raise
     except BaseException as error:
         stop = interruption(error)
         failed(stop or error)
-        # The cause is `error`; whatever prevents the peers from learning it must not hide it.
+        # The cause is `error`; an error while notifying the peers must not hide it.
         with suppress(Exception):
             broadcast(allocator, Failure(allocator.index, describe(stop or error)))
         if stop is not None:
@@ -232,9 +230,10 @@ def run(
 
 
 def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
-    """Wait for the others to end after `sys.exit(0)`; raise `SystemExit` with a message where they do not.
+    """Wait for the other workers to end after `sys.exit(0)`; raise `SystemExit` with a message if they do not.
 
-    Meanwhile this worker goes on with its dataflows, unless the exit came out of one: others may need its progress.
+    Meanwhile this worker continues its dataflows, since others may need its progress; unless the exit was raised inside
+    one.
     """
     end = clock.monotonic() + LEAVING_SECONDS
     if not any(_is_of_a_dataflow(frame) for frame, _ in walk_tb(left.__traceback__)):
@@ -253,12 +252,12 @@ def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
 
 
 def _is_of_a_dataflow(frame: FrameType) -> bool:
-    """Return whether a frame of a traceback is of an operator, or of what runs operators."""
+    """Return whether a frame of a traceback belongs to an operator or to code that runs operators."""
     return str(frame.f_globals.get("__name__")).startswith(("timely.dataflow.", "differential."))
 
 
 def _workers(indices: Sequence[int]) -> str:
-    """Return the names of some workers, of many only the first few.
+    """Return the names of some workers; of many, only the first four.
 
     >>> _workers([1]), _workers([1, 2]), _workers(range(1, 9))
     ('worker 1', 'workers 1, 2', 'workers 1, 2, 3, 4 and 4 more')
@@ -268,10 +267,10 @@ def _workers(indices: Sequence[int]) -> str:
     return f"worker{'s' if len(indices) > 1 else ''} {shown}{more}"
 
 
-def _part(worker: Worker, allocator: Allocator) -> None:
-    """Say goodbye to all peers and wait until all have, and have room for it, so that nobody's messages are cut off.
+def _exchange_farewells(worker: Worker, allocator: Allocator) -> None:
+    """Send a farewell to all peers, and wait for theirs and until all messages have left, so that none is lost.
 
-    A peer that has built more dataflows will never complete them without this worker, so that is an error here.
+    Raises `ShapeError` if a peer has built more dataflows, since it can never complete them without this worker.
     """
     _refuse_more(worker, enumerate(worker.shapes.announced))
     broadcast(allocator, Goodbye(allocator.index, worker.built))
@@ -285,7 +284,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
 
 
 def _refuse_more(worker: Worker, built: Iterable[tuple[int, int]]) -> None:
-    """Raise `ShapeError` where one of the peers has built more dataflows than this worker, which builds no more."""
+    """Raise `ShapeError` if a peer has built more dataflows than this worker, which builds no more."""
     ours = worker.built
     for peer, theirs in built:
         if theirs > ours:
@@ -323,25 +322,25 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         for allocator in allocators:
             allocator.interrupt()
         deadline = clock.monotonic() + THREADS_SECONDS
-        for thread in threads:  # by thread: an outcome is lost where the signal came between its arrival and its note
+        for thread in threads:  # not by outcomes: a signal may have come between the arrival of one and its recording
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - clock.monotonic()))
         raise
     errors = [error for _, _, error in outcomes if error is not None]
     if errors:
-        # A thread that failed may still be closing its connections, while others that ended because of it are done.
+        # The thread that failed may still be closing its connections while those that ended because of it are done.
         raise next((error for error in [*errors, *causes] if not isinstance(error, PeerFailed)), errors[0])
     return [result for _, result, _ in sorted(outcomes, key=lambda outcome: outcome[0])]  # type: ignore[misc]
 
 
 def _note_worker(error: BaseException, allocator: Allocator) -> None:
-    """Add to an error of the program on which worker it was, unless it says so."""
+    """Add to an error of the program the worker on which it occurred, unless the error names it."""
     if isinstance(error, Exception) and not isinstance(error, _NAMING):
         error.add_note(f"the program failed on worker {allocator.index} of {allocator.peers}")
 
 
 def _collect(ended: SimpleQueue[Outcome[Result]], outcomes: list[Outcome[Result]], expected: int) -> None:
-    """Wait for the threads; from the first error on, not for ever."""
+    """Wait for the threads; after the first error, only for a limited time."""
     deadline: float | None = None
     while len(outcomes) < expected:
         try:

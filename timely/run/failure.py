@@ -1,9 +1,9 @@
-"""How a failed run looks to the person who started it.
+"""How a failed run is presented to the person who started it.
 
-An error of this library that nobody catches ends the script, or a notebook's cell, with its message and the user's own
-lines, not with a traceback through our internals. A worker that ends only because another one failed stays in the
-background: it exits with status `PEER_FAILED`, and under `timely run` it leaves its message with the launcher, which
-shows it only if no process has a cause of its own to tell.
+An uncaught error of this library ends the script, or the cell of a notebook, with its message and the user's own lines
+instead of a traceback through this library. A worker that ends only because another one failed stays in the background:
+its process exits with status `PEER_FAILED`. Under `timely run` it leaves its message with the launcher, which prints
+the message only if no process reports a cause of its own.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from timely.errors import PeerFailed, TimelyError
 from timely.origin import Origin, is_installed, is_ours, raised_at
 
 FAILED = 1
-"""Exit status of a process that has told why."""
+"""Exit status of a process that has reported why."""
 
 PEER_FAILED = 3
 """Exit status of a process that ends because a peer failed or is gone."""
 
 THREADS_SECONDS = 2.0
-"""How long the threads of a failed or interrupted process get to end; those stuck in user code are left behind."""
+"""How long the threads of a failed or interrupted process have to end; those stuck in user code are abandoned."""
 
 _SHOWN_FRAMES = 4
-_SAID_CHARACTERS = 10_000
+_LONGEST_TEXT = 10_000
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
 
 
 def describe(error: BaseException) -> str:
-    """Return an error in a line, for the workers that end because of it; of a very long one, the beginning."""
+    """Return an error in one line, for the workers that end because of it; a very long text is truncated."""
     if isinstance(error, TimelyError):
         return _cut(str(error))
     if isinstance(error, KeyboardInterrupt):
@@ -51,12 +51,12 @@ def describe(error: BaseException) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return a text that fits into the smallest frame there may be."""
-    return text if len(text) <= _SAID_CHARACTERS else f"{text[:_SAID_CHARACTERS]} ..."
+    """Return a text truncated to fit into the smallest frame that can be configured."""
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
 def message(error: TimelyError) -> str:
-    """Return what is printed about an uncaught error: what it says, the user's lines it came from, what came before."""
+    """Return what is printed about an uncaught error: its text, the user's lines, and the error that preceded it."""
     lines = [f"timely: {error}"]
     raised = error.__cause__ if error.__cause__ is not None else error
     frames = user_frames(raised.__traceback__) or user_frames(error.__traceback__)
@@ -71,7 +71,7 @@ def message(error: TimelyError) -> str:
 
 
 def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
-    """Return the frames of a traceback that are neither ours nor of anything installed."""
+    """Return the frames of a traceback that are neither this library's nor an installed package's."""
     return [
         frame
         for frame in traceback.extract_tb(trace)
@@ -80,10 +80,10 @@ def user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
 
 
 def fail(text: str) -> int:
-    """Print `text` on stderr, unless another process of this run has said the same; return the status to exit with.
+    """Print `text` on stderr, unless another process of this run has printed it; return the status to exit with.
 
-    All processes of a run read the same files and options, so most mistakes in them are found by all at once. A script
-    ends with `sys.exit(fail(...))`.
+    All processes of a run read the same files and options, so most mistakes in them are found by all processes at once.
+    A script ends with `sys.exit(fail(...))`.
 
     >>> from contextlib import redirect_stderr
     >>> with redirect_stderr(sys.stdout):
@@ -94,35 +94,35 @@ def fail(text: str) -> int:
     report = os.environ.get(REPORT_VARIABLE)
     written = text.encode(errors="backslashreplace")
     if report:
-        said = Path(report).with_name(f"said.{hashlib.blake2b(written, digest_size=8).hexdigest()}")
+        printed = Path(report).with_name(f"printed.{hashlib.blake2b(written, digest_size=8).hexdigest()}")
         try:
-            said.touch(exist_ok=False)
+            printed.touch(exist_ok=False)
         except FileExistsError:
             leave_report(text.partition("\n")[0].removeprefix("timely: "))
             return PEER_FAILED
         except OSError:
-            pass  # The launcher has gone, and its directory with it.
+            pass  # the launcher has ended and removed its directory
     print(written.decode(), file=sys.stderr)
     return FAILED
 
 
 def leave_report(text: str) -> bool:
-    """Leave with the launcher why this process ends, as its peers are to tell; return whether there is a launcher.
+    """Leave a message with the launcher if a peer is to report why this process ends; return whether there is one.
 
-    A process with status `PEER_FAILED` that has left no report has that status from the program.
+    If a process ends with status `PEER_FAILED` and without a report, the program itself has set this status.
     """
     report = os.environ.get(REPORT_VARIABLE)
     if report:
-        with suppress(OSError):  # the launcher has gone, and its directory with it
+        with suppress(OSError):  # the launcher has ended and removed its directory
             Path(report).write_text(text, errors="backslashreplace")
     return bool(report)
 
 
 def install_hook() -> None:
-    """Let uncaught errors of this library end the program as described above; leave all others to the former hook."""
+    """Make uncaught errors of this library end the program as described above; all others go to the previous hook."""
     if not isinstance(sys.excepthook, UncaughtHook):
         sys.excepthook = UncaughtHook(sys.excepthook)
-    TimelyError._render_traceback_ = _shown  # IPython, which has a hook of its own, asks an error for this
+    TimelyError._render_traceback_ = _shown  # IPython has its own hook, which calls this method
 
 
 def _shown(error: TimelyError) -> list[str]:
@@ -135,7 +135,7 @@ def _notes(error: TimelyError) -> list[str]:
 
 
 class UncaughtHook:
-    """A `sys.excepthook` for errors of this library, in front of another hook."""
+    """A `sys.excepthook` for errors of this library, in front of the previous hook."""
 
     def __init__(self, former: Hook) -> None:
         self._former = former
@@ -148,7 +148,7 @@ class UncaughtHook:
             if status != FAILED:
                 self._exit(status)
                 return
-            for note in _notes(error):  # no part of the message, for other processes have others
+            for note in _notes(error):  # not part of the message, since the notes of other processes differ
                 print(note, file=sys.stderr)
         else:
             self._former(kind, error, trace)

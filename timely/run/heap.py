@@ -1,9 +1,9 @@
-"""What the C library does with memory that is given back, in processes that run workers.
+"""Let the C library keep freed memory, in processes that run workers.
 
-Columns of some hundred thousand rows come and go all the time, and so do the frames they arrive in. By default the C
-library takes each from the operating system and gives it back at once, and every new page costs a fault: several times
-what filling it costs. So pieces of up to `LARGE` bytes are kept on the heap, and up to `KEPT` bytes that are free at
-its end. Larger arrays still come from the system and go back to it, in large pages (see
+Columns of some hundred thousand rows, and the frames in which they arrive, are allocated and freed all the time. By
+default the C library takes each of them from the operating system and returns it at once, and every new page costs a
+fault: several times as much as filling it. So pieces of up to `LARGE` bytes are kept on the heap, with up to `KEPT`
+free bytes at its end. Larger arrays still come from the system, in large pages (see
 `differential.kernels.memory.empty`).
 
 Joining two collections of ten million rows, with a hundred million results, took 1.6 to 5.7 s before, and 0.4 s after.
@@ -25,13 +25,13 @@ _MMAP_THRESHOLD = -3
 
 @functools.cache
 def keep_pieces() -> bool:
-    """Have the C library keep pieces of memory, once and for all; return whether it does.
+    """Make the C library keep pieces of memory, once per process; return whether it does.
 
-    It is left as it is where it is not glibc's, and where the environment says what it should do.
+    Nothing is changed if the C library is not glibc, or the environment configures its allocator.
     """
     tunables = os.environ.get("GLIBC_TUNABLES", "")
-    told = "_threshold" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
-    if not sys.platform.startswith("linux") or told:
+    is_configured = "_threshold" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
+    if not sys.platform.startswith("linux") or is_configured:
         return False
     try:
         set_option = ctypes.CDLL(None).mallopt

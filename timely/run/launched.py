@@ -1,14 +1,14 @@
-"""Run the user's script as the main program, in a process that `timely run` looks after.
+"""Run the user's script as the main program, in a process that `timely run` supervises.
 
-`python -P -m timely.run.launched SCRIPT ARGS...` is what the launcher starts. Signals are blocked until their handlers
-stand, so that Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the
-launcher passes it on, so a second one that follows at once is taken for the same.
+The launcher starts `python -P -m timely.run.launched SCRIPT ARGS...`. Signals are blocked until their handlers are
+installed, so Ctrl-C in the first moments leaves no traceback. A terminal sends Ctrl-C to all processes and the launcher
+passes it on, so a second one that follows at once counts as the same.
 
-When a handler runs, the process has begun to end in order, and it leaves the launcher a note of that (`notes`). The
-interpreter runs handlers between two instructions: a process that is stopped, or inside compiled code, leaves none.
+When a handler runs, the process has begun to end in order, and leaves a note of this for the launcher (`notes`). The
+interpreter runs handlers between two instructions, so a process that is stopped, or inside compiled code, leaves none.
 
-The launcher holds the other end of the pipe `TIMELY_LIFELINE`; when that closes, the launcher is dead, and this process
-ends too. One that is stopped then is continued by the system (Linux), so that it notices.
+The launcher holds the other end of the pipe `TIMELY_LIFELINE`. When that closes, the launcher is dead, and this process
+ends too. If this process is stopped then, the system continues it (on Linux), so that it notices.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SET_SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 
 
 def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
-    """Run a script or module, with its arguments, as `python` would; return the exit status.
+    """Run a script or module with its arguments as `python` would; return the exit status.
 
-    `target` is the path or module name and then the arguments. Unless `safe_path`, modules are looked for beside the
-    script, or for a module in the current directory, too. `SystemExit` goes through.
+    `target` is the path or module name, followed by the arguments. Unless `safe_path`, imports also search the
+    directory of the script, or the current directory for a module. `SystemExit` passes through.
     """
     sys.argv = list(target)
     if not safe_path:
@@ -65,7 +65,7 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
     except BaseException as error:
         error.__traceback__ = _from_user_code(error.__traceback__)
         if isinstance(error, ImportError) and error.__traceback__ is None:
-            return fail(f"timely: {error}")  # there is no such program, say a package without `__main__`
+            return fail(f"timely: {error}")  # there is no such program, such as a package without `__main__`
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
@@ -81,7 +81,7 @@ def _run_script(path: str) -> None:
 
 
 def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
-    """Leave out the frames through which the script was started."""
+    """Return a traceback without the frames through which the script was started."""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not is_ours(file) and not file.startswith("<frozen runpy"):
@@ -91,39 +91,39 @@ def _from_user_code(trace: TracebackType | None) -> TracebackType | None:
 
 
 def write_lines() -> None:
-    """Let what the program prints leave in whole lines, whatever pieces it prints them in, and however slowly."""
+    """Flush the program's output after each line, so that lines leave whole even if they are printed in pieces."""
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, io.TextIOWrapper):
             output.reconfigure(line_buffering=True)
 
 
 def handle_signals() -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, SIGUSR1 print a report.
+    """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, and SIGUSR1 print a report.
 
-    What is ignored when the process starts, as under `nohup`, stays so.
+    Signals that are ignored when the process starts, as under `nohup`, stay ignored.
     """
     interrupts = Interrupts()
     for signum in (signal.SIGINT, *_ENDING):
         if signal.getsignal(signum) is not signal.SIG_IGN:
-            signal.signal(signum, interrupts.heed if signum == signal.SIGINT else terminate)
-    sys.unraisablehook = interrupts.heed_again
+            signal.signal(signum, interrupts.interrupt if signum == signal.SIGINT else terminate)
+    sys.unraisablehook = interrupts.send_ignored_again
     report_on_signal()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *_ENDING, signal.SIGUSR1})
 
 
 class Interrupts:
-    """Raises what signals ask for, once for those that follow at once.
+    """Turns signals into exceptions; several that arrive together raise one.
 
-    Where Python looks for signals in the midst of a destructor, such as that of a received frame, it ignores what their
-    handlers raise. Then they are heeded again, a moment later.
+    If Python handles a signal inside a destructor, such as that of a received frame, it ignores the exception. The
+    signal is then sent again, a moment later.
     """
 
     def __init__(self) -> None:
         self._last = -inf
         self._report_ignored = sys.unraisablehook
 
-    def heed(self, signum: int, frame: FrameType | None) -> None:
-        """Raise `KeyboardInterrupt`, but for a signal that follows another at once."""
+    def interrupt(self, signum: int, frame: FrameType | None) -> None:
+        """Raise `KeyboardInterrupt`, unless the signal follows another at once."""
         begin_to_end()
         now = clock.monotonic()
         repeated = now < self._last + _SAME_INTERRUPT_SECONDS
@@ -131,8 +131,8 @@ class Interrupts:
         if not repeated:
             raise KeyboardInterrupt
 
-    def heed_again(self, ignored: sys.UnraisableHookArgs) -> None:
-        """Have the signal come again whose exception was ignored; say of all other exceptions that they were."""
+    def send_ignored_again(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Send the signal again whose exception was ignored; report all other ignored exceptions."""
         if issubclass(ignored.exc_type, KeyboardInterrupt):
             self._last = -inf
             send_again(signal.SIGINT)
@@ -144,9 +144,9 @@ class Interrupts:
 
 
 def terminate(signum: int, frame: FrameType | None) -> None:
-    """Raise `SystemExit`, and let what asks for the same from now on do nothing.
+    """Raise `SystemExit`, and let later signals of this kind do nothing.
 
-    Not by ignoring it: Python complains of a signal that came before and finds no handler.
+    They are not ignored (SIG_IGN), because Python complains about a signal that came before and finds no handler.
     """
     begin_to_end()
     for ending in _ENDING:
@@ -155,13 +155,13 @@ def terminate(signum: int, frame: FrameType | None) -> None:
 
 
 def _do_nothing(signum: int, frame: FrameType | None) -> None:
-    """The process is ending already."""
+    """Do nothing: the process is ending already."""
 
 
 def wake_when_orphaned() -> None:
-    """Have the system continue this process when the launcher dies: one that is stopped would stay for ever."""
+    """Let the system continue this process when the launcher dies; otherwise a stopped process would stay forever."""
     if sys.platform == "linux":
-        import ctypes  # not by the command, which needs this module too
+        import ctypes  # not at the top: the command imports this module too, and must start quickly
 
         ctypes.CDLL(None).prctl(_SET_SIGNAL_OF_PARENTS_DEATH, int(signal.SIGCONT))
 
@@ -180,7 +180,7 @@ def watch_lifeline(descriptor: int, directory: Path) -> None:
 
 
 def main() -> int:
-    """Run what the launcher asks for in `sys.argv`."""
+    """Run the program that the launcher names in `sys.argv`."""
     try:
         wake_when_orphaned()
         watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
@@ -188,7 +188,7 @@ def main() -> int:
         write_lines()
         keep_short()
         is_module = sys.argv[1] == "-m"
-        safe_path = bool(os.environ.get("PYTHONSAFEPATH"))  # not so just because the launcher asks for it
+        safe_path = bool(os.environ.get("PYTHONSAFEPATH"))  # not `sys.flags`: the launcher always passes -P
         return run_target(sys.argv[2:] if is_module else sys.argv[1:], is_module, safe_path)
     except KeyboardInterrupt:
         return INTERRUPTED

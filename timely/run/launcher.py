@@ -1,27 +1,27 @@
-"""Start the processes of a cluster on this machine, show what they print, and end them together.
+"""Start the processes of a cluster on this machine, show their output, and end them together.
 
-The launcher is one loop over the children's output, their exits and its own signals. The first child that fails ends
-the rest: they get SIGTERM, and SIGKILL if they are still there `GRACE_SECONDS` later. A child that ends because of a
-peer is an echo: that peer is the one to tell, so the launcher waits for it, which first gives its own threads time to
-end.
+The launcher is one loop over the output of its children, their exits, and its own signals. The first child that fails
+ends the others: they receive SIGTERM, and SIGKILL if they still exist `GRACE_SECONDS` later. A child that ends because
+of a peer is an echo: the peer reports the cause. So the launcher waits for that peer, which first gives its own threads
+time to end.
 
-A run that is asked to end has `CLEANUP_SECONDS` for what programs do then: after SIGINT nothing else is sent meanwhile,
-unless it comes again. SIGQUIT leaves `TERMINATE_SECONDS`, like a SIGINT that comes again.
+When a run is asked to end, programs have `CLEANUP_SECONDS` to clean up. After SIGINT nothing else is sent in that time,
+unless SIGINT comes again. SIGQUIT, or a second SIGINT, leaves `TERMINATE_SECONDS`.
 
-This time is for children that use it. A child reports when it begins to end in order (`notes`); one that has not done
-so `ANSWER_SECONDS` after it was asked is stopped or inside compiled code, and is ended: by SIGTERM, and by SIGKILL a
-second later. So a run ends within 5 s unless Python code of the program is cleaning up. Children that are stopped are
-continued, so that they can answer.
+Only children that use this time have it. A child reports when it begins to end in order (`notes`). One that has not
+done so `ANSWER_SECONDS` after the request is stopped or inside compiled code, and is ended by SIGTERM, and a second
+later by SIGKILL. So a run ends within 5 s unless Python code of the program is cleaning up. Stopped children are
+continued, so that they can react.
 
 The launcher notes the fate of a child that has ended with status 0, or has been stopped for `STOPPED_OF_TIMEOUT` of the
-peer timeout: peers that wait to meet it name it at once. When all children that are left are stopped, nobody waits for
-them, and the launcher ends the run itself.
+peer timeout, so that peers waiting to meet it can report it at once. When all remaining children are stopped, nobody
+waits for them, and the launcher ends the run itself.
 
-Signals are noted from before the directory of the sockets is made until after it is removed: whichever ends a run, it
-does so in order.
+Signals are recorded from before the directory of the sockets is created until after it is removed, so every signal that
+ends a run does so in order.
 
-Children never outlive it. It ends those it started, by process id, and holds a pipe that they watch, for the case that
-the launcher itself is killed.
+Children never outlive the launcher. It ends the children that it started, by process id, and holds a pipe that they
+watch in case the launcher itself is killed.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from timely.run.terminal import Lines, Terminal
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = THREADS_SECONDS + 2.0
 ECHO_OF_STOPPED_SECONDS = 1.0
-"""The same where a child is stopped, which cannot tell."""
+"""The same if a child is stopped, since it cannot report anything."""
 TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
 STOPPED_OF_TIMEOUT = 0.3
 _LONGEST_TURN = 1.0
-"""A launcher that was away for longer was stopped itself: it does not know how long others have been."""
+"""If a turn took longer, the launcher itself was stopped, and cannot know for how long children were."""
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BLOCKED = (*_FORWARDED, signal.SIGUSR1)
-_LEFT_EARLY = "has ended with status 0 and not met the others; all processes must call execute equally often"
+_LEFT_EARLY = "has ended with status 0 before it met the others; all processes must call execute equally often"
 
 
 class Deadline(NamedTuple):
-    """A signal for the children at a moment: for all, or only for those that have not begun to end in order."""
+    """When to send a signal to the children: to all, or only to those that have not begun to end in order."""
 
     at: float
     signum: int
@@ -72,16 +72,16 @@ class Deadline(NamedTuple):
 
 
 class Launcher:
-    """Runs `config.processes` children with the given Python arguments, in `directory` for their sockets.
+    """Runs `config.processes` children with the given Python arguments and a `directory` for their sockets.
 
-    The numbers of the signals that come to it are read from `ear`.
+    It reads the numbers of the signals that it receives from the socket `signals`.
     """
 
-    def __init__(self, config: Config, arguments: Sequence[str], directory: Path, ear: socket.socket) -> None:
+    def __init__(self, config: Config, arguments: Sequence[str], directory: Path, signals: socket.socket) -> None:
         self._config = config
         self._arguments = arguments
         self._notes = Notes(directory)
-        self._ear = ear
+        self._signals = signals
         self._children: list[Child] = []
         self._lines: list[Lines] = []
         self._selector = selectors.DefaultSelector()
@@ -92,8 +92,8 @@ class Launcher:
         self._turned_at = 0.0
 
     def run(self) -> int:
-        """Start the children and look after them until all have ended; return the exit status."""
-        self._selector.register(self._ear, selectors.EVENT_READ)
+        """Start the children and supervise them until all have ended; return the exit status."""
+        self._selector.register(self._signals, selectors.EVENT_READ)
         try:
             self._read(0.0)
             if self._status is None:
@@ -109,7 +109,7 @@ class Launcher:
         return self._status or 0
 
     def _start(self) -> None:
-        # Blocked signals are inherited: a child takes them when it is ready to end in order.
+        # Children inherit blocked signals, and unblock them when they are ready to end in order.
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
             lifeline, self._held = os.pipe()
@@ -141,7 +141,7 @@ class Launcher:
         for child in ended:
             child.status = child.process.returncode
         while ended and self._read(0.0) and clock.monotonic() < now + DRAIN_SECONDS:
-            pass  # a child's own output comes before what is printed about it
+            pass  # a child's own output comes before the launcher's message about it
         for child in ended:
             self._ended(child, now)
         self._look_for_stopped(now)
@@ -156,9 +156,9 @@ class Launcher:
                     child.ask_to_end(deadline.signum)
 
     def _look_for_stopped(self, now: float) -> None:
-        """Note which children have been stopped for long; end a run of which all that is left is stopped.
+        """Note which children have been stopped for long; end a run whose remaining children are all stopped.
 
-        In a run that ends, they are continued, so that they end.
+        In a run that is ending, stopped children are continued, so that they end.
         """
         was_away = now > self._turned_at + _LONGEST_TURN
         self._turned_at = now
@@ -169,26 +169,26 @@ class Launcher:
                 child.stopped_at = None
             elif child.stopped_at is None or was_away:
                 child.stopped_at = now
-        left = [child for child in self._children if child.status is None]
+        running = [child for child in self._children if child.status is None]
         patience = STOPPED_OF_TIMEOUT * self._config.peer_timeout
-        stopped = [each for each in left if each.stopped_at is not None and now > each.stopped_at + patience]
+        stopped = [each for each in running if each.stopped_at is not None and now > each.stopped_at + patience]
         for child in stopped:
             if self._status is None:
                 self._notes.write_fate(child.index, f"{STOPPED} and has not met the others")
             else:
                 child.ask_to_end(signal.SIGTERM)
-        if stopped and stopped == left and self._status is None:
+        if stopped and stopped == running and self._status is None:
             if self._echo is not None:
                 self._fail(self._echo[0], now)
             else:
                 self._end_for(FAILED, ["every process that has not ended is stopped"], now)
 
     def _read(self, timeout: float) -> bool:
-        """Take in output and signals; return whether there were any."""
+        """Process output and signals; return whether there were any."""
         ready = self._selector.select(timeout)
         for key, _ in ready:
-            if key.fileobj is self._ear:
-                for signum in self._ear.recv(256):
+            if key.fileobj is self._signals:
+                for signum in self._signals.recv(256):
                     if signum in _FORWARDED:
                         self._signalled(signum)
                     elif signum == signal.SIGUSR1:
@@ -212,9 +212,9 @@ class Launcher:
         return bool(ready)
 
     def _drain(self) -> None:
-        """Read what the children left in their pipes; whatever else holds these open is not waited for.
+        """Read what the children left in their pipes, without waiting for other processes that hold the pipes open.
 
-        At least twice: all that is left is read at once, and then the end.
+        Reads at least twice: one read takes all that is left, and the next one finds the end.
         """
         end = clock.monotonic() + DRAIN_SECONDS
         reads = 0
@@ -236,23 +236,23 @@ class Launcher:
             self._fail(child, now)
 
     def _fail(self, child: Child, now: float) -> None:
-        """Make this child's failure the outcome, and end the others."""
+        """Make this child's failure the outcome of the run, and end the others."""
         assert child.status is not None
         self._echo = None
         self._end_for(child.status if child.status > 0 else 128 - child.status, [child.describe()], now)
 
     def _end_for(self, status: int, why: list[str], now: float) -> None:
-        """End a run that has failed: print why, and which children are stopped."""
+        """End a run that has failed; print why, and which children are stopped."""
         self._status = status
-        self._say("; ".join([*why, *(f"process {each.index} {STOPPED}" for each in self._stopped())]))
+        self._print("; ".join([*why, *(f"process {each.index} {STOPPED}" for each in self._stopped())]))
         self._ask_to_end(signal.SIGTERM, GRACE_SECONDS, now)
 
     def _stopped(self) -> list[Child]:
-        """Return the children that were stopped, and so cannot tell why others miss them."""
+        """Return the children that are stopped, and so cannot report why others miss them."""
         return [child for child in self._children if child.is_stopped()]
 
     def _signalled(self, signum: int) -> None:
-        """Pass a signal on to the children, and see that they end: at once, if it interrupts what ends already."""
+        """Pass a signal on to the children and make sure that they end: at once, if the run was ending already."""
         now = clock.monotonic()
         if self._status is None:
             self._status = 128 + signum
@@ -267,9 +267,9 @@ class Launcher:
                 child.ask_to_end(signal.SIGTERM)
 
     def _ask_to_end(self, signum: int, seconds: float, now: float) -> None:
-        """Ask the children to end in `seconds`, or earlier where they do not begin to."""
+        """Ask the children to end within `seconds`, or earlier if they do not begin to."""
         for child in self._children:
-            # A terminal has sent SIGINT to all of them; one that cleans up must not be interrupted in that.
+            # A terminal sends SIGINT to children as well; one that has begun to clean up must not be interrupted.
             if signum != signal.SIGINT or not child.has_begun_to_end():
                 child.ask_to_end(signum)
         stronger = [signal.SIGKILL] if signum == signal.SIGTERM else [signal.SIGTERM, signal.SIGKILL]
@@ -280,19 +280,19 @@ class Launcher:
         ]
 
     def _unwritable(self, trouble: OSError, now: float) -> None:
-        """End the children, for what they print is lost."""
+        """End the children, because their output is lost."""
         if isinstance(trouble, BrokenPipeError):
             self._signalled(signal.SIGPIPE)
             return
         self._end_for(FAILED, [f"cannot write output: {trouble.strerror}"], now)
 
-    def _say(self, text: str) -> None:
-        """Print a line of the launcher's own, after what the children have printed so far."""
+    def _print(self, text: str) -> None:
+        """Print a line of the launcher, after what the children have printed so far."""
         self._outputs[1].write(Lines(b"", self._outputs[1]), f"timely: {text}\n".encode(errors="backslashreplace"))
 
 
 def _unbuffered(stream: TextIO | None) -> IO[bytes] | None:
-    """Return an output that keeps nothing back to be written at the end; none where it is closed."""
+    """Return an unbuffered output, so that nothing remains to be written at the end; None if it is closed."""
     if stream is None:
         return None
     stream.flush()
@@ -300,54 +300,54 @@ def _unbuffered(stream: TextIO | None) -> IO[bytes] | None:
 
 
 def _take_closed_descriptors() -> None:
-    """Take the numbers of standard input and output where these are closed, that nothing else gets them."""
+    """Open the standard descriptors that are closed, so that nothing else gets their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 def _is_wanted(signum: int) -> bool:
-    """Return whether a signal is not ignored, as SIGHUP is under `nohup`: then children ignore it too."""
+    """Return whether a signal is not ignored. If it is, as SIGHUP is under `nohup`, children ignore it too."""
     return signal.getsignal(signum) is not signal.SIG_IGN
 
 
-def _note(signum: int, frame: object) -> None:
+def _do_nothing(signum: int, frame: object) -> None:
     """Do nothing: the number of the signal is read from the wakeup socket."""
 
 
 @contextmanager
-def _signals_noted() -> Iterator[socket.socket]:
-    """Yield a socket from which the numbers of the signals that come meanwhile are read; they do nothing else.
+def _signals_recorded() -> Iterator[socket.socket]:
+    """Yield a socket from which the numbers of arriving signals can be read; the signals have no other effect.
 
-    SIGUSR1, which the command blocks from its first line on, is blocked again before its handler is taken away.
+    SIGUSR1, which the command blocks from its first line on, is blocked again before its handler is removed.
     """
-    ear, hand = socket.socketpair()
-    hand.setblocking(False)
-    ear.setblocking(False)
-    noted = (*filter(_is_wanted, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
-    waker = signal.set_wakeup_fd(hand.fileno(), warn_on_full_buffer=False)
-    former = {signum: signal.signal(signum, _note) for signum in noted}
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    receiver.setblocking(False)
+    recorded = (*filter(_is_wanted, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+    waker = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+    former = {signum: signal.signal(signum, _do_nothing) for signum in recorded}
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
     try:
-        yield ear
+        yield receiver
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         for signum, handler in former.items():
             signal.signal(signum, handler)
         signal.set_wakeup_fd(waker)
-        ear.close()
-        hand.close()
+        receiver.close()
+        sender.close()
 
 
 def launch(config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = ()) -> int:
-    """Run `processes` children on this machine, in all else as `config` says; return the exit status.
+    """Run `processes` children on this machine, otherwise configured by `config`; return the exit status.
 
-    Their sockets are in a directory that only this user can enter, removed at the end, unless they are to listen at
-    `addresses`. Ports can be reached by every account of the machine, if not from others: where there are no keys, the
-    children get keys made for this run, in a file in that directory, which no list of processes shows.
+    Unless they listen at `addresses`, their sockets are in a directory that only this user can enter and that is
+    removed at the end. Every account on the machine can reach ports, even if other machines cannot. So if there are no
+    keys, the children get keys made for this run, in a file in that directory, which no list of processes shows.
     """
     _take_closed_descriptors()
-    with _signals_noted() as ear, run_directory(config.workers) as directory:
+    with _signals_recorded() as signals, run_directory(config.workers) as directory:
         curve_dir = config.curve_dir
         if curve_dir is None and addresses:
             from timely.communication.curve import make_keys
@@ -361,4 +361,4 @@ def launch(config: Config, processes: int, arguments: Sequence[str], addresses: 
             generation=uuid4().hex[:16],
             curve_dir=curve_dir,
         )
-        return Launcher(local, arguments, directory, ear).run()
+        return Launcher(local, arguments, directory, signals).run()

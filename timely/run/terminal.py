@@ -1,8 +1,8 @@
-"""Show the output of several processes on one terminal, each line with its process's prefix.
+"""Show the output of several processes on one terminal, each line with the prefix of its process.
 
-Lines are kept whole: what a process has not finished is held back for a moment, in case the rest comes. A prompt or a
-progress line (text after a carriage return) then shows up unfinished; when another process writes meanwhile, that goes
-on a new line. A carriage return lets a line be overwritten on a terminal, and starts a new one in a file.
+Lines are kept whole: an unfinished line is held back for a moment, in case the rest follows. A prompt or a progress
+line (text after a carriage return) is then shown unfinished; if another process writes meanwhile, its output starts on
+a new line. After a carriage return a line may be overwritten on a terminal; in a file, a new line starts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LAST_END = re.compile(rb".*(\n|\r(?=[^\n]))", re.DOTALL)
 
 
 class Terminal:
-    """An output that several `Lines` share, or none, which takes all. `trouble` is why nothing more can be written."""
+    """An output shared by several `Lines`; None discards their text. `trouble` is why nothing more can be written."""
 
     def __init__(self, output: IO[bytes] | None) -> None:
         self._output = output
@@ -26,20 +26,20 @@ class Terminal:
         self.trouble: OSError | None = None
 
     def write(self, lines: Lines, text: bytes) -> None:
-        """Write what one process said, unless there was trouble before."""
+        """Write the output of one process, unless writing has failed before."""
         if self._output is None or self.trouble is not None:
             return
         pieces = [self._place(lines, piece) for piece in _PIECES.findall(text)]
         left = memoryview(b"".join(pieces))
         try:
-            while left:  # unbuffered, it takes a part where a signal comes meanwhile
+            while left:  # an unbuffered output may write only a part if a signal arrives meanwhile
                 left = left[self._output.write(left) or 0 :]
             self._output.flush()
         except OSError as error:
             self.trouble = error
 
     def _place(self, lines: Lines, piece: bytes) -> bytes:
-        """Return the bytes that make a piece of text, a line's end or a carriage return stand where it belongs."""
+        """Return the bytes that put a piece of text, a line's end or a carriage return in its place."""
         own = self._unfinished is lines
         if piece == b"\r":
             lines.returned = own
@@ -75,7 +75,7 @@ class Terminal:
 
 
 class Lines:
-    """One output of one process. `returned`: its line may be overwritten; `cut`: others have ended it."""
+    """One output of one process. `returned`: its line may be overwritten; `cut`: another process has ended it."""
 
     def __init__(self, prefix: bytes, terminal: Terminal) -> None:
         self.prefix = prefix
@@ -86,7 +86,7 @@ class Lines:
         self._since = 0.0
 
     def feed(self, data: bytes, now: float) -> None:
-        """Take in what the process wrote; show the lines it has finished."""
+        """Accept what the process wrote, and show the lines that are complete."""
         self._held += data
         self._since = now
         complete = _LAST_END.match(self._held)

@@ -1,7 +1,7 @@
 """A barrier: all workers wait for one another.
 
-It is a dataflow of its own in which nothing flows: each worker's input moves on by one epoch, and a probe says when all
-have. A round costs one exchange of progress between the workers, which go on with their other dataflows meanwhile.
+It is a dataflow of its own without any data. Each worker's input advances by one epoch, and a probe shows when all
+inputs have. A round costs one exchange of progress between the workers, whose other dataflows continue meanwhile.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Barrier:
-    """Lets no worker pass before all have come. All workers must make it, in the same order as their dataflows.
+    """Lets workers pass only when all have arrived. All workers must create it, in the same order as their dataflows.
 
-    Its dataflow stays until all workers have closed it, which the end of a `with` statement does, too.
+    Its dataflow exists until all workers have closed it, by `close` or the end of a `with` statement.
 
     >>> def program(worker):
     ...     barrier = Barrier(worker)
@@ -39,17 +39,17 @@ class Barrier:
             self._probe = stream.probe()
 
     def wait(self) -> None:
-        """Step this worker until every worker has called this as often, or has closed the barrier.
+        """Step this worker until every worker has called this method equally often, or has closed the barrier.
 
-        Raises CapabilityError where this worker has closed it, or its dataflow was dropped.
+        Raises CapabilityError if this worker has closed the barrier, or its dataflow was dropped.
         """
         if self._input.is_closed:
-            raise CapabilityError("the barrier was closed here: no worker waits for this one any more")
+            raise CapabilityError("the barrier was closed on this worker: no worker waits for it any more")
         self._input.advance_to(self._input.epoch + 1)
         self._worker.step_while(lambda: self._probe.less_than(self._input.time))
 
     def close(self) -> None:
-        """Come no more: nobody waits for this worker any longer. Once all have said so, the dataflow is gone."""
+        """Stop taking part: no worker waits for this one any more. When all have closed, the dataflow ends."""
         self._input.close()
 
     def __enter__(self) -> Barrier:

@@ -1,15 +1,15 @@
-"""A sequencer: commands that any worker gives, seen by all workers in one order.
+"""A sequencer: commands from any worker, received by all workers in the same order.
 
-Workers must build the same dataflows in the same order. Where what to build is decided while they run, by a user at one
-of them, they have to agree on that order first. A sequencer is a dataflow in which every command goes to worker 0 and
-from there to all: messages between two workers keep their order, so all see the order in which worker 0 saw them.
+Workers must build the same dataflows in the same order. If a user at one of them decides at run time what to build,
+they must first agree on this order. A sequencer is a dataflow in which every command goes to worker 0, and from there
+to all. Messages between two workers keep their order, so all workers receive the commands in the order of worker 0.
 
-Invariant: what one worker has seen is a prefix of what any other has seen or will see, and of the commands that one
-worker gave, none overtakes an earlier one. A command travels twice and costs no exchange of progress: nothing moves on
-in time until the sequencer is closed. There is no agreement on *when*: workers see a command at different moments.
+Invariant: of the commands received by any two workers, one sequence is always a prefix of the other; and commands of
+one worker stay in order. A command is sent twice and costs no exchange of progress: no time passes until the sequencer
+is closed. There is no agreement on *when*: workers receive a command at different moments.
 
-Commands are plain data: None, booleans, numbers, text, bytes, and lists, tuples and dicts of them. Every worker, the
-one that gave it too, receives a copy of its own.
+Commands are plain data: None, booleans, numbers, text, bytes, and lists, tuples and dicts of these. Every worker,
+including the sender, receives its own copy.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class Sequencer:
-    """Gives all workers the commands of all workers, in one order. All workers must make it, like a dataflow.
+    """Delivers the commands of all workers to all workers, in one order. All workers must create it, like a dataflow.
 
-    Push commands on any worker; step; iterate for those that have come. Here worker 1 has every worker install a
-    dataflow and drop it again:
+    Push commands on any worker, step, and iterate over those that have arrived. Here worker 1 makes every worker
+    install a dataflow and drop it again:
 
     >>> def program(worker):
-    ...     commands, probes, said = Sequencer(worker), {}, []
+    ...     commands, probes, received = Sequencer(worker), {}, []
     ...     if worker.index == 1:
     ...         commands.push(("install", "evens", 10))
     ...         commands.push(("drop", "evens"))
@@ -51,8 +51,8 @@ class Sequencer:
     ...                     del probes[name]
     ...                 case "end":
     ...                     commands.close()
-    ...             said.append(command)
-    ...     return said
+    ...             received.append(command)
+    ...     return received
     >>> first, second = execute(program, Config(workers=2))
     >>> first == second == [("install", "evens", 10), ("drop", "evens"), "end"]
     True
@@ -67,11 +67,11 @@ class Sequencer:
             self._probe = ordered.inspect(self._arrived.append).probe()
 
     def push(self, command: Any) -> None:
-        """Give a command to all workers; raise `DataError` unless it is plain data."""
+        """Send a command to all workers; raise `DataError` unless it is plain data."""
         self._input.send_batch([self._packer.pack(command)])
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the commands that have come and were not yielded yet, in order."""
+        """Yield the commands that have arrived and were not yielded before, in order."""
         while self._arrived:
             yield unpack_plain(self._arrived.popleft())
 
@@ -81,11 +81,11 @@ class Sequencer:
         return bool(self._arrived)
 
     def close(self) -> None:
-        """Give no more commands. Once all workers have said so, and have been given what came before, it is done."""
+        """Send no more commands. When all workers have closed and have received every command, it is done."""
         self._input.close()
 
     def done(self) -> bool:
-        """Return whether all workers have closed and every command has been yielded here."""
+        """Return whether all workers have closed and every command has been yielded on this one."""
         return not self._arrived and self._probe.done()
 
 

@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from tests.fuzz.signals.processes import MARK, child, marked, survives
 from tests.fuzz.signals.programs import PROGRAMS
-from tests.integration.launcher.launching import PROMPT, ROOT, heeding
+from tests.integration.launcher.launching import PROMPT, ROOT, signals_enabled
 from timely.run.directory import remove_left_directories
 
 SIGNALS = (
@@ -112,7 +112,7 @@ class _Running:
         (place / "program.py").write_text(PROGRAMS[case.program])
         environ = {"PYTHONPATH": str(ROOT), "TMPDIR": str(self._temporary), MARK: self._mark, "PYTHONUNBUFFERED": ""}
         options = ["run", "-n", str(case.processes), "-w", str(case.workers), str(place / "program.py")]
-        with open(place / "out", "wb") as out, open(place / "err", "wb") as err, heeding():
+        with open(place / "out", "wb") as out, open(place / "err", "wb") as err, signals_enabled():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "timely", *options],
                 cwd=place,

@@ -182,7 +182,7 @@ def test_an_operator_that_raises_names_itself_the_time_the_worker_and_the_line(
         ("SystemExit(7)", 7, "process 0 ended with status 7"),
     ],
 )
-def test_the_process_that_failed_tells_why_though_another_of_its_threads_is_busy(
+def test_the_process_that_failed_reports_why_though_another_of_its_threads_is_busy(
     start: Callable[..., Run], raised: str, status: int, said: str
 ) -> None:
     run = start(LEAVES_A_THREAD_BUSY.replace("RAISED", raised), "-n", "2", "-w", "2")
@@ -230,7 +230,7 @@ def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]
     assert SAYS_NOTHING_OF not in run.error
 
 
-def test_an_interrupt_ends_a_running_computation_without_a_word(start: Callable[..., Run]) -> None:
+def test_an_interrupt_ends_a_running_computation_silently(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
     run.until_told(2)
     clock.sleep(0.1)
@@ -246,7 +246,7 @@ def test_a_record_that_occurs_a_negative_number_of_times_is_named(start: Callabl
     assert "'soap'" in run.error
 
 
-def test_a_wait_that_cannot_end_says_who_holds_it_back(start: Callable[..., Run]) -> None:
+def test_a_wait_that_cannot_end_reports_what_holds_it_back(start: Callable[..., Run]) -> None:
     run = start(STALLS)
     ends(run, 1)
     assert "a capability for (0,) on output 0 of operator 'input'" in run.error

@@ -54,7 +54,7 @@ def hosts(tmp_path: Path) -> str:
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "3", "-w", "2"), ("--hostfile",)])
 @pytest.mark.parametrize(
     ("before", "words"),
-    [("sys.exit(0)", "has ended with status 0 and not met the others"), ("os.kill(os.getpid(), 19)", "is stopped")],
+    [("sys.exit(0)", "has ended with status 0 before it met the others"), ("os.kill(os.getpid(), 19)", "is stopped")],
 )
 def test_a_process_that_does_not_come_is_named_once(
     start: Start, options: tuple[str, ...], before: str, words: str, hosts: str

@@ -16,7 +16,7 @@ from threading import Thread
 ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 _PID = re.compile(r"pid (\d+)")
-HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PROMPT = 5.0
 """Seconds in which everything ends that is to end at once, on a machine with nothing else to do."""
 
@@ -34,7 +34,7 @@ class Run:
         self.started = clock.monotonic()
         self.starting = 0.0
         """How long the processes took to tell their pid."""
-        with heeding():
+        with signals_enabled():
             self.process = subprocess.Popen(
                 [sys.executable, *command, *map(str, arguments)],
                 cwd=directory,
@@ -119,9 +119,9 @@ class Run:
 
 
 @contextmanager
-def heeding() -> Iterator[None]:
-    """Let processes that are started meanwhile heed signals, also where tests run in the background or by `nohup`."""
-    ignored = [signum for signum in HEEDED if signal.getsignal(signum) is signal.SIG_IGN]
+def signals_enabled() -> Iterator[None]:
+    """Let processes started meanwhile receive signals, also if tests run in the background or by `nohup`."""
+    ignored = [signum for signum in ENDING if signal.getsignal(signum) is signal.SIG_IGN]
     for signum in ignored:
         signal.signal(signum, signal.SIG_DFL)
     try:

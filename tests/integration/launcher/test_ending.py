@@ -221,7 +221,7 @@ def test_a_request_for_a_report_at_the_very_end_of_a_process_does_nothing() -> N
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_help_says_what_a_run_does_when_it_is_asked_to_end() -> None:
+def test_help_explains_how_a_run_ends() -> None:
     command = [sys.executable, "-m", "timely", "run", "--help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=50).stdout
     words = re.sub(r"\s+", " ", text)

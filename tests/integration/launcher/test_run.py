@@ -84,7 +84,7 @@ def test_processes_ask_for_large_pages(start: Start, tmp_path: Path, processes: 
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_what_the_environment_says_of_large_pages_stands(start: Start, tmp_path: Path, processes: int) -> None:
+def test_a_setting_of_large_pages_in_the_environment_is_kept(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(SAY_TUNABLES)
     said = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=2"
@@ -299,7 +299,7 @@ execute(lambda worker: None)
 """
 
 
-def test_several_machines_need_keys_and_are_told_how_to_make_them(start: Start, tmp_path: Path) -> None:
+def test_several_machines_need_keys_and_the_error_explains_how_to_make_them(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("192.0.2.98:2101\n192.0.2.99:2101\n")
     run = start("run", "--hostfile", hosts, "--process", "0", TALK, "meet")
@@ -334,7 +334,7 @@ def test_a_key_at_a_terminal_reaches_all_and_ends_all_quietly(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_program_that_does_not_heed_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+def test_a_program_that_ignores_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "stubborn", environ={"TMPDIR": str(tmp_path)})
     run.until_told(2)
     os.killpg(run.process.pid, signal.SIGQUIT)
@@ -466,7 +466,7 @@ def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     assert run.end(run.promptly) == 128 + signal.SIGKILL
 
 
-def test_a_process_that_does_not_heed_signals_is_killed(start: Start) -> None:
+def test_a_process_that_ignores_signals_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_told(2)
     run.send(signal.SIGTERM)
@@ -496,7 +496,7 @@ def test_the_exit_status_of_a_script_is_that_of_the_command(start: Start) -> Non
     assert run.error == "timely: process 1 ended with status 7\n"
 
 
-def test_a_process_that_leaves_without_a_word_is_reported_by_its_peer(start: Start) -> None:
+def test_a_process_that_leaves_without_a_farewell_is_reported_by_its_peer(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "leave")
     assert run.end() == 3
     assert "timely: process 0: process 1 (worker 1 at ipc://" in run.error
@@ -524,7 +524,7 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
     assert len({line[:3] for line in run.errors if line.startswith("[")}) == 1
 
 
-def test_options_and_not_the_environment_say_how_many_processes_there_are(start: Start) -> None:
+def test_options_and_not_the_environment_set_the_number_of_processes(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "meet", environ={"TIMELY_PROCESSES": "3"})
     assert run.end() == 0, run.error
 
@@ -561,9 +561,9 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_
         ("run", "-m", "missing.module"): "no module named 'missing.module'",
         ("run", "-n", "0", str(TALK)): "at least one process",
         ("run", "--process", "1", str(TALK)): "--hostfile",
-        ("run", "-n", "2", "--curve", "keys", str(TALK)): "it needs --hostfile FILE",
+        ("run", "-n", "2", "--curve", "keys", str(TALK)): "so it needs --hostfile FILE",
         ("run", "--hostfile", str(hosts), str(TALK)): "line 1: 'localhost' is not HOST:PORT",
-        ("run", "--hostfile", str(elsewhere), str(TALK)): "192.0.2.99:2101 is not of this machine",
+        ("run", "--hostfile", str(elsewhere), str(TALK)): "192.0.2.99:2101 is not on this machine",
         ("run", "--hostfile", str(hosts), "--process", "0", str(TALK)): "line 1: 'localhost' is not HOST:PORT",
         ("run", "--hostfile", "missing", "--process", "0", str(TALK)): "cannot read host file missing",
     }

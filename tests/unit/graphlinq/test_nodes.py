@@ -275,7 +275,7 @@ def test_rounds_of_an_epoch_come_before_the_next_epoch() -> None:
     assert seen == [10 * epoch + turn for epoch in range(3) for turn in range(6)]
 
 
-def test_a_transition_that_says_no_output_is_refused() -> None:
+def test_a_transition_without_output_is_refused() -> None:
     with pytest.raises(OperatorError, match="a transition must return"):
         results(lambda stream: state_machine(stream, lambda node: 0, lambda state, value: state), [(0, 1, 2)])
 
@@ -319,11 +319,11 @@ def test_an_error_names_the_time_of_the_records_that_it_is_about() -> None:
         (
             np.array([True]),
             np.array(["x"], np.dtypes.StringDType()),
-            DataError("values of StringDType() are no values of bool"),
+            DataError("values of StringDType() cannot become values of bool"),
         ),
-        (np.array([True]), np.array([5]), DataError("values of int64 are no values of bool")),
-        (np.array([5]), np.array([0.5]), DataError("values of float64 are no values of int64")),
-        (np.array(["1"]), np.array([1]), DataError("values of int64 are no values of StringDType()")),
+        (np.array([True]), np.array([5]), DataError("values of int64 cannot become values of bool")),
+        (np.array([5]), np.array([0.5]), DataError("values of float64 cannot become values of int64")),
+        (np.array(["1"]), np.array([1]), DataError("values of int64 cannot become values of StringDType()")),
         (np.array([5], np.int8), np.array([300]), DataError("300 (int64) does not fit into int8")),
         (np.array([5], np.uint8), np.array([-1]), DataError("-1 (int64) does not fit into uint8")),
         (np.array([0.5]), np.array([2**53 + 1]), DataError("9007199254740993 (int64) does not fit into float64")),
@@ -374,5 +374,5 @@ def test_later_nodes_begin_with_states_of_the_type_of_the_first() -> None:
     def machine(stream: Stream) -> Stream:
         return state_machine(stream, lambda node: 0.5 if node[0] else 0, running_total)
 
-    with pytest.raises(OperatorError, match="values of float64 are no values of int64"):
+    with pytest.raises(OperatorError, match="values of float64 cannot become values of int64"):
         results(machine, [(0, 0, 1), (1, 1, 1)])

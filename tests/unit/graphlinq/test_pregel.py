@@ -215,7 +215,7 @@ def test_messages_may_be_of_other_columns_along_edges_where_nodes_are_updated_th
 
 @on_workers
 def test_messages_of_other_columns_along_edges_are_refused_where_everyone_is_updated(workers: int) -> None:
-    with pytest.raises(OperatorError, match="`along` gave columns of int64, int64, where `message` gave int64"):
+    with pytest.raises(OperatorError, match="`along` returned columns of int64, int64, but `message` returned int64"):
         collected(along_of_two_columns(everyone=True), workers)
 
 
@@ -228,7 +228,7 @@ def test_a_state_of_another_kind_than_the_first_is_refused() -> None:
             update=lambda superstep, state, received: state / 2,
         )
 
-    with pytest.raises(OperatorError, match="update gave a column of float64, where init gave int64"):
+    with pytest.raises(OperatorError, match="update returned a column of float64, but init returned int64"):
         collected(program)
 
 
@@ -246,5 +246,5 @@ def test_states_and_messages_of_few_bits_do_not_wrap_round(workers: int, everyon
         )
 
     assert collected(program, workers) == [(0, 40, True), (1, 81, True), (2, 122, True), (3, 40, True)]
-    with pytest.raises(OperatorError, match=r"init gave int8: \d+ \(int64\) does not fit into int8"):
+    with pytest.raises(OperatorError, match=r"init returned int8: \d+ \(int64\) does not fit into int8"):
         collected(lambda scope: program(scope, 100), workers)

@@ -93,7 +93,7 @@ def test_degrees_of_all_nodes_come_at_every_time_at_which_any_edge_does(workers:
 
 
 @on_workers
-def test_a_node_is_on_one_worker_whoever_sent_it(workers: int) -> None:
+def test_a_node_is_on_one_worker_whichever_sent_it(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         return aggregate(scope.to_stream((np.arange(50), np.ones(50))), np.add)
 

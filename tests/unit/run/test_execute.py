@@ -219,7 +219,7 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
     assert heard == [(0, Progress(7, ()))]
 
 
-def test_a_farewell_that_waits_for_room_is_said_before_leaving(tmp_path: Path) -> None:
+def test_a_farewell_that_waits_for_room_is_sent_before_leaving(tmp_path: Path) -> None:
     def drops(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope)
@@ -234,7 +234,7 @@ def test_a_farewell_that_waits_for_room_is_said_before_leaving(tmp_path: Path) -
     assert cluster(tmp_path, drops, drops, queue_bytes=1 << 16) == [None, None]
 
 
-def test_an_error_in_one_process_is_told_to_all_others_with_its_line(tmp_path: Path) -> None:
+def test_an_error_in_one_process_reaches_all_others_with_its_line(tmp_path: Path) -> None:
     first, second, third = cluster(tmp_path, wait, fail, wait)
     assert isinstance(second, ValueError)
     for error in (first, third):
@@ -243,7 +243,7 @@ def test_an_error_in_one_process_is_told_to_all_others_with_its_line(tmp_path: P
         assert "test_execute.py:" in str(error)
 
 
-def test_a_refusal_in_one_process_is_told_in_its_own_words(tmp_path: Path) -> None:
+def test_a_refusal_in_one_process_reaches_the_others_in_its_own_words(tmp_path: Path) -> None:
     def refuse(worker: Worker) -> None:
         raise DataError("column 3 is no column")
 
@@ -269,5 +269,5 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
 
 
 def test_what_is_no_configuration_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"Config\(workers=2\), and not 2"):
+    with pytest.raises(ConfigError, match=r"Config\(workers=2\), not 2"):
         execute(fail, 2)  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ def test_where_the_cause_was_in_the_library_the_lines_are_those_of_the_error() -
     assert line == '    EventFileWriter("/no such/0.events")'
 
 
-def test_text_that_cannot_be_written_is_told_all_the_same(
+def test_text_that_cannot_be_encoded_is_printed_all_the_same(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
@@ -80,7 +80,7 @@ def test_an_error_in_a_line_names_where_it_was_raised() -> None:
 
 
 @pytest.mark.parametrize("error", [DataError("x" * 100_000), ValueError("\U0001f9fc" * 100_000)])
-def test_of_a_very_long_error_other_workers_are_told_as_much_as_fits_into_the_smallest_frame(error: Exception) -> None:
+def test_a_very_long_error_is_truncated_to_fit_into_the_smallest_frame(error: Exception) -> None:
     (header,) = Encoder(0, "run").encode(Failure(0, describe(caught(error))), 1)
     assert len(header) < 1 << 16
     assert "..." in describe(error)

@@ -17,7 +17,7 @@ ask = keep_pieces.__wrapped__
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is an option of glibc")
-def test_pieces_are_kept_unless_the_environment_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_kept_unless_the_environment_configures_the_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
     assert ask()
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "131072")

@@ -31,7 +31,7 @@ def test_a_command_begins_again_where_large_pages_are_for_those_that_ask(
     monkeypatch.setattr(large_pages, "_OFFER", tmp_path / "enabled")
     if offer is not None:
         (tmp_path / "enabled").write_text(offer)
-    large_pages.begin_again()
+    large_pages.restart_with_large_pages()
     command = sys.executable, [sys.executable, *sys.orig_argv[1:]], "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
     assert begun == ([command] if begins else [])
 

@@ -48,11 +48,11 @@ def outlive(signum: signal.Signals, lived: list[signal.Signals]) -> None:
 
 
 @pytest.mark.parametrize(("signum", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
-def test_a_signal_in_a_destructor_is_heeded_after_it(signum: signal.Signals, raised: type[BaseException]) -> None:
+def test_a_signal_in_a_destructor_takes_effect_after_it(signum: signal.Signals, raised: type[BaseException]) -> None:
     interrupts = Interrupts()
-    signal.signal(signal.SIGINT, interrupts.heed)
+    signal.signal(signal.SIGINT, interrupts.interrupt)
     signal.signal(signal.SIGTERM, terminate)
-    sys.unraisablehook = interrupts.heed_again
+    sys.unraisablehook = interrupts.send_ignored_again
     lived: list[signal.Signals] = []
     with pytest.raises(raised):
         outlive(signum, lived)
@@ -62,8 +62,8 @@ def test_a_signal_in_a_destructor_is_heeded_after_it(signum: signal.Signals, rai
 def test_interrupts_that_follow_at_once_are_one() -> None:
     interrupts = Interrupts()
     with pytest.raises(KeyboardInterrupt):
-        interrupts.heed(signal.SIGINT, None)
-    interrupts.heed(signal.SIGINT, None)
+        interrupts.interrupt(signal.SIGINT, None)
+    interrupts.interrupt(signal.SIGINT, None)
 
 
 def test_a_signal_to_end_that_comes_with_another_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,9 +79,9 @@ def test_a_signal_to_end_that_comes_with_another_does_nothing(capsys: pytest.Cap
     assert capsys.readouterr().err == ""
 
 
-def test_other_exceptions_in_destructors_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_exceptions_in_destructors_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     sys.unraisablehook = sys.__unraisablehook__
-    sys.unraisablehook = Interrupts().heed_again
+    sys.unraisablehook = Interrupts().send_ignored_again
 
     class Broken:
         def __del__(self) -> None:

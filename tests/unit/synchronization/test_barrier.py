@@ -30,7 +30,7 @@ def test_no_worker_passes_before_all_have_come() -> None:
 
 
 @on_workers
-def test_a_closed_barrier_is_gone_when_all_have_closed_it(workers: int) -> None:
+def test_a_barrier_ends_when_all_workers_have_closed_it(workers: int) -> None:
     def program(worker: Worker) -> None:
         for _ in range(5):
             with Barrier(worker) as barrier:

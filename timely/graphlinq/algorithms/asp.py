@@ -1,8 +1,8 @@
-"""Approximate shortest paths: hops from a few landmarks, all searched at once.
+"""Approximate shortest paths: distances in hops from a few landmarks, all searched at once.
 
-The searches share their messages: what travels is one word a node, with a bit for each landmark that reached the node
-in the last superstep; so the number of supersteps is that of the longest search, whatever the number of landmarks. A
-way between two nodes is at most as long as that through any landmark, the sum of two of these distances.
+The searches share their messages: a node sends one word, with a bit for each landmark that reached the node in the last
+superstep. So the number of supersteps is that of the longest search, regardless of the number of landmarks. The
+distance between two nodes is at most the sum of their distances from any landmark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from timely.graphlinq.graph import Graph
 from timely.graphlinq.run import Superstep
 
 MOST = 62
-"""A word has room for so many landmarks."""
+"""The number of landmarks that fit into a word."""
 
 UNREACHED = -1
 
 
 def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
-    """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 where there is no way.
+    """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 if there is no path.
 
     Raises BuildError unless there are 1 to 62 landmarks.
 

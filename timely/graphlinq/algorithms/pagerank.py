@@ -1,4 +1,4 @@
-"""PageRank: how often a walk along edges, that now and then jumps to any node, is at each node."""
+"""PageRank: how often a random walk along edges, which sometimes jumps to any node, visits each node."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pagerank(
 ) -> Stream:
     """Return (node, rank) after `rounds` rounds, scaled so that the mean of all ranks is 1.
 
-    In each round a node passes the share `damping` of its rank on along its edges, in equal parts; the rest jumps. A
-    jump leads to any node with the same probability or, with `personalisation`, a stream of (node, weight) at the times
-    at which edges come, to each node in proportion to its weight. What a dangling node, one without edges out of it,
-    passes on jumps too. Weights of the same node are added, those of nodes without edges are ignored; if no node has a
-    weight, the rank that jumps is lost. Multiple edges count as often as they are there. With `tolerance`, the run is
-    over as soon as the ranks change by less than that, all nodes taken together.
+    In each round a node sends the share `damping` of its rank along its edges, in equal parts; the rest jumps. A jump
+    leads to every node with the same probability. With `personalisation`, a stream of (node, weight) at the times at
+    which edges arrive, it leads to each node in proportion to its weight. A node without outgoing edges lets all of its
+    rank jump. Weights of the same node are added, and weights of nodes without edges are ignored; if no node has a
+    weight, the rank that jumps is lost. Multiple edges count as often as they occur. With `tolerance`, the run ends as
+    soon as the ranks of all nodes together change by less than this.
 
-    A DataError ends the run where a weight is negative or not a number.
+    Raises DataError if a weight is negative or not a number.
 
     >>> edges = (np.array([0, 1]), np.array([2, 2]))
     >>> example(lambda scope: pagerank(Graph(scope.to_stream(edges))).map(lambda node, rank: (node, rank.round(3))))
@@ -72,7 +72,7 @@ def pagerank(
 
 
 def _with_weights(graph: Graph, personalisation: Stream) -> Stream:
-    """Return (node, degree, weight) for every node of the graph: 0 where no weight is given."""
+    """Return (node, degree, weight) for every node of the graph; nodes without a weight have 0."""
     given = personalisation.map(_weighed, name="weights")
     ends = graph.degrees().map(lambda node, degree: (node, degree, 0.0, 1), name="degrees")
     every = aggregate(ends.concat(given), (np.add, np.add, np.add), name="nodes with weights")

@@ -1,17 +1,17 @@
-"""Strongly connected components: first that of one node with many edges, then the others by colours.
+"""Strongly connected components: first that of a hub, a node with many edges, then the others by colours.
 
-The hub is the node with the most ways through it: the greatest number of edges in times edges out. Its component is
-what it reaches and what reaches it too, which two searches find that pass each edge once. In many graphs that is nearly
-all there is, and colours would pass through it again and again.
+The hub is the node with the most paths of two edges through it: the largest product of its numbers of incoming and
+outgoing edges. Its component consists of the nodes that it reaches and that reach it, which two searches find while
+passing each edge once. In many graphs this is nearly everything, and colours would pass through it again and again.
 
-Of the nodes left, in a round, those into which no edge leads are taken away, again and again: they are components of
-their own; then those out of which none leads. Of those left, the smallest node spreads forward as a colour, to all that
-it reaches; then, from each node that has kept its own colour, membership spreads backward, among nodes of the same
-colour. Who becomes a member reaches the node and is reached by it: these are components, one for each colour. All
-others go on to the next round.
+The other nodes are assigned in rounds. First, nodes without incoming edges are removed repeatedly: each is a component
+of its own. Then the same is done for nodes without outgoing edges. Of the remaining nodes, the smallest spreads forward
+as a colour to all nodes that it reaches. Then membership spreads backward from each node that has kept its own colour,
+among nodes of the same colour. A member reaches this node and is reached by it, so the members of one colour are a
+component. All other nodes go on to the next round.
 
-There are as many rounds as it takes: few on most graphs, but on a chain of components that each have several nodes, in
-increasing order, one for each.
+The number of rounds is small for most graphs; but a chain of components of several nodes each, in increasing order,
+needs one round per component.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def strongly_connected_components(graph: Graph) -> Stream:
 
 
 def _hub(graph: Graph) -> Stream:
-    """Return (node, whether it is the one with the most ways through it)."""
+    """Return (node, whether it is the hub) for each node."""
     through = node_join(graph.degrees(), graph.transpose().degrees(), np.multiply, name="ways through")
     return _with_greatest(through, name="hub").map(lambda node, hub: (node, node == hub))
 
 
 def _around(graph: Graph, hub: Stream) -> Stream:
-    """Return (node, whether it is reached by the hub and reaches it)."""
+    """Return (node, whether the hub reaches it and it reaches the hub)."""
     ahead = graph.pregel(
         hub,
         init=lambda node, is_hub: (is_hub, is_hub),
@@ -84,11 +84,11 @@ def _around(graph: Graph, hub: Stream) -> Stream:
 
 
 def _with_greatest(ranked: Stream, *, name: str) -> Stream:
-    """Return (node, the node of the greatest rank on any worker, of several the smallest) for each (node, rank)."""
+    """Return (node, the smallest node with the greatest rank on any worker) for each (node, rank)."""
 
-    def compute(given: Given, told: Given) -> Given:
-        assert told is not None  # whoever has nodes tells itself, too
-        return None if given is None else (given[0], np.full(len(given[0]), _greatest(*told)[0][0]))
+    def compute(given: Given, candidates: Given) -> Given:
+        assert candidates is not None  # the broadcast includes this worker's own candidate
+        return None if given is None else (given[0], np.full(len(given[0]), _greatest(*candidates)[0][0]))
 
     return in_order(
         [(ranked, Pipeline()), (ranked.map_batch(_greatest, name=f"{name} here"), Broadcast())], compute, name
@@ -102,7 +102,7 @@ def _greatest(node: Array, rank: Array) -> tuple[Array, Array]:
 
 
 def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
-    """Return the nodes that go when those without edges from others left are taken away, and those that stay."""
+    """Return the nodes that are removed when those without edges from remaining nodes go repeatedly, and the others."""
     both = (np.add, np.add)
     ends = graph.transmit(nodes.map(lambda node: (node, 1, 0)), combine=both)
     counted = aggregate(ends.concat(nodes.map(lambda node: (node, 0, 1))), both)
@@ -119,7 +119,7 @@ def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
 
 
 def _colours(graph: Graph, nodes: Stream) -> Stream:
-    """Return (node, smallest node that reaches it) among nodes."""
+    """Return (node, smallest of `nodes` that reaches it) for each of `nodes`."""
     return graph.pregel(
         nodes,
         init=lambda node: node,
@@ -134,7 +134,8 @@ def _members(backward: Graph, colours: Stream) -> Stream:
     """Return (node, colour, whether it reaches the node of its colour)."""
 
     def update(superstep: Superstep, colour: Array, is_member: Array, received: Array) -> tuple[Array, Array]:
-        # What a node reaches has its colour or a smaller one, so the greatest of the members' is its own, if any is.
+        # A node's successors have its colour or a smaller one, so if a member has the node's own colour, it is the
+        # greatest that the node receives.
         return colour, is_member | (received == colour)
 
     return backward.pregel(

@@ -1,4 +1,4 @@
-"""Weakly connected components: the smallest node of each travels along all its edges, both ways."""
+"""Weakly connected components: the smallest node of each spreads along all edges, in both directions."""
 
 from __future__ import annotations
 
