@@ -33,7 +33,7 @@ class TracedNetwork(SimulatedNetwork):
         self._trace = trace
 
     def fly(self, sender: int, receiver: int, message: Message) -> None:
-        self._trace.add("send", sender, receiver, said(message))
+        self._trace.add("send", sender, receiver, content_of(message))
         super().fly(sender, receiver, message)
 
     def deliver_one(self) -> tuple[int, int] | None:
@@ -42,7 +42,7 @@ class TracedNetwork(SimulatedNetwork):
         return pair
 
 
-def said(message: Message) -> object:
+def content_of(message: Message) -> object:
     """What a message says."""
     if isinstance(message, Data):
         return message.channel, message.time, list(records(message.batch))

@@ -34,14 +34,14 @@ ORACLE = str(Path(tests.oracle.__file__).parent)
 
 ELSEWHERE = {
     "Arrangement.reader": "for operators, which keep the handle",
-    "Arrangement.scope": "says where it is",
+    "Arrangement.scope": "reports the scope",
     "Changes.from_parts": "what is written in files: test_capture reads them",
     "Changes.parts": "what is written in files: test_capture writes them",
     "CoGroups.keys": "for functions of several columns: test_operators_at_every_time",
     "Collection.arranged": "made by operators",
     "Collection.entered": "made by operators",
     "Collection.stream": "the stream beneath, for operators",
-    "InputSession.epoch": "says where it is",
+    "InputSession.epoch": "reports the epoch",
     "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
     "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
     "Prefixes.count": "called by Extension.count",
@@ -49,8 +49,8 @@ ELSEWHERE = {
     "Relation.by_key": "called by Extension.propose",
     "Statement.from_parts": "what is written in files: test_capture reads them",
     "Statement.parts": "what is written in files: test_capture writes them",
-    "UpsertSession.epoch": "says where it is",
-    "UpsertSession.time": "says where it is",
+    "UpsertSession.epoch": "reports the epoch",
+    "UpsertSession.time": "reports the time",
     "example": "for docstrings",
     "stated": "for writers that are resumed: test_capture",
 }
@@ -58,7 +58,7 @@ ELSEWHERE = {
 
 
 def public() -> dict[CodeType, str]:
-    """Return what can be called in a program, by its code; not what batches between operators can do."""
+    """Return by code what a program can call, except the methods of batches between operators."""
     owners = [getattr(package, name) for package in PACKAGES for name in package.__all__]
     own = [each for each in vars(delta).values() if getattr(each, "__module__", "") == delta.__name__]
     owners += [each for each in own if each.__name__[0] != "_"]
@@ -76,7 +76,7 @@ def public() -> dict[CodeType, str]:
 
 @contextmanager
 def used(wanted: dict[CodeType, str], found: set[str]) -> Iterator[None]:
-    """Find the names of what the oracle calls itself."""
+    """Find the names of what the oracle calls."""
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code in wanted and frame.f_back is not None:
@@ -145,6 +145,6 @@ def _kind(program: Program) -> tuple[str, ...]:
 
 
 def _drawn(number: int) -> list[Program]:
-    """Return the parts of so many programs."""
+    """Return the parts of this many programs."""
     drawing = Drawing(Random(0))
     return [part for _ in range(number) for part in parts(drawing.program(4))]

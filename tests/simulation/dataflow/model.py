@@ -235,8 +235,8 @@ class Cluster:
             others = [site for site in self.sites if site is not waiting]
             others[self.events % len(others)].worker.step()
 
-    def asked(self, site: Site) -> str:
-        """What a worker answers when asked what its result waits for, after asking the others."""
+    def explained(self, site: Site) -> str:
+        """What a worker answers when explained what its result waits for, after asking the others."""
         assert site.dataflow is not None
         with (
             patch("timely.worker.worker.clock", self.clock),

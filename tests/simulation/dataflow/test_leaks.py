@@ -42,8 +42,8 @@ def test_a_leaked_capability_is_detected_and_named_by_every_worker(peers: int, m
             cluster.check_drained()
         assert cluster.leaked in str(failure.value)
         for site in cluster.sites:
-            said = cluster.asked(site)
-            [line] = [line for line in said.splitlines() if cluster.leaked in line]
+            explanation = cluster.explained(site)
+            [line] = [line for line in explanation.splitlines() if cluster.leaked in line]
             assert line.endswith(f"worker {cluster.culprit}")
         assert "programs.py:" in cluster.leaked
         # Once it is given back everything ends as ever.

@@ -57,7 +57,7 @@ def flood(pair: Callable[[Collection, Collection], Collection]) -> tuple[int, in
 
 
 @pytest.mark.parametrize("pair", [by_join, by_lookup])
-def test_what_a_join_says_is_bounded(pair: Callable[[Collection, Collection], Collection]) -> None:
+def test_the_output_of_a_join_is_bounded(pair: Callable[[Collection, Collection], Collection]) -> None:
     most, pairs = flood(pair)
     assert pairs == HUB * HUB
     assert most < QUEUE_BYTES + PIECE

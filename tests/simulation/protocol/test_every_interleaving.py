@@ -113,7 +113,7 @@ def explore(mode: str, accumulation: str, messages: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_one_message_in_every_order(mode: str, accumulation: str) -> None:
+def test_one_message_is_handled_in_every_order(mode: str, accumulation: str) -> None:
     states, ends = explore(mode, accumulation, 1)
     assert states > 500
     assert ends >= 1
@@ -123,7 +123,7 @@ def test_one_message_in_every_order(mode: str, accumulation: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_two_messages_in_every_order(mode: str, accumulation: str) -> None:
+def test_two_messages_are_handled_in_every_order(mode: str, accumulation: str) -> None:
     states, ends = explore(mode, accumulation, 2)
     assert states > 10_000
     assert ends >= 1
