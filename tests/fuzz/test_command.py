@@ -1,4 +1,4 @@
-"""What the command of the fuzzer makes of its arguments; the fuzzer itself is a stand-in."""
+"""The arguments of the fuzzer's command; the fuzzer itself is replaced by a stub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fuzz.__main__ import main
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What libFuzzer is given after the name of the program."""
+    """The arguments of libFuzzer after the name of the program."""
     arguments: list[str] = []
 
     def set_up(command: list[str], one_input: Callable[[bytes], None]) -> None:

@@ -1,4 +1,4 @@
-"""Bytes from outside are refused or understood, and nothing else happens: a short run near what long runs found."""
+"""Bytes from outside are refused or understood, and nothing else: a short run near the findings of long ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has another account on the machine: what is made for a run is for the account that runs it."""
+"""An attacker with another account on the machine: files and sockets of a run are for the account that runs it."""
 
 from __future__ import annotations
 

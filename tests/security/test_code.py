@@ -1,4 +1,4 @@
-"""What is run as code: the program that is named, and nothing from data or from where the command happens to start."""
+"""What is run as code: the named program, and nothing from data or from the directory in which the command starts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sources() -> Iterator[Path]:
 
 
 def names_in(path: Path) -> Iterator[str]:
-    """Yield the names through which a module could run what it reads."""
+    """Yield the names through which a module could run data."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)

@@ -1,4 +1,4 @@
-"""Who writes the bytes of a captured file: each file ends in an error that names it, and nothing in it is executed."""
+"""An attacker that writes the bytes of a captured file: each file is an error that names it; nothing is executed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `SECURITY.md` says that tests show: the tests are there."""
+"""The tests that `SECURITY.md` names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who reaches the ports of a running cluster: with the keys, with some of them, or where there are none."""
+"""An attacker that reaches the ports of a running cluster: with the keys, with some of them, or without keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def keys(tmp_path: Path) -> str:
 
 
 def message_of(generation: str) -> bytes:
-    """Return what would end a run if it were believed: that worker 1 has failed."""
+    """Return a message that ends a run if it is accepted: that worker 1 has failed."""
     return bytes(Encoder(1, generation).encode(Failure(1, "out of malice"), 0)[0])
 
 
@@ -89,7 +89,7 @@ def send(config: Config, pieces: Sequence[bytes]) -> None:
 
 
 def still_talk(first: Allocator, second: Allocator) -> None:
-    """Assert that two workers are undisturbed: what one sends is all that the other one receives."""
+    """Assert that two workers are undisturbed: each receives exactly what the other sends."""
     second.send(0, CHANGE)
     first.send(1, CHANGE)
     assert collect(first, 1) == [(1, CHANGE)]
@@ -97,7 +97,7 @@ def still_talk(first: Allocator, second: Allocator) -> None:
 
 
 def listen(allocator: Allocator, seconds: float) -> None:
-    """Receive nothing for a while; what else comes is an error."""
+    """Receive nothing for a while; any message is an error."""
     end = clock.monotonic() + seconds
     while clock.monotonic() < end:
         assert allocator.receive() == []
@@ -194,7 +194,7 @@ class Between:
 
 @contextmanager
 def between(curve_dir: str | None) -> Iterator[tuple[Allocator, Allocator, Between, Config]]:
-    """Give two workers, and who stands between them."""
+    """Yield two workers, and the attacker between them."""
     config, other = tcp_configs(curve_dir=curve_dir, generation=GENERATION)
     middle = Between(config)
     try:

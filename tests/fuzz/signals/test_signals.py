@@ -23,7 +23,7 @@ def test_signals_at_random_moments_leave_nothing_behind_and_hide_nothing(number:
     ("program", "event", "what"),
     [
         ("ends early", None, "its status is 0, but not all processes have done their work"),
-        ("fails", None, "its status is 1, but no signal asked for that"),
+        ("fails", None, "its status is 1, but no signal requested that"),
         ("leaves a file", None, r"\['left'\] are left among the temporary files"),
         ("leaves a process", None, r"processes \[.+\] are left"),
         ("goes on", Event(2.5, signal.SIGINT, "launcher", 0), r"it has not ended [\d.]+ s after the last signal"),

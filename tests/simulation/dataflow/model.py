@@ -35,7 +35,7 @@ Task = tuple[int, int, int]
 
 
 class Site:
-    """One worker, its user, and what came out there."""
+    """One worker, its user, and its output."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class VirtualClock:
 class Cluster:
     """Some workers that run the random program of a seed on records of the same seed.
 
-    `more` are steps the program may take beside the usual ones, for each worker. So many `workers` share a process.
+    `more` are steps that the program may take beside the usual ones, for each worker. `workers` share a process.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class Cluster:
             others[self.events % len(others)].worker.step()
 
     def explained(self, site: Site) -> str:
-        """What a worker answers when explained what its result waits for, after asking the others."""
+        """A worker's explanation of what its result waits for, which includes the answers of the others."""
         assert site.dataflow is not None
         with (
             patch("timely.worker.worker.clock", self.clock),

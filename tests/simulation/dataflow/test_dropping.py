@@ -1,4 +1,4 @@
-"""Workers drop a dataflow as soon as they have seen what they waited for: each of the others sees it too."""
+"""Workers drop a dataflow as soon as they have seen the end for which they wait; each of the others sees it too."""
 
 from __future__ import annotations
 

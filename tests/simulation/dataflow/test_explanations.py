@@ -1,4 +1,4 @@
-"""At any moment of any run, what the workers say they hold is what holds a time up, as brute force finds it."""
+"""At any moment of any run, the pointstamps that workers report holding are those that hold a time, by brute force."""
 
 from __future__ import annotations
 

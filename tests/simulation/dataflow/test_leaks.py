@@ -1,4 +1,4 @@
-"""A capability that nobody gives back is found out, and every worker can name it; without one everything drains."""
+"""A leaked capability is detected, and every worker can name it; without one everything drains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Leaky(Cluster):
 
     @property
     def leaked(self) -> str:
-        """The line that must name what was kept."""
+        """The line that must name the leaked capability."""
         capability = self.kept[0]
         return f"a capability for {capability.time} on {capability.output}, made at {capability.origin}"
 

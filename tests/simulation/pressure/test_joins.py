@@ -1,4 +1,4 @@
-"""A join that makes much of little waits when what it said has not been taken; so does a delta query."""
+"""A join that emits much for little input waits until its output is consumed; so does a delta query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from timely.dataflow.dataflow import Dataflow
 HUB = 1200
 QUEUE_BYTES = 1 << 20
 PIECE = 8 << 20
-"""What a join says in one activation: a quarter of a million pairs of 16 bytes, and as much again."""
+"""The output of a join in one activation: a quarter of a million pairs of 16 bytes, and as much again."""
 
 
 def by_join(left: Collection, right: Collection) -> Collection:

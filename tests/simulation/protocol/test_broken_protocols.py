@@ -19,7 +19,7 @@ RUNS = 150
 
 
 def failures(peers: int = 3, routes: Sequence[Route] | None = None, runs: int = RUNS) -> list[str]:
-    """Return what the simulation finds wrong, in the runs that fail."""
+    """Return the faults that the simulation finds, in the runs that fail."""
     found = []
     for seed in range(runs):
         graph = NESTED if seed % 3 == 0 else random_graph(seed)
