@@ -32,7 +32,7 @@ settings.load_profile("quick")
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As it is in a shell's background, and would be in all processes that tests start.
+        # A shell's background job ignores SIGINT, and all processes that tests start would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -158,7 +158,7 @@ class _Running:
         if event.target == "child":
             receiver = child(launcher, event.child)
         elif event.signum == signal.SIGUSR1:
-            # Nothing can keep it from ending the interpreter before that has read the command's first line.
+            # Until the interpreter has read the command's first line, nothing can prevent the signal from ending it.
             while self._process.poll() is None and not survives(launcher, event.signum):
                 clock.sleep(0.005)
         if self._process.poll() is not None or receiver is None:

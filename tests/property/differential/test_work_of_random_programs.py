@@ -58,7 +58,7 @@ def test_a_round_that_other_times_lack_equals_the_round_before() -> None:
 def test_differences_in_rounds_of_a_loop_count() -> None:
     once = [((1, 1), (0,), 1)]
     more = ("concat", ("distinct", ("variable", 0)), ("input", 1))
-    # There is one edge at first and twice the same afterwards; what it makes is not even.
+    # There is one edge at first, and the same one twice afterwards; its results are not even.
     loop = ("iterate", ("input", 0), ("concat", more, ("even", ("motif", ("variable", 0)))))
     assert occurrences(loop, Scenario([], [once, once])) == 2**3
 

@@ -50,7 +50,7 @@ def test_few_rows_are_sorted_and_summed(data: Any) -> None:
 @given(st.data())
 def test_many_rows_are_sorted_and_summed(data: Any) -> None:
     keys, vals, index, diffs, table = data.draw(updates(data.draw(DEPTHS)))
-    # The same rows many times over, turned round at every other time, are too many for merge sort and not in order.
+    # The same rows many times over, reversed at every other time, are too many for merge sort and not in order.
     copies = SMALL // max(1, len(keys)) + 2
     spread = [np.concatenate([one, one[::-1]] * copies) for one in (keys, vals, index, diffs)]
     _check((*spread, table))
@@ -62,7 +62,7 @@ def test_rows_in_several_parts_consolidate_as_in_one(data: Any) -> None:
     depth = data.draw(DEPTHS)
     parts = [data.draw(updates(depth)) for _ in range(data.draw(st.integers(1, 4)))]
     if data.draw(st.booleans()):
-        # Too many for merge sort, in parts that come turned round.
+        # Too many for merge sort, in parts in reverse order.
         keys, vals, index, diffs, table = parts[0]
         parts += [(keys[::-1].copy(), vals[::-1].copy(), index[::-1].copy(), diffs[::-1].copy(), table)] * SMALL
     expected = consolidated([row for part in parts for row in rows_of(part)])

@@ -49,7 +49,7 @@ def test_each_seal_takes_the_updates_that_its_frontier_has_passed(data: Any) -> 
                 assert rows_of_batch(batch) == due
             assert batcher.upper == (lower if batch is None else upper)
             held = [row for row in held if upper.less_equal(row[2])]
-            # Updates that cancel may be gone, or not yet: the frontier lies between those of the two.
+            # Updates that cancel may or may not be consolidated yet: the frontier lies between those of the two cases.
             assert Antichain(row[2] for row in held).dominates(batcher.frontier())
             assert batcher.frontier().dominates(Antichain(row[2] for row in consolidated(held)))
     batch = batcher.seal(Antichain())

@@ -46,7 +46,7 @@ def test_a_leaked_capability_is_detected_and_named_by_every_worker(peers: int, m
             [line] = [line for line in explanation.splitlines() if cluster.leaked in line]
             assert line.endswith(f"worker {cluster.culprit}")
         assert "programs.py:" in cluster.leaked
-        # Once it is given back everything ends as ever.
+        # Once the capability is released everything ends as usual.
         cluster.kept[0].drop()
         cluster.run(Random(program))
     assert leaks >= 2

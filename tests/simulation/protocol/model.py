@@ -79,7 +79,7 @@ class Cluster:
         for worker in range(peers):
             self.propagate(worker)
 
-    # What a worker can do to tokens. Its protocol and the truth receive every change.
+    # The actions of a worker on tokens. Its protocol and the truth receive every change.
 
     def change(self, worker: int, stamp: Pointstamp, diff: int) -> None:
         location, time = stamp
@@ -103,7 +103,7 @@ class Cluster:
         self.change(worker, stamp, 1)
         self.messages[worker, target].append(stamp)
 
-    # What can happen to a worker.
+    # The events at a worker.
 
     def deliver_message(self, pair: tuple[int, int]) -> None:
         self.steps += 1

@@ -75,7 +75,7 @@ def test_accumulating_later_progress_before_earlier_progress_is_noticed(monkeypa
 def test_a_view_that_counts_its_own_ends_before_the_root_reports_them_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A worker that takes its own ends into its view at once, and the rest when it comes back, is ahead of itself.
+    # A worker that counts its own ends in its view at once, and the other changes when they return, is ahead of itself.
     flush = Protocol.flush
 
     def own_ends_at_once(self: Protocol) -> Changes | None:

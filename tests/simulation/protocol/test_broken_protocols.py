@@ -49,7 +49,7 @@ def test_productions_that_follow_the_drop_of_their_capability_are_noticed(monkey
 
 
 def test_waiting_to_be_the_last_holder_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two workers each keep back one of two decreases, and wait for each other.
+    # Two workers each withhold one of two decreases, and wait for each other.
     sole = Tracker.is_sole_holder
 
     def last_holder(self: Tracker, location: int, time: Time) -> bool:

@@ -198,16 +198,16 @@ def test_a_record_may_have_appeared_and_disappeared_very_often() -> None:
 
 
 def test_a_join_with_an_empty_correction_does_not_become_pending() -> None:
-    # At (1, 0) the value 9 comes to a key whose least value is 5, and has been 4 from round 3 on.
+    # At (1, 0) a key gets the value 9; its least value is 5, and 4 from round 3 on.
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1)]
     emitted: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 4, (0, 3), 1)]
     rows, pending, _ = call(kinds.MIN, [(1, 9, (1, 0), 1)], past=past, emitted=emitted, upper=[(1, 1), (2, 0)], depth=2)
     assert (rows, pending[0].tolist()) == ([], [])
-    # 4.5 is the least in rounds 0 to 2, and is put off to be taken back in round 3.
+    # 4.5 is the least in rounds 0 to 2; its retraction in round 3 is pending.
     halves = [(key, 2 * value, time, diff) for key, value, time, diff in past]
-    said_halves = [(key, 2 * value, time, diff) for key, value, time, diff in emitted]
+    emitted_halves = [(key, 2 * value, time, diff) for key, value, time, diff in emitted]
     rows, pending, _ = call(
-        kinds.MIN, [(1, 9, (1, 0), 1)], past=halves, emitted=said_halves, upper=[(1, 1), (2, 0)], depth=2
+        kinds.MIN, [(1, 9, (1, 0), 1)], past=halves, emitted=emitted_halves, upper=[(1, 1), (2, 0)], depth=2
     )
     assert sorted(rows) == [(1, 9, (1, 0), 1), (1, 10, (1, 0), -1)]
     assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 3]])
@@ -285,7 +285,7 @@ def test_joins_of_very_many_incomparable_times_become_pending_without_a_visit() 
 def test_a_count_that_is_negative_at_a_time_that_is_not_due_is_no_fault() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
     emitted: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
-    # In round 3 of epoch 1 the value 5 occurs -1 times, unless round 3 brings it back.
+    # In round 3 of epoch 1 the value 5 has a count of -1, unless round 3 of epoch 1 inserts it again.
     rows, pending, fault = call(
         kinds.MIN, [(1, 5, (1, 0), -1)], past=past, emitted=emitted, upper=[(1, 1), (2, 0)], depth=2
     )

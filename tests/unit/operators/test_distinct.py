@@ -55,7 +55,7 @@ def test_a_function_must_return_one_integer_for_each_count() -> None:
 @pytest.mark.interpreted
 @pytest.mark.parametrize("epochs", [2, 3])
 def test_waiting_epochs_are_handled_together(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of the four operators one runs a step, so more epochs come than are answered.
+    # Each step runs one of the four operators, so epochs arrive faster than they are handled.
     monkeypatch.setattr(dataflow, "RUNS_PER_STEP", 1 / 4)
 
     def program(worker: Worker) -> list[Update]:

@@ -41,7 +41,7 @@ def test_a_join_keeps_only_a_few_rows_of_a_record_that_changes_all_the_time(is_l
         assert 0 < spines[0].statistics().rows < 20
         sessions[1].close()
         change(worker, sessions[:1], probe, EPOCHS)
-        # Nothing can come that would meet the changing side, but what does meets the other.
+        # No input can arrive that would be joined with the changing side; input that arrives is joined with the other.
         assert [spine.readers for spine in spines] == [0, 1]
         assert [spine.statistics().rows for spine in spines] == [0, 1]
         sessions[0].close()
