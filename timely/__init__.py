@@ -1,7 +1,8 @@
-"""Timely dataflow: worker processes run operators over messages tagged with logical timestamps.
+"""Timely dataflow: worker processes run operators over messages that carry logical timestamps.
 
-Its names are those of `timely.api`, which is imported when the first of them is used: the command `timely` uses none,
-and so starts without NumPy. Its modules are imported likewise: `timely.errors` is there after `import timely`.
+The names of this package are those of `timely.api`, which is imported when one of them is first used. So the command
+`timely`, which uses none, starts without importing NumPy. Submodules are imported on first use in the same way:
+`timely.errors` is available after `import timely`.
 """
 
 from typing import TYPE_CHECKING

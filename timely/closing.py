@@ -1,7 +1,7 @@
-"""Letting go of several things, whatever becomes of one of them.
+"""Close several things even if closing one of them fails.
 
-A file that cannot be written to its end, or a connection that has broken, must not keep other files and connections
-open. So all are closed, and then what the first one raised is raised.
+A file that cannot be written completely, or a broken connection, must not keep other files and connections open. So all
+of them are closed, and then the first error is raised.
 
 >>> closed = []
 >>> def broken():
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 
 
 def close_all(closers: Iterable[Callable[[], object]]) -> None:
-    """Call all functions in turn, also where one raises; then raise what was raised first.
+    """Call every function in turn, even if one raises; then raise the first error.
 
     >>> close_all([lambda: print("one"), lambda: print("two")])
     one

@@ -1,14 +1,13 @@
-"""How many workers there are, where, and the bounds they keep to.
+"""The configuration of a run: how many workers, where they are, and which bounds they respect.
 
-A cluster is `processes` processes of `workers` threads each; worker `i` is thread `i % workers` of process
-`i // workers`. A `Config` describes it from the point of view of one process. It comes from the environment
-(`timely run` sets it for the processes it starts, and any cluster manager can), from a script's own options, or from a
-test; with nothing said it is one worker.
+A cluster consists of `processes` processes with `workers` threads each; worker `i` is thread `i % workers` of process
+`i // workers`. A `Config` describes the cluster from the point of view of one process. It comes from the environment
+(which `timely run` sets for the processes it starts, as any cluster manager can), from a script's own options, or from
+a test. The default is one worker.
 
-Every process has one address, `ipc://PATH` or `tcp://HOST:PORT`. Its threads each listen at an endpoint
-derived from it: `PATH.0`, `PATH.1`, ... or `PORT`, `PORT + 1`, ... so a process of W workers takes W ports in
-a row. Addresses that other machines could reach need CURVE keys (`timely keys` makes them); without them they
-are refused.
+Every process has one address, `ipc://PATH` or `tcp://HOST:PORT`. Each of its threads listens at an endpoint derived
+from it: `PATH.0`, `PATH.1`, ... or `PORT`, `PORT + 1`, ..., so a process with W workers uses W consecutive ports.
+Addresses that other machines can reach require CURVE keys, which `timely keys` makes, and are refused without them.
 
 >>> config = Config(processes=2, workers=2, process=1, addresses=("ipc:///tmp/a", "ipc:///tmp/b"))
 >>> config.peers, config.first_worker, config.endpoint(3)
@@ -20,7 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from numbers import Integral, Real
 from pathlib import Path
@@ -33,9 +32,8 @@ MAX_WORKERS = 1024
 PROGRESS_MODES = ("demand", "eager")
 ACCUMULATIONS = ("worker", "process", "cluster")
 LONGEST_SECONDS = 1_000_000
-"""The clocks of sockets and threads count no further than a few weeks."""
-_IPC_PATH_BYTES = 103  # the shortest limit among systems, 104 with the final zero
-
+"""Timeouts of sockets and threads cannot be longer than a few weeks."""
+_IPC_PATH_BYTES = 103  # the lowest limit among systems: 104 with the final zero
 
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("processes", "workers", "process", "queue_bytes", "frame_bytes", "report_rounds"), Integral),
@@ -47,22 +45,26 @@ _NUMBERS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Config:
-    """The cluster, as one of its processes sees it. Raises `ConfigError` when it makes no sense.
+    """The cluster as one of its processes sees it. Raises `ConfigError` if fields are invalid or contradictory.
 
-    `generation` tells runs apart: processes of another generation are not let in. At the start processes wait for one
-    another for `rendezvous_seconds`. `peer_timeout` is within how many seconds a peer that does not answer any more is
-    given up. `curve_dir` holds the cluster's keys.
+    `generation` distinguishes runs: processes of another generation are not admitted. At the start, processes wait for
+    each other for up to `rendezvous_seconds`. Later, a peer that has not answered for `peer_timeout` seconds is given
+    up. `curve_dir` is the directory with the cluster's keys.
 
-    `queue_bytes` bounds what operators leave untaken before sources wait (see `timely.dataflow.outstanding`),
-    `frame_bytes` the size of one column on the wire. `progress` says when workers tell of their progress, and
-    `accumulation` who adds it up before the others hear of it (see `timely.progress`). Batches of traces with more than
-    `spill_above` bytes are kept in files in `spill_dir` (by default, where temporary files are), and else in memory.
+    `queue_bytes` bounds the data that operators have not received yet; beyond it, sources wait (see
+    `timely.dataflow.outstanding`). `frame_bytes` bounds the size of one column on the wire. `progress` selects when
+    workers release their progress, and `accumulation` which of them add it up before the others receive it (see
+    `timely.progress`). Batches of traces with more than `spill_above` bytes are kept in files in `spill_dir` (by
+    default, the directory for temporary files); without `spill_above` all are kept in memory.
 
-    A run in which nothing has moved for `stall_seconds`, and nothing can, reports on stderr who holds it up (see
-    `timely.worker.standstill`); None is 30, and 0 never. Where a number is given, a thread also reports operators that
-    run for so long, and loops in which no time becomes final. With `profile`, each process prints at the end what its
-    operators have cost. A loop that still changes after `report_rounds` rounds, and after twice as many again, is
-    reported; 0 is never.
+    If nothing has moved in a run for `stall_seconds`, and nothing can, the run reports on stderr what holds it back
+    (see `timely.worker.standstill`); None means 30, and 0 never. If a number is given, a thread also reports operators
+    that run for this long, and loops in which no time completes. With `profile`, each process finally prints the cost
+    of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
+    of its rounds has doubled; 0 means never.
+
+    A `plain` dataflow runs without the optimisation pass (see `timely.dataflow.compose`), which is for tests of that
+    pass. By default the environment variable `TIMELY_PLAIN` decides.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
@@ -94,6 +96,7 @@ class Config:
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
+    plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):
@@ -124,16 +127,16 @@ class Config:
         if self.spill_above is not None and self.spill_above < 0:
             raise ConfigError(f"spill_above must not be negative, but is {self.spill_above}")
         if self.spill_dir is not None and not os.path.isdir(self.spill_dir):
-            raise ConfigError(f"spill_dir must be a directory, which {self.spill_dir!r} is not")
+            raise ConfigError(f"spill_dir must be a directory, but {self.spill_dir!r} is not one")
         if self.spill_dir is not None and self.spill_above is None:
             raise ConfigError(
-                f"spill_dir is {self.spill_dir!r}, but spill_above is missing: say from how many bytes on batches are "
-                "kept in files there (--spill-above BYTES, TIMELY_SPILL_ABOVE)"
+                f"spill_dir is {self.spill_dir!r}, but spill_above is missing: set the size in bytes above which "
+                "batches are kept in files there (--spill-above BYTES, TIMELY_SPILL_ABOVE)"
             )
 
     @property
     def peers(self) -> int:
-        """The number of workers in all."""
+        """The number of workers in the cluster."""
         return self.processes * self.workers
 
     @property
@@ -142,11 +145,11 @@ class Config:
         return self.process * self.workers
 
     def process_of(self, worker: int) -> int:
-        """Return the process a worker lives in."""
+        """Return the process that a worker belongs to."""
         return worker // self.workers
 
     def endpoint(self, worker: int) -> str:
-        """Return where a worker listens."""
+        """Return the endpoint at which a worker listens."""
         process, thread = divmod(worker, self.workers)
         address = self.addresses[process]
         if address.startswith("ipc://"):
@@ -158,7 +161,8 @@ class Config:
         for name, kinds in _NUMBERS.items():
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
-                raise ConfigError(f"{name} must be a number, and whole where it counts, not {value!r:.80}")
+                wanted = "a whole number" if kinds in (Integral, Integral | None) else "a number"
+                raise ConfigError(f"{name} must be {wanted}, not {value!r:.80}")
 
     def _check_counts(self) -> None:
         if self.processes < 1 or self.workers < 1:
@@ -178,8 +182,8 @@ class Config:
     def _check_addresses(self) -> None:
         if len(self.addresses) != self.processes:
             raise ConfigError(
-                f"{self.processes} processes need {self.processes} addresses, {len(self.addresses)} given; "
-                "'timely run -n' finds some, and TIMELY_PROCESSES and TIMELY_ADDRESSES in the environment say them"
+                f"{self.processes} processes need {self.processes} addresses, but {len(self.addresses)} are given; "
+                "use 'timely run -n', which chooses addresses, or set TIMELY_PROCESSES and TIMELY_ADDRESSES"
             )
         for address in self.addresses:
             check_address(address, self.workers, self.curve_dir is not None)
@@ -189,42 +193,42 @@ class Config:
             if other != worker:
                 raise ConfigError(
                     f"processes {self.process_of(other)} and {self.process_of(worker)} would both listen at "
-                    f"{self.endpoint(worker)}; a process of {self.workers} workers takes {self.workers} ports in a "
-                    "row, starting with its own"
+                    f"{self.endpoint(worker)}; a process with {self.workers} workers uses {self.workers} consecutive "
+                    "ports, starting with its own"
                 )
 
     @staticmethod
     def from_environ(environ: Mapping[str, str] | None = None) -> Config:
-        """Return the configuration in the variables `TIMELY_PROCESSES`, `TIMELY_WORKERS`, and so on: one a field.
+        """Return the configuration in the variables `TIMELY_PROCESSES`, `TIMELY_WORKERS`, ..., one per field.
 
-        `TIMELY_ADDRESSES` holds them in order of the processes, separated by commas.
+        `TIMELY_ADDRESSES` lists the addresses in order of the processes, separated by commas.
         """
         given = os.environ if environ is None else environ
         values = {}
-        for field in fields(Config):
-            text = given.get(variable(field.name), "")
+        for each in fields(Config):
+            text = given.get(variable(each.name), "")
             if text:
-                values[field.name] = _parse(field.name, text)
+                values[each.name] = _parse(each.name, text)
         return Config(**values)
 
     def to_environ(self) -> dict[str, str]:
-        """Return the variables from which `from_environ` reads this configuration."""
+        """Return the environment variables from which `from_environ` reads this configuration."""
         environ = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if value is not None and value != () and value is not False:
                 text = ",".join(value) if isinstance(value, tuple) else "1" if value is True else str(value)
-                environ[variable(field.name)] = text
+                environ[variable(each.name)] = text
         return environ
 
     @staticmethod
     def from_args(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[Config, list[str]]:
-        """Return the configuration in a script's own options, and the arguments that are none of ours.
+        """Return the configuration in a script's own options, and the remaining arguments.
 
-        Options are `-w WORKERS`, `-n PROCESSES`, `-p PROCESS` and `-h HOSTFILE`; what they leave open comes
-        from the environment. Several processes without a host file are on this machine, at ports from 2101.
+        The options are `-w WORKERS`, `-n PROCESSES`, `-p PROCESS` and `-h HOSTFILE`; the environment supplies the rest.
+        Without a host file, all processes are on this machine, at ports from 2101.
 
-        Raises ConfigError where an option has no proper value, or all together make no sense.
+        Raises ConfigError if an option has an invalid value, or the options contradict each other.
         """
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
         parser.add_argument("-w", "--workers", type=int)
@@ -243,7 +247,7 @@ class Config:
     def with_options(
         self, processes: int | None, workers: int | None, process: int | None, hostfile: str | None
     ) -> Config:
-        """Return this configuration changed by the options that are given."""
+        """Return this configuration with the given options changed; None leaves an option as it is."""
         count = processes if processes is not None else self.processes
         threads = workers if workers is not None else self.workers
         addresses = self.addresses
@@ -262,7 +266,7 @@ class Config:
 
 
 def variable(field: str) -> str:
-    """Return the environment variable of a field of `Config`."""
+    """Return the environment variable for a field of `Config`."""
     return f"TIMELY_{field.upper()}"
 
 
@@ -271,7 +275,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
         return text
-    if field == "profile":
+    if field in ("profile", "plain"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"
@@ -284,7 +288,7 @@ def _parse(field: str, text: str) -> Any:
 
 
 def read_hosts(path: str) -> tuple[str, ...]:
-    """Return the addresses in a host file: `HOST:PORT` a line, one a process, `#` starts a comment."""
+    """Return the addresses in a host file, which has one `HOST:PORT` per line and process; `#` starts a comment."""
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -302,20 +306,20 @@ def read_hosts(path: str) -> tuple[str, ...]:
             raise ConfigError(f"{path}, line {number}: {host!r} is not HOST:PORT") from None
         addresses.append(address)
     if not addresses:
-        raise ConfigError(f"{path}: no host in it; write one HOST:PORT a line")
+        raise ConfigError(f"{path} names no host; write one HOST:PORT per line")
     return tuple(addresses)
 
 
 def hosts_of(path: str, processes: int | None) -> tuple[str, ...]:
-    """Return the first `processes` addresses in a host file, or all; raise `ConfigError` when there are not as many."""
+    """Return the first `processes` addresses in a host file, or all; raise `ConfigError` if there are too few."""
     addresses = read_hosts(path)
     if processes is not None and len(addresses) < processes:
-        raise ConfigError(f"{path}: {len(addresses)} hosts, {processes} processes")
+        raise ConfigError(f"{path} names {len(addresses)} hosts, too few for {processes} processes")
     return addresses[:processes]
 
 
 def split_tcp(address: str) -> tuple[str, int]:
-    """Return host and port of `tcp://HOST:PORT`; an IPv6 host is in brackets."""
+    """Return the host and port of `tcp://HOST:PORT`; an IPv6 host keeps its brackets."""
     host, _, port = address.removeprefix("tcp://").rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not bare or any(character in bare for character in "/ []") or (":" in bare and bare == host):
@@ -326,7 +330,7 @@ def split_tcp(address: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host as written is this machine and can be reached from no other."""
+    """Return whether a host, as written, is this machine and cannot be reached from others."""
     if host == "localhost":
         return True
     try:
@@ -336,15 +340,15 @@ def is_loopback(host: str) -> bool:
 
 
 def check_address(address: str, workers: int, protected: bool) -> None:
-    """Raise `ConfigError` unless a process of `workers` workers can listen at an address."""
+    """Raise `ConfigError` unless a process with `workers` workers can listen at an address."""
     if address.startswith("ipc://"):
         path = address.removeprefix("ipc://")
         if not path.startswith("/"):
-            raise ConfigError(f"address {address!r} is not ipc:// and an absolute path")
+            raise ConfigError(f"address {address!r} is not ipc:// followed by an absolute path")
         room = _IPC_PATH_BYTES - len(f".{workers - 1}")
         if len(os.fsencode(path)) > room:
             raise ConfigError(
-                f"address {address!r}: the system allows at most {room} bytes of path; use a shorter directory"
+                f"address {address!r}: the system allows paths of at most {room} bytes; use a shorter directory"
             )
         return
     if not address.startswith("tcp://"):
@@ -354,7 +358,7 @@ def check_address(address: str, workers: int, protected: bool) -> None:
         raise ConfigError(f"address {address!r}: {workers} workers need ports up to {port + workers - 1}")
     if not protected and not is_loopback(host):
         raise ConfigError(
-            f"address {address!r} can be reached from other machines, and anybody who reaches it could take part; "
+            f"address {address!r} can be reached from other machines, and anyone who reaches it could take part; "
             "make keys with 'timely keys DIR', copy DIR to every machine, and pass --curve DIR "
             "(or set TIMELY_CURVE_DIR)"
         )

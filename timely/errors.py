@@ -1,8 +1,8 @@
-"""Every error this library raises on purpose.
+"""The errors and warnings that this library raises on purpose.
 
-An error says what happened, where (operator, time, worker, the user's file and line) and what to do. All of
-them derive from `TimelyError`, so a program can tell our refusals from its own bugs, and a script that lets one escape
-ends with the message alone, without a traceback through our internals.
+A message states what happened, where (operator, time, worker, the user's file and line) and what to do. All errors
+derive from `TimelyError`, so a program can distinguish them from its own bugs. If an error escapes from a script, the
+script ends with the message alone, without a traceback through this library.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ __all__ = [
 
 
 class TimelyError(Exception):
-    """The root of the errors raised by `timely` and `differential`."""
+    """The base class of the errors raised by `timely` and `differential`."""
 
     _render_traceback_: ClassVar[Callable[[TimelyError], list[str]]]
-    """What a notebook shows of an error, once there is something to be said of it (see `failure`)."""
+    """Returns the lines that a notebook shows instead of a traceback; installed by `timely.run.failure`."""
 
 
 class BuildError(TimelyError):
-    """A dataflow was put together in a way that has no meaning (streams of different scopes, a loop left open, ...)."""
+    """A dataflow is built in a way that has no meaning: streams of different scopes, a loop left open, ..."""
 
 
 class CycleError(BuildError):
-    """A cycle of the dataflow does not advance its timestamps, so nothing in it could ever be final."""
+    """A cycle of the dataflow does not advance its timestamps, so no time on it could ever complete."""
 
 
 class CapabilityError(TimelyError):
-    """A capability was used after it was dropped, or asked for a time it does not permit."""
+    """A capability is used after it was dropped, or for a time that it does not permit."""
 
 
 class DataError(TimelyError):
-    """Data that an operator cannot take: wrong number or kind of columns, lengths that differ, values out of range.
+    """Data does not suit an operator: wrong number or type of columns, different lengths, values out of range.
 
-    `time` is the data's time, where that is not the time of the message being handled.
+    `time` is the time of the data if that is not the time of the message being processed.
     """
 
     def __init__(self, message: str, time: tuple[int, ...] | None = None) -> None:
@@ -65,23 +65,23 @@ class DataError(TimelyError):
 
 
 class UnsettledError(DataError):
-    """A loop changes beyond its limit; names the round and some of what changes."""
+    """A loop still changes at its limit of rounds; names the round and some of the changes."""
 
 
 class UnsettledWarning(RuntimeWarning):
-    """A loop goes on for very long."""
+    """A loop has been running for very many rounds."""
 
 
 class CapabilityWarning(RuntimeWarning):
-    """A capability was forgotten: neither dropped nor held any more. Names its time, operator, line and worker."""
+    """A capability was garbage-collected without having been dropped; names its time, operator, line and worker."""
 
 
 class LateWarning(RuntimeWarning):
-    """Records came after their window had ended and were left out. Names one, the operator, line and worker."""
+    """Records arrived after their window had ended and were ignored; names one, the operator, line and worker."""
 
 
 class OperatorError(TimelyError):
-    """User code in an operator raised: names operator, time, worker and line. `__cause__` is the original."""
+    """User code in an operator raised; names the operator, time, worker and line. `__cause__` is the original error."""
 
 
 class ShapeError(TimelyError):
@@ -89,36 +89,36 @@ class ShapeError(TimelyError):
 
 
 class ConfigError(TimelyError):
-    """The configuration (options, environment, host file) is not usable."""
+    """The configuration (options, environment, host file) is invalid."""
 
 
 class TransportError(TimelyError):
-    """Sockets could not be set up: an address in use, a peer that did not turn up, an unprotected address."""
+    """Sockets could not be set up: an address is in use, a peer did not arrive, or an address is unprotected."""
 
 
 class FrameError(TimelyError):
-    """Bytes that are not one of our frames. Refused and counted; never ends a run."""
+    """Received bytes are not a frame of this protocol. They are ignored and counted; the run continues."""
 
 
 class SpillError(TimelyError):
-    """Part of a trace could not be put into a file."""
+    """Part of a trace could not be written to a file."""
 
 
 class TraceError(TimelyError):
-    """A trace was asked for what it cannot tell: a time that is not final yet, or was compacted away."""
+    """A trace was asked for contents that it does not have: at a time that is incomplete or compacted away."""
 
 
 class CaptureError(TimelyError):
-    """What was captured cannot be replayed: cut off, damaged, or contradicting itself. Names the file and the place."""
+    """Captured events cannot be replayed: they are truncated, damaged or contradictory. Names the file and offset."""
 
 
 class PeerFailed(TimelyError):
-    """Another worker raised; its message is included. This worker ends because the computation cannot go on."""
+    """Another worker raised, so this one ends too; the message includes the other's."""
 
 
 class PeerLost(PeerFailed):
-    """Another process is gone without a farewell."""
+    """Another process ended without a farewell (`timely.communication.message.Goodbye`) and without an error."""
 
 
 class StalledError(TimelyError):
-    """A worker waits for something that nothing can bring about; the message says who holds it back."""
+    """A worker waits for something that can no longer happen; the message names what holds it back."""

@@ -1,9 +1,9 @@
-"""An interrupt that came while compiled code ran, told from an error of that code.
+"""Interrupts that arrive while compiled code runs.
 
-The system's signal is heeded when the interpreter next looks. Where that is inside a compiled function that goes on to
-return its result, as it does between a loop over rows and the making of its arrays, Python finds a result and an
-exception at once: it raises a `SystemError` about the function, with what the handler raised as its cause. Whoever
-reports errors asks here first, so that an interrupt ends a run as an interrupt.
+Python handles a signal at the next point where the interpreter checks for one. If this is inside a compiled function
+that then returns a result (between a loop over rows and the creation of its arrays, say), Python has a result and an
+exception at the same time. It raises a `SystemError` about the function, whose cause is the handler's exception. Code
+that reports errors calls `interruption` first, so that an interrupt ends the run as an interrupt.
 
 >>> error = SystemError("a function returned a result with an exception set")
 >>> error.__cause__ = KeyboardInterrupt()
@@ -11,8 +11,8 @@ reports errors asks here first, so that an interrupt ends a run as an interrupt.
 KeyboardInterrupt()
 >>> interruption(SystemError("something else"))
 
-Where Python looks in the midst of a destructor, or of a weak reference's callback, it ignores what the handler raises:
-it hands it to `sys.unraisablehook`. There the signal is sent again, to come a moment later.
+If Python checks inside a destructor or a callback of a weak reference, it cannot raise the handler's exception: it
+passes the exception to `sys.unraisablehook` and ignores it. `no_interrupt_lost` then sends the signal again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AGAIN_SECONDS = 0.01
 
 
 def interruption(error: BaseException) -> BaseException | None:
-    """Return the `KeyboardInterrupt`, or the `SystemExit` of a handler, that a `SystemError` stands for, if it does."""
+    """Return the `KeyboardInterrupt` (or a handler's `SystemExit`) that a `SystemError` stands for, or None."""
     cause: BaseException | None = error
     while isinstance(cause, SystemError):
         cause = cause.__cause__ or cause.__context__
@@ -37,31 +37,32 @@ def interruption(error: BaseException) -> BaseException | None:
 
 @contextmanager
 def no_interrupt_lost() -> Iterator[None]:
-    """Have SIGINT come again while the context lasts when its `KeyboardInterrupt` was ignored.
+    """Send SIGINT again, while the context lasts, whenever Python ignored its `KeyboardInterrupt`.
 
-    Only where Python's own handler raises it, in the main thread: who handles the signal otherwise knows best.
+    Only in the main thread, and only if Python's own handler is installed: a program that handles SIGINT itself decides
+    what to do.
     """
     if current_thread() is not main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
     report_ignored = sys.unraisablehook
 
-    def heed_again(ignored: sys.UnraisableHookArgs) -> None:
+    def send_ignored_again(ignored: sys.UnraisableHookArgs) -> None:
         if issubclass(ignored.exc_type, KeyboardInterrupt):
             send_again(signal.SIGINT)
         else:
             report_ignored(ignored)
 
-    sys.unraisablehook = heed_again
+    sys.unraisablehook = send_ignored_again
     try:
         yield
     finally:
-        if sys.unraisablehook is heed_again:
+        if sys.unraisablehook is send_ignored_again:
             sys.unraisablehook = report_ignored
 
 
 def send_again(signum: signal.Signals) -> None:
-    """Send this process a signal in a moment: sent at once, it would be heeded where nothing can be raised either."""
+    """Send a signal to this process in a moment; at once, it would be handled where nothing can be raised either."""
     timer = Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signum))
     timer.daemon = True
     timer.start()

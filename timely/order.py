@@ -1,12 +1,12 @@
-"""The two orders on timestamps.
+"""Timestamps and their two orders.
 
-A timestamp is a tuple of ints: the epoch coordinate(s) of the outermost scope, then one loop counter per
-enclosing loop. What progress means is the **product order**, a partial one, and that is `less_equal`.
-Python's `<` on tuples is the lexicographic order: it extends the product order (`less_equal(a, b)` implies `a
-<= b`), so it serves for sorting, and for nothing else.
+A timestamp is a tuple of integers: the coordinates of the outermost scope (usually one, the epoch), then one loop
+counter per enclosing loop. Progress is defined by the **product order**, `less_equal`, which is partial. Python's `<`
+on tuples is the lexicographic order. It extends the product order (`less_equal(a, b)` implies `a <= b`), so it is
+suitable for sorting, and for nothing else.
 
-Under the product order timestamps of one length form a lattice: `join` is the least upper bound, `meet` the
-greatest lower bound. Times of different lengths belong to different scopes and are never compared.
+Under the product order timestamps of one length form a lattice: `join` is the least upper bound, `meet` the greatest
+lower bound. Times of different lengths belong to different scopes and are never compared.
 
 >>> less_equal((0, 5), (1, 5)), less_equal((0, 5), (1, 4))
 (True, False)
@@ -23,17 +23,17 @@ from typing import SupportsIndex, TypeGuard
 Time = tuple[int, ...]
 
 Changes = tuple[tuple[int, Time, int], ...]
-"""Net changes of how many pointstamps there are: (location, time, difference)."""
+"""Net changes of the counts of pointstamps: (location, time, difference)."""
 
 LIMIT = 2**62
-"""No coordinate of a time is larger, and none is below 0."""
+"""The largest coordinate of a time; the smallest is 0."""
 
 Moment = SupportsIndex | Sequence[SupportsIndex]
-"""A time as users give it; where times have one coordinate, an integer will do."""
+"""A time as users write it: a tuple of integers, or an integer where times have one coordinate."""
 
 
 def as_time(moment: Moment) -> Time:
-    """Return a time that a user gave, as a tuple of Python's integers; raise `TypeError` if it is none.
+    """Return a time written by a user as a tuple of Python integers; raise `TypeError` if it is not a time.
 
     >>> as_time(3), as_time([2, 5])
     ((3,), (2, 5))
@@ -45,11 +45,11 @@ def as_time(moment: Moment) -> Time:
     try:
         return tuple(map(index, moment)) if isinstance(moment, Iterable) else (index(moment),)
     except TypeError:
-        raise TypeError(f"a time is an integer, or a tuple of them, and not {moment!r:.80}") from None
+        raise TypeError(f"a time is an integer or a tuple of integers, not {moment!r:.80}") from None
 
 
 def _is_exact(moment: tuple[SupportsIndex, ...]) -> TypeGuard[Time]:
-    """Return whether all coordinates are Python's integers; `True` is another kind."""
+    """Return whether all coordinates are of type int itself, not a subclass such as bool."""
     for coordinate in moment:  # noqa: SIM110 (a generator would double the cost)
         if type(coordinate) is not int:
             return False
@@ -62,7 +62,7 @@ def less_equal(a: Time, b: Time) -> bool:
     >>> less_equal((0, 5), (1, 5)), less_equal((0, 5), (1, 4)), less_equal((1, 4), (0, 5))
     (True, False, False)
     """
-    # `a[0] > b[0]` settles most questions, and one or two coordinates are nearly all timestamps there are.
+    # The first coordinate decides most comparisons, and nearly all timestamps have one or two coordinates.
     if a[0] > b[0]:
         return False
     length = len(a)
@@ -77,7 +77,7 @@ def less_equal(a: Time, b: Time) -> bool:
 
 
 def less_than(a: Time, b: Time) -> bool:
-    """Return whether `a` is at most `b` and they differ.
+    """Return whether `a` is at most `b` and different from it.
 
     >>> less_than((0, 5), (0, 6)), less_than((0, 5), (0, 5))
     (True, False)

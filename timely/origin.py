@@ -1,7 +1,7 @@
-"""Where in the user's program something was made or went wrong: the innermost source line that is the user's.
+"""Where in the user's program something was created or went wrong: the innermost line of the user's own code.
 
-Not the user's are this library, Python's own and, where an error is concerned, installed ones: NumPy raises for what a
-user's function asked it. A line of a notebook is called by its cell, not by the file that stands for it.
+Code of this library and of Python is never the user's. For errors, neither is code of installed packages: NumPy raises
+for what a user's function asked of it. A line in a notebook is named by its cell, not by the file that stands for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PACKAGES = tuple(
 )
 
 _COMPILED = ("timely" + os.sep, "differential" + os.sep)
-"""What was compiled when the package was built names its sources as they were found there (see `hatch_build.py`)."""
+"""Compiled modules name their source files relative to the directory of the build (see `hatch_build.py`)."""
 
 _PYTHON = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
@@ -38,7 +38,7 @@ class Origin(NamedTuple):
 
 
 def _cell(file: str) -> str | None:
-    """Return what IPython calls a cell, such as `Cell In[3]`, given what Python takes for its file; else None."""
+    """Return IPython's name for a cell, such as `Cell In[3]`, given its file name in Python; None for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
     return None if named is None else " ".join(named)
@@ -50,24 +50,24 @@ def is_ours(file: str) -> bool:
 
 
 def is_installed(file: str) -> bool:
-    """Return whether a source file came with Python or a package, or is none that could be shown."""
+    """Return whether a source file is part of Python or of an installed package, or has no source to show."""
     return _is_python(file) or _is_packaged(file) or (file.startswith("<") and not linecache.getline(file, 1))
 
 
 @cache
 def _is_packaged(file: str) -> bool:
-    """Return whether a source file is an installed package's, or one that it was compiled from and that is not here."""
+    """Return whether a source file belongs to an installed package, or is a Cython source that is not here."""
     return file.startswith(_INSTALLED) or (file.endswith((".pyx", ".pxd")) and not os.path.exists(file))
 
 
 @cache
 def _is_python(file: str) -> bool:
-    """Whether a source file is Python's own; installed packages may lie beneath it."""
+    """Return whether a source file is Python's own; installed packages may be in a directory below."""
     return file.startswith("<frozen") or (file.startswith(_PYTHON) and not file.startswith(_INSTALLED))
 
 
 def user_origin() -> Origin:
-    """Return the innermost line of the current call stack that is neither ours nor Python's own."""
+    """Return the innermost line of the call stack that is neither this library's nor Python's."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
         frame = frame.f_back
@@ -75,9 +75,9 @@ def user_origin() -> Origin:
 
 
 def raised_at(traceback: TracebackType | None) -> Origin | None:
-    """Return the innermost user line of a traceback, or None when it never left this library.
+    """Return the innermost line of user code in a traceback; None if the traceback never leaves this library.
 
-    Where only installed packages' functions ran, that is the line of theirs that was called first.
+    If only functions of installed packages ran, this is the outermost line of theirs.
     """
     found: Origin | None = None
     while traceback is not None:

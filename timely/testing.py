@@ -1,8 +1,8 @@
-"""A plugin for pytest: a test that hangs says who holds its dataflows up.
+"""A pytest plugin that reports what a hanging test waits for.
 
-With `pytest -p timely.testing` and the time limits of pytest-timeout, what the workers of the process do and wait for
-(see `timely.observe.status`) is printed shortly before a test's time is over, and so is part of what is shown of its
-failure.
+With `pytest -p timely.testing` and the time limits of pytest-timeout, the plugin prints, shortly before a test exceeds
+its limit, what the workers of the process do and wait for (see `timely.observe.status`). The report appears in the
+output of the failed test.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from timely.observe.status import report, running_workers
-from timely.run.signals import say
+from timely.worker.registry import running_workers
+from timely.worker.status import report
 
 BEFORE_SECONDS = 1.0
-"""How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""
+"""The report is printed this long before the limit, or at four fifths of it, whichever is later."""
 
 _timers: pytest.StashKey[Timer] = pytest.StashKey()
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None, Any, Any]:
-    """Print a report before the test's time is over."""
+    """Schedule a report shortly before the test exceeds its limit."""
     limit = float(settings.timeout)
     timer = Timer(max(limit - BEFORE_SECONDS, 0.8 * limit), _report)
     timer.daemon = True
@@ -35,7 +35,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Print nothing: the test has ended in time."""
+    """Cancel the report: the test has ended in time."""
     timer = item.stash.get(_timers, None)
     if timer is not None:
         timer.cancel()
@@ -44,4 +44,4 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _report() -> None:
     if running_workers():
-        say(f"the time of this test is nearly over\n{report()}")
+        notify(f"this test is about to exceed its time limit\n{report()}")

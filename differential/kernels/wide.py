@@ -5,7 +5,7 @@ low unsigned, is the exact sum. It fits into 64 bits if the high word is only th
 counts is the sum, not what it was on the way: the order of the terms does not matter. No step takes a branch.
 
 Kernels raise `Overflow` with the codes of the record, which are all they know; operators name the record (see
-`differential.overflow`).
+`differential.data.overflow`).
 """
 
 from __future__ import annotations

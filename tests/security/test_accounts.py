@@ -192,6 +192,6 @@ def test_captured_files_have_the_mode_that_the_umask_allows(given: int, mode: in
 
 def test_a_link_in_place_of_a_captured_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "events").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(CaptureError, match="exists already"):
+    with pytest.raises(CaptureError, match="already exists"):
         EventFileWriter(tmp_path / "events")
     assert not (tmp_path / "elsewhere").exists()

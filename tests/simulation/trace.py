@@ -32,9 +32,9 @@ class TracedNetwork(SimulatedNetwork):
         super().__init__(peers, seed)
         self._trace = trace
 
-    def fly(self, sender: int, receiver: int, message: Message) -> None:
+    def send(self, sender: int, receiver: int, message: Message) -> None:
         self._trace.add("send", sender, receiver, content_of(message))
-        super().fly(sender, receiver, message)
+        super().send(sender, receiver, message)
 
     def deliver_one(self) -> tuple[int, int] | None:
         pair = super().deliver_one()

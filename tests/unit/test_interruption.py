@@ -88,7 +88,7 @@ def test_an_interrupt_while_records_are_spread_over_workers_comes_out_as_such() 
     assert said[-1] == Failure(0, "interrupted")
 
 
-def test_an_interrupt_in_compiled_code_that_the_program_called_comes_out_and_is_told_as_such() -> None:
+def test_an_interrupt_in_compiled_code_that_the_program_called_comes_out_as_an_interrupt() -> None:
     first, second = thread_allocators(2)
     with pytest.raises(KeyboardInterrupt):
         run(first, lambda worker: returned_with(KeyboardInterrupt()), Config(workers=2))
@@ -127,7 +127,7 @@ def test_an_interrupt_in_the_callback_of_a_weak_reference_ends_the_run_all_the_s
     assert sys.unraisablehook is hook
 
 
-def test_other_exceptions_that_are_ignored_in_a_run_are_told(
+def test_other_exceptions_that_are_ignored_in_a_run_are_reported(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)

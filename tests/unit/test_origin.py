@@ -36,7 +36,7 @@ def by_cython(column: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("function", "line"), [(numpys, 1), (pythons, 1), (by_numpy, 2), (by_cython, 1)])
-def test_an_error_in_a_library_that_a_function_calls_is_said_to_be_at_the_line_of_the_function(
+def test_an_error_in_a_library_that_a_function_calls_is_located_at_the_line_of_the_function(
     function: Callable[[np.ndarray], np.ndarray], line: int
 ) -> None:
     at = f"{HERE}:{function.__code__.co_firstlineno + line}"
@@ -44,7 +44,7 @@ def test_an_error_in_a_library_that_a_function_calls_is_said_to_be_at_the_line_o
         example(lambda scope: scope.to_stream(np.arange(3)).map(function))
 
 
-def test_an_error_of_a_librarys_function_is_said_to_be_at_its_line() -> None:
+def test_an_error_of_a_librarys_function_is_located_at_its_line() -> None:
     with pytest.raises(OperatorError, match=r"numpy/linalg/_linalg\.py:\d+, built at "):
         example(lambda scope: scope.to_stream(np.arange(3)).map(np.linalg.inv))
 
@@ -77,13 +77,13 @@ def test_what_is_built_when_a_context_is_entered_is_at_the_line_of_the_users() -
         lambda word: range(np.arange(len(word))),
     ],
 )
-def test_a_function_of_one_value_is_told_that_it_receives_columns(function: Callable[[object], object]) -> None:
+def test_a_hint_names_the_columns_that_a_function_of_one_value_received(function: Callable[[object], object]) -> None:
     with pytest.raises(OperatorError, match=r"receive whole columns, which are read-only; rowwise\(f\)"):
         example(lambda scope: scope.to_stream(np.array(["a", "b"])).map(function))
 
 
 @pytest.mark.parametrize("function", [lambda one, other: one, lambda: 1])
-def test_a_function_of_other_columns_is_told_that_each_is_an_argument(function: Callable[..., object]) -> None:
+def test_a_hint_explains_that_each_column_is_an_argument(function: Callable[..., object]) -> None:
     with pytest.raises(OperatorError, match=r"positional argument.* most functions are given each column"):
         example(lambda scope: scope.to_stream(np.arange(2)).map(function))
 

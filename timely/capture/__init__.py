@@ -1,7 +1,7 @@
-"""Captured streams: where their events are written and read, in memory, in files and over sockets.
+"""Captured streams: the events of a stream, written to and read from memory, files and sockets.
 
-`Stream.capture_into` writes the events of a stream to an `EventSink`; `timely.replay_into` reads them from
-`EventSource`s and gives the stream back, and `extract` lists its batches by time without a dataflow.
+`Stream.capture_into` writes the events of a stream to an `EventSink`. `timely.replay_into` reads them from
+`EventSource`s and turns them into a stream again. `extract` lists the captured records by time, without a dataflow.
 
 >>> queue = EventQueue()
 >>> _ = example(lambda scope: scope.to_stream(range(3)).capture_into(queue))

@@ -1,12 +1,13 @@
 """Events as a stream of bytes, for files and sockets, and back.
 
-A stream starts with `PREFIX`: magic and a version. Each event is a frame: two little-endian 32-bit words, the length of
-the body in units of eight bytes and its CRC-32, then the body: the length of the header, the header (msgpack: kind and
-plain data of the event, kind and description of its batch, length of each buffer), and the raw buffers, each at a
-multiple of eight bytes, so that columns are views of the body and kernels take them as they are.
+A stream starts with `PREFIX`: magic and a version. Each event is a frame. A frame starts with two little-endian 32-bit
+words, the length of the body in units of eight bytes and its CRC-32. The body consists of the length of the header, the
+header (msgpack: kind and plain data of the event, kind and description of its batch, length of each buffer), and the
+raw buffers. Each buffer starts at a multiple of eight bytes, so columns are views of the body, and kernels can use them
+without a copy.
 
-Reading is total: bytes that are not such a frame give a `CaptureError`. Nothing in them is executed, and a damaged
-frame is found by its checksum before anything is made of it. Buffers are copied and checked once each way.
+Reading is total: bytes that are not such a frame raise `CaptureError`. Nothing in them is executed, and the checksum
+reveals a damaged frame before it is decoded. Writing and reading each copy and checksum the buffers once.
 
 >>> from timely.capture.event import Progress
 >>> data = PREFIX + b"".join(encode(Progress((((0,), -1),))))
@@ -30,10 +31,10 @@ from timely.errors import CaptureError, DataError
 PREFIX = b"tdfevt\x00\x01"
 FRAME = struct.Struct("<II")
 MAX_BODY = 1 << 31
-"""Bytes in a body at most: what is longer is damage."""
+"""The largest number of bytes in a body; a longer one is taken for damage."""
 
 REASON_CHARACTERS = 1000
-"""So much is shown of why an event is refused, which may quote all of it."""
+"""The length to which the reason of a refusal is cut: it may quote all of the event."""
 
 _LENGTH = struct.Struct("<Q")
 _ALIGN = 8
@@ -42,7 +43,7 @@ Body = bytes | bytearray | memoryview
 
 
 def encode(event: Event) -> list[bytes | memoryview]:
-    """Return the frame of an event, in pieces. Those of columns are views."""
+    """Return the frame of an event, in pieces. The pieces of columns are views."""
     plain, batch = event.parts()
     kind, meta, buffers = (None, None, []) if batch is None else container.encode(batch)
     views = [np.ascontiguousarray(buffer).view(np.uint8).data for buffer in buffers]
@@ -55,14 +56,14 @@ def encode(event: Event) -> list[bytes | memoryview]:
         length += len(piece)
         checksum = zlib.crc32(piece, checksum)
     if length > MAX_BODY:
-        raise DataError(f"an event of {length:,} bytes is too long to be written: {MAX_BODY:,} at most")
+        raise DataError(f"an event of {length:,} bytes cannot be written: the limit is {MAX_BODY:,} bytes")
     return [FRAME.pack(length // _ALIGN, checksum), *pieces]
 
 
 def body_length(frame: Body) -> int:
-    """Return how many bytes of body follow the first eight bytes of a frame; raise `CaptureError` if they are none."""
+    """Return the length of the body that follows the first eight bytes of a frame; raise `CaptureError` if invalid."""
     if frame == PREFIX:
-        raise CaptureError("another capture begins here: each is a file, and a source, of its own")
+        raise CaptureError("another capture begins here: each capture must be a file, and a source, of its own")
     length = int(FRAME.unpack(frame)[0]) * _ALIGN
     if not _ALIGN <= length <= MAX_BODY:
         raise CaptureError(f"a frame claims {length:,} bytes")
@@ -70,13 +71,13 @@ def body_length(frame: Body) -> int:
 
 
 def check(frame: Body, body: Body) -> None:
-    """Raise `CaptureError` if the body is not the one the frame was written with."""
+    """Raise `CaptureError` if the body does not match the checksum in its frame."""
     if zlib.crc32(body) != FRAME.unpack(frame)[1]:
         raise CaptureError("the checksum of an event is wrong: the data is damaged")
 
 
 def read_body(data: Body) -> bytearray:
-    """Return the body of the frame that `data` starts with."""
+    """Return the body of the frame at the start of `data`."""
     frame = bytes(data[: FRAME.size])
     body = bytearray(data[FRAME.size : FRAME.size + body_length(frame)])
     check(frame, body)
@@ -84,10 +85,10 @@ def read_body(data: Body) -> bytearray:
 
 
 def decode(body: bytearray) -> Event:
-    """Return the event of a body, whose columns are views of it."""
+    """Return the event in a body; its columns are views of the body."""
     try:
         return _decode(memoryview(body))
-    except Exception as error:  # total by construction: whatever the unpacker, a container or an event trips over
+    except Exception as error:  # decoding is total, whatever error the unpacker, a container or an event raises
         raise CaptureError(f"malformed event: {error!s:.{REASON_CHARACTERS}}") from error
 
 

@@ -1,13 +1,13 @@
-"""Captured streams: what flowed on a stream, as a sequence of events that can be kept, sent elsewhere, and replayed.
+"""Captured streams as sequences of events, which can be kept, sent elsewhere and replayed.
 
-Two kinds of event say all there is to say of a stream: `Messages` (a batch at a time), and `Progress` (how the frontier
-moved, as changes of a multiset of times that starts with the least time, once). The order of events is their meaning: a
-message's time is in advance of the frontier that the progress before it adds up to, and the stream is complete when
-that frontier is empty.
+Two kinds of event describe a stream completely: `Messages`, a batch at a time, and `Progress`, a move of the frontier.
+Progress is a change of a multiset of times, which initially contains the least time once; the frontier consists of its
+minimal times. Invariant: the time of a message is at or after the frontier given by all progress before it. The stream
+is complete when the frontier is empty.
 
-Events are pushed to an `EventSink` and taken from an `EventSource`; `EventQueue` is both, in memory. Files and sockets
-are in `timely.communication`. Other packages add kinds of events with `register`; an event is plain data and at most
-one batch, and reading one is total: `ValueError` on anything that was not written.
+Events are pushed to an `EventSink` and taken from an `EventSource`. `EventQueue` is both, in memory; `file` and
+`socket` have the others. Other packages add kinds of events with `register`. An event consists of plain data and at
+most one batch, and decoding it is total: it raises `ValueError` on anything that was not encoded from an event.
 
 >>> queue = EventQueue()
 >>> _ = example(lambda scope: scope.to_stream(range(3)).capture_into(queue))
@@ -26,7 +26,7 @@ from timely.order import LIMIT, Time
 
 
 class Event(Protocol):
-    """Something that is captured.
+    """Something that was captured from a stream.
 
     >>> event: Event = Messages((0,), [1, 2])
     >>> event.parts(), Messages.from_parts(*event.parts())
@@ -36,17 +36,17 @@ class Event(Protocol):
     kind: ClassVar[str]
 
     def parts(self) -> tuple[Any, Batch | None]:
-        """Return plain data and a batch, which `from_parts` makes the event of again."""
+        """Return plain data and a batch, from which `from_parts` restores the event."""
         ...
 
     @classmethod
     def from_parts(cls, plain: Any, batch: Batch | None) -> Self:
-        """Return the event with these parts; raise `ValueError` when there is none."""
+        """Return the event with these parts; raise `ValueError` if they are not those of an event."""
         ...
 
 
 class EventSink(Protocol):
-    """Takes events, in order.
+    """Accepts events in order.
 
     >>> class Printer:
     ...     def push(self, event):
@@ -62,20 +62,20 @@ class EventSink(Protocol):
     """
 
     def push(self, event: Event) -> None:
-        """Take an event; it may be kept back until `flush`."""
+        """Accept an event, which may be buffered until `flush`."""
         ...
 
     def flush(self) -> None:
-        """Let readers see all events pushed."""
+        """Make all pushed events visible to readers."""
         ...
 
     def close(self) -> None:
-        """Flush, and take no more. May be called twice."""
+        """Flush, and accept no more events. May be called twice."""
         ...
 
 
 class EventSource(Protocol):
-    """Gives events, in the order in which they were pushed.
+    """Yields events in the order in which they were pushed.
 
     >>> class Epochs:
     ...     def __init__(self, *batches):
@@ -93,16 +93,16 @@ class EventSource(Protocol):
     """
 
     def next_nowait(self) -> Event | None:
-        """Return the next event, or None when there is none now."""
+        """Return the next event, or None if none is available now."""
         ...
 
     @property
     def exhausted(self) -> bool:
-        """Whether there will be no more events."""
+        """Whether no more events will come."""
         ...
 
     def close(self) -> None:
-        """Let go of files and sockets. May be called twice."""
+        """Release files and sockets. May be called twice."""
         ...
 
 
@@ -112,7 +112,7 @@ EventType = TypeVar("EventType", bound=type[Event])
 
 
 def register(cls: EventType) -> EventType:
-    """Make a kind of event known to files and sockets, and return it (a class decorator).
+    """Register a kind of event for files and sockets; return the class, so this can be a decorator.
 
     >>> @register
     ... class Remark:
@@ -132,7 +132,7 @@ def register(cls: EventType) -> EventType:
 
 
 def event_of(kind: Any, plain: Any, batch: Batch | None) -> Event:
-    """Return the event of this kind with these parts; raise `ValueError` when there is none.
+    """Return the event of this kind with these parts; raise `ValueError` if there is none.
 
     >>> event_of("messages", (0,), [1, 2])
     Messages((0,), [1, 2])
@@ -145,7 +145,7 @@ def event_of(kind: Any, plain: Any, batch: Batch | None) -> Event:
 
 @register
 class Progress:
-    """The frontier moved: `changes` are (time, diff) of the multiset whose least times are the frontier.
+    """The frontier moved: `changes` are (time, diff) of the multiset whose minimal times are the frontier.
 
     >>> end_of_epoch = Progress((((0,), -1), ((1,), 1)))
     >>> Progress.from_parts(*end_of_epoch.parts())
@@ -200,7 +200,7 @@ class Messages:
 
 
 class EventQueue:
-    """Events in memory: a sink and a source. One thread may push while another takes.
+    """Events in memory: a sink and a source. One thread may push while another reads.
 
     >>> queue = EventQueue()
     >>> queue.push(Messages((0,), [1, 2]))
@@ -226,16 +226,16 @@ class EventQueue:
         """Do nothing: readers see events at once."""
 
     def close(self) -> None:
-        """Let the queue be exhausted once it is empty."""
+        """Let the queue be exhausted as soon as it is empty."""
         self._closed = True
 
     def next_nowait(self) -> Event | None:
-        """Take the next event, or return None."""
+        """Remove and return the next event, or return None."""
         return self._events.popleft() if self._events else None
 
     @property
     def exhausted(self) -> bool:
-        """Whether there will be no more events."""
+        """Whether no more events will come."""
         return self._closed and not self._events
 
 
@@ -250,9 +250,9 @@ class Extracted(NamedTuple):
 
 
 def extract(source: EventSource) -> list[Extracted]:
-    """Return (time, sorted records) for the messages that a source has now, in lexicographic order of times.
+    """Return (time, sorted records) of the messages that a source has now, in lexicographic order of times.
 
-    Records of a time that have no order, such as dictionaries, come as they came.
+    Records that cannot be sorted, such as dictionaries, keep the order in which they arrived.
 
     >>> extract(EventQueue([Messages((1,), [5]), Messages((0,), [2, 1]), Messages((1,), [4])]))
     [((0,), [1, 2]), ((1,), [4, 5])]
@@ -265,7 +265,7 @@ def extract(source: EventSource) -> list[Extracted]:
 
 
 def _in_order(found: list[Any]) -> list[Any]:
-    """Return records sorted, or as they are where some cannot be compared."""
+    """Return records sorted, or as they are if they cannot be compared."""
     try:
         return sorted(found)
     except (TypeError, ValueError):
@@ -273,7 +273,7 @@ def _in_order(found: list[Any]) -> list[Any]:
 
 
 def checked_time(value: Any) -> Time:
-    """Return a timestamp; raise `ValueError` when it is none.
+    """Return `value` if it is a timestamp; raise `ValueError` otherwise.
 
     >>> checked_time((3, 1))
     (3, 1)
@@ -291,7 +291,7 @@ def checked_time(value: Any) -> Time:
 
 
 def as_integer(value: Any) -> int:
-    """Return an integer; raise `ValueError` when it is none.
+    """Return `value` if it is an integer; raise `ValueError` otherwise.
 
     >>> as_integer(-1)
     -1

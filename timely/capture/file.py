@@ -1,9 +1,9 @@
 """Captured events in a file, which is only ever appended to.
 
-A writer flushes whole events, so that a reader may follow a file while it is written. A program that was killed may
-leave the beginning of an event at the end: a reader refuses it, naming file and offset (or waits for the rest, when it
-follows), and a writer that resumes the file cuts it off first. What was flushed outlives the program, not a failure of
-the machine: nothing waits for the disk.
+A writer flushes whole events, so a reader may follow the file while it is being written. A program that is killed may
+leave part of an event at the end. A reader refuses it, naming the file and the offset (or, if it follows the file,
+waits for the rest); a writer that resumes the file truncates it first. Flushed events survive a failure of the program,
+but not one of the machine: nothing waits for the disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from timely.errors import CaptureError
 
 
 class EventFileWriter:
-    """A sink that appends to a file. Without `resume` the file must not exist.
+    """A sink that appends to a file. Unless `resume` is set, the file must not exist.
 
     >>> from tempfile import TemporaryDirectory
     >>> from timely.capture import EventFileReader, EventFileWriter, extract
@@ -30,7 +30,7 @@ class EventFileWriter:
     ...     example(lambda scope: replay_into(scope, [EventFileReader(f"{directory}/0.events")]))
     [0, 1, 2]
 
-    What a stream is captured with can be written by any program:
+    A program can also write events itself:
 
     >>> from timely.capture.event import Messages, Progress
     >>> with TemporaryDirectory() as directory:
@@ -54,25 +54,25 @@ class EventFileWriter:
                 whole = 0
                 self._file = self.path.open("xb")
         except FileExistsError:
-            raise CaptureError(f"{self.path} exists already: remove it, or resume it (resume=True)") from None
+            raise CaptureError(f"{self.path} already exists: remove it, or resume it (resume=True)") from None
         except OSError as error:
             raise CaptureError(f"{self.path} cannot be written: {error.strerror}") from error
         if not whole:
             self._file.write(PREFIX)
 
     def push(self, event: Event) -> None:
-        """Append an event. Raises CaptureError where the system takes no more, for want of room, say."""
+        """Append an event. Raises CaptureError if it cannot be written: the disk is full, say."""
         pieces = encode(event)
         with self._named():
             self._file.writelines(pieces)
 
     def flush(self) -> None:
-        """Hand all events over to the operating system. Raises CaptureError as `push` does."""
+        """Pass all events to the operating system. Raises CaptureError as `push` does."""
         with self._named():
             self._file.flush()
 
     def close(self) -> None:
-        """Write what is left and close the file. Raises CaptureError as `push` does."""
+        """Flush and close the file. Raises CaptureError as `push` does."""
         with self._named():
             self._file.close()
 
@@ -85,9 +85,9 @@ class EventFileWriter:
 
 
 class EventFileReader:
-    """A source that reads a file. With `follow` the file may not exist yet and is not over at its end.
+    """A source that reads a file. With `follow` the file may be created later, and more may be appended to it.
 
-    Opened when first read, so that every worker may be told of all files and open its share.
+    The file is opened when it is first read, so every worker can be given all files and open only its share.
 
     >>> from tempfile import TemporaryDirectory
     >>> from timely.capture import EventFileReader, EventFileWriter, extract
@@ -104,7 +104,7 @@ class EventFileReader:
     def __init__(self, path: str | Path, *, follow: bool = False) -> None:
         self.path = Path(path)
         self.offset = 0
-        """Where the next event starts."""
+        """The offset at which the next event starts."""
         self.exhausted = False
         self._follow = follow
         self._file: BufferedReader | None = None
@@ -113,7 +113,7 @@ class EventFileReader:
         return str(self.path)
 
     def next_nowait(self) -> Event | None:
-        """Return the next event, or None when there is none now; raise `CaptureError` naming the place of damage."""
+        """Return the next event, or None if none is available now; raise `CaptureError` naming the offset of damage."""
         if self.exhausted:
             return None
         try:
@@ -127,7 +127,7 @@ class EventFileReader:
         return event
 
     def close(self) -> None:
-        """Close the file: nothing more is read."""
+        """Close the file and read no more."""
         self.exhausted = True
         if self._file is not None:
             self._file.close()
@@ -150,7 +150,7 @@ class EventFileReader:
             self._end_inside(frame)
             return None
         length = body_length(frame)
-        # A length is only a claim: memory is taken for bytes that are there.
+        # The length is only a claim, so memory is allocated for bytes that exist.
         there = os.fstat(file.fileno()).st_size - self.offset - FRAME.size
         body = bytearray(length if length <= there else 0)
         if file.readinto(body) < length:
@@ -170,16 +170,18 @@ class EventFileReader:
         return self._file
 
     def _end_inside(self, found: bytes) -> None:
-        """The file ends here: where there should be an event more, or inside one."""
+        """Handle the end of the file where another event should start, or inside one."""
         if self._follow:
             return
         if found or not self.offset:
-            raise CaptureError("the file ends in the middle of an event: its writer did not finish; resume or cut it")
+            raise CaptureError(
+                "the file ends in the middle of an event: its writer did not finish; resume or truncate it"
+            )
         self.close()
 
 
 def _length_of_whole_events(path: Path) -> int:
-    """Return where the last whole event ends; damage before the end is an error."""
+    """Return the offset at which the last complete event ends; damage before it is an error."""
     with closing(EventFileReader(path, follow=True)) as reader:
         while reader.next_nowait() is not None:
             pass

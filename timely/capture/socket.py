@@ -1,10 +1,10 @@
 """Captured events over a TCP connection to another program.
 
-The reader listens and the writer connects, trying until the reader is there, so the programs start in any order. Only
-loopback addresses are taken: the connection is neither encrypted nor authenticated.
+The reader listens; the writer connects, and retries until the reader is there, so the programs may start in any order.
+Only loopback addresses are accepted: the connection is neither encrypted nor authenticated.
 
-A writer's `flush` returns when the system has taken all bytes; a reader that does not keep up makes it wait, and a
-`TransportError` ends that after `timeout` seconds. A connection that ends in the middle of an event is an error.
+A writer's `flush` returns when the system has accepted all bytes. A slow reader makes it wait, and after `timeout`
+seconds it raises `TransportError`. A connection that ends in the middle of an event is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ READ_BYTES = 1 << 20
 
 
 class EventSocketWriter:
-    """A sink at the other end of a connection to `address`, tried for `timeout` seconds.
+    """A sink that sends events to a reader at `address`; it tries to connect for `timeout` seconds.
 
     >>> reader = EventSocketReader(("127.0.0.1", 0))
     >>> writer = EventSocketWriter(reader.listen())
@@ -30,7 +30,7 @@ class EventSocketWriter:
     >>> example(lambda scope: replay_into(scope, [reader]))
     [0, 1, 2]
 
-    What a stream is captured with can be written by any program:
+    A program can also write events itself:
 
     >>> from timely.capture.event import Messages, Progress
     >>> reader = EventSocketReader(("127.0.0.1", 0))
@@ -44,7 +44,7 @@ class EventSocketWriter:
     """
 
     def __init__(self, address: Address, *, timeout: float = 30.0) -> None:
-        _refuse_strangers(address)
+        _check_loopback(address)
         self.address = address
         self._pieces: list[bytes | memoryview] = [PREFIX]
         self._socket: socket.socket | None = _connected(address, timeout)
@@ -52,11 +52,11 @@ class EventSocketWriter:
         self._broken = ""
 
     def push(self, event: Event) -> None:
-        """Take an event, to be sent with the next `flush`."""
+        """Buffer an event until the next `flush`."""
         self._pieces += encode(event)
 
     def flush(self) -> None:
-        """Send all events. Raises TransportError where the connection has broken, and whenever one flushes after."""
+        """Send all events. Raises TransportError if the connection has broken, then and at every later flush."""
         if self._broken:
             raise TransportError(self._broken)
         pieces, self._pieces = self._pieces, []
@@ -71,8 +71,8 @@ class EventSocketWriter:
             raise TransportError(self._broken) from error
 
     def close(self) -> None:
-        """Send what is left and end the connection."""
-        if not self._broken:  # it has been told
+        """Flush, and end the connection."""
+        if not self._broken:  # otherwise `flush` has raised the error already
             self.flush()
         if self._socket is not None:
             self._socket.close()
@@ -80,7 +80,7 @@ class EventSocketWriter:
 
 
 class EventSocketReader:
-    """A source that listens at `address` for one writer, from `listen` or the first reading on.
+    """A source that listens at `address` for one writer, from the call of `listen` or the first read.
 
     >>> reader = EventSocketReader(("127.0.0.1", 0))
     >>> writer = EventSocketWriter(reader.listen())
@@ -97,7 +97,7 @@ class EventSocketReader:
     """
 
     def __init__(self, address: Address) -> None:
-        _refuse_strangers(address)
+        _check_loopback(address)
         self.address = address
         self.exhausted = False
         self._listener: socket.socket | None = None
@@ -105,13 +105,13 @@ class EventSocketReader:
         self._received = bytearray()
         self._started = False
         self.offset = 0
-        """How many bytes have been made events."""
+        """The number of bytes that have been decoded."""
 
     def __str__(self) -> str:
         return f"the connection at {_shown(self.address)}"
 
     def listen(self) -> Address:
-        """Listen, and return the address; port 0 becomes a free one. Raises TransportError where it cannot."""
+        """Listen, and return the address; port 0 becomes a free port. Raises TransportError if it cannot listen."""
         if self._listener is None:
             family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
             try:
@@ -123,7 +123,7 @@ class EventSocketReader:
         return self.address
 
     def next_nowait(self) -> Event | None:
-        """Return the next event, or None when there is none now."""
+        """Return the next event, or None if none is available now."""
         if self.exhausted:
             return None
         self.listen()
@@ -133,20 +133,20 @@ class EventSocketReader:
         return event
 
     def close(self) -> None:
-        """End the connection: nothing more is read."""
+        """End the connection and read no more."""
         self.exhausted = True
         for each in (self._socket, self._listener):
             if each is not None:
                 each.close()
 
     def _receive(self) -> bool:
-        """Return whether more bytes have come."""
+        """Read more bytes; return whether any have arrived."""
         try:
             if self._socket is None:
                 assert self._listener is not None
                 self._socket = self._listener.accept()[0]
                 self._socket.setblocking(False)
-                self._listener.close()  # a second writer is told that nobody listens
+                self._listener.close()  # so a second writer is refused by the system
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return False
@@ -199,11 +199,11 @@ def _connected(address: Address, timeout: float) -> socket.socket:
             clock.sleep(0.05)
 
 
-def _refuse_strangers(address: Address) -> None:
+def _check_loopback(address: Address) -> None:
     host = address[0]
     if host != "localhost" and not _is_loopback(host):
         raise TransportError(
-            f"captured events are sent unprotected, so only between programs of one machine: {host} is not a loopback "
+            f"captured events are sent unprotected, so only between programs on one machine: {host} is not a loopback "
             "address; use 127.0.0.1 and a tunnel"
         )
 

@@ -1,20 +1,20 @@
-"""How workers reach each other, whatever lies between them.
+"""The network as one worker sees it, whatever connects the workers.
 
-A worker knows only the `Allocator` protocol. Implementations: `thread` (queues inside one process), `sockets`
-(ZeroMQ between processes, and queues to the workers of its own process), and `simulated` (one thread and a
-seeded choice of what arrives next, for tests). One conformance suite runs over all of them.
+A worker knows only the `Allocator` protocol. Its implementations are `thread` (queues within a process), `sockets`
+(ZeroMQ between processes, and queues to the workers of its own process) and `simulated` (one thread and a seeded random
+choice of what arrives next, for tests). One conformance suite runs over all of them.
 
 The contract:
 
-- Messages from one worker to another arrive in the order sent, once, and unchanged. A batch handed over is
-  shared, not copied, so nobody writes to it.
-- `send` and `receive` never block. What the receiver has not taken counts as `backlog`; over the configured
-  bound the allocator is `congested`, and the worker's inputs should wait. Nothing is refused: a loop may
-  always finish its turn.
-- `park` may return early, and `wake` is never lost: one that comes before `park` ends that `park` at once.
-- `receive` raises `PeerFailed` once a peer has said that it failed, `PeerLost` when a peer's process is gone
-  without a farewell, and `KeyboardInterrupt` after `interrupt`. `Goodbye` is kept in `farewells`. Hence
-  `receive` returns only what is for the worker: `Data`, `Progress`, `Taken`, `Shape`, `Question` and `Answer`.
+- Messages from one worker to another arrive once, unchanged, and in the order in which they were sent. Within a process
+  a batch is shared, not copied, so nobody may write to it after it was sent.
+- `send` and `receive` never block. The bytes that receivers have not taken yet are the sender's `backlog`. Above its
+  bound the allocator is `congested`, and the worker's inputs should wait. `send` never refuses a message, so a loop can
+  always finish its round.
+- `park` may return early, and no `wake` is lost: one that precedes `park` ends that `park` at once.
+- `receive` raises `PeerFailed` when a peer reports its failure, `PeerLost` when a peer's process has ended without a
+  farewell, and `KeyboardInterrupt` after `interrupt`. A farewell is a peer's `Goodbye`, which `farewells` keeps. So
+  `receive` returns only messages for the worker itself: `Data`, `Progress`, `Taken`, `Shape`, `Question` and `Answer`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from timely.errors import PeerFailed
 
 
 class Statistics(NamedTuple):
-    """What passed through an allocator since it was made. Bytes are those sent, frame headers included."""
+    """What has passed through an allocator so far. Bytes are bytes sent, including frame headers."""
 
     messages_sent: int
     messages_received: int
@@ -42,34 +42,34 @@ class Allocator(Protocol):
 
     @property
     def index(self) -> int:
-        """This worker, counted over all processes."""
+        """The index of this worker among those of all processes."""
         ...
 
     @property
     def peers(self) -> int:
-        """The number of workers in all, this one included."""
+        """The number of workers in the cluster, including this one."""
         ...
 
     @property
     def process(self) -> int:
-        """The process this worker lives in."""
+        """The process that this worker belongs to."""
         ...
 
     @property
     def farewells(self) -> dict[int, Goodbye]:
-        """The peers that have said goodbye."""
+        """The `Goodbye` of each peer that has sent one."""
         ...
 
     def connect(self) -> None:
-        """Wait until every peer is there; raise `TransportError` naming the one that is not. Call before all else."""
+        """Wait until every peer is connected; raise `TransportError` naming the missing ones. Must be called first."""
         ...
 
     def send(self, peer: int, message: Message) -> None:
-        """Hand a message over for worker `peer` (which may be this one)."""
+        """Send a message to worker `peer`, which may be this one."""
         ...
 
     def receive(self) -> list[tuple[int, Message]]:
-        """Return what has arrived, as (sender, message)."""
+        """Return the messages that have arrived, as (sender, message)."""
         ...
 
     def park(self, timeout: float | None) -> None:
@@ -77,41 +77,41 @@ class Allocator(Protocol):
         ...
 
     def wake(self) -> None:
-        """End `park`, from any thread or signal handler."""
+        """End `park`. May be called from any thread or signal handler."""
         ...
 
     def interrupt(self) -> None:
-        """Make the next `receive` raise `KeyboardInterrupt`, from any thread."""
+        """Make the next `receive` raise `KeyboardInterrupt`. May be called from any thread."""
         ...
 
     @property
     def backlog(self) -> int:
-        """Bytes sent that no peer has taken yet."""
+        """The number of bytes sent that receivers have not taken yet."""
         ...
 
     @property
     def congested(self) -> bool:
-        """Whether the backlog is over its bound, so that inputs should wait."""
+        """Whether the backlog exceeds its bound, so that inputs should wait."""
         ...
 
     @property
     def last_refusal(self) -> str:
-        """Why a message was refused last, for people; empty where none was."""
+        """The reason why a message was last refused, for people; empty if none was."""
         ...
 
     @property
-    def holds_back(self) -> bool:
-        """Whether something sent waits here for room at its receiver. `close` would lose it."""
+    def has_unsent(self) -> bool:
+        """Whether a message is still queued here for lack of room at its receiver. `close` would lose it."""
         ...
 
     def refuse(self, reason: str) -> None:
-        """Count a message that arrived in good form and says what cannot be."""
+        """Count a well-formed message whose contents are impossible."""
         ...
 
     def statistics(self) -> Statistics: ...
 
     def close(self) -> None:
-        """Let go of everything, after what was sent has left (or two seconds). May be called twice."""
+        """Release all resources once everything sent has left, or after two seconds. May be called twice."""
         ...
 
 
@@ -125,7 +125,7 @@ def broadcast(allocator: Allocator, message: Message) -> None:
 def admit(
     index: int, arrived: Iterable[tuple[int, Message]], farewells: dict[int, Goodbye]
 ) -> list[tuple[int, Message]]:
-    """Return the messages that are for the worker; keep farewells, raise on failures.
+    """Return the messages for the worker; keep farewells and raise on failures.
 
     A failure in the receiver's own name is how `interrupt` reaches a worker in another thread.
     """

@@ -1,13 +1,13 @@
 """Messages as frames of bytes, and back.
 
-The first frame is four bytes (three of magic, one of protocol version) and a msgpack array: generation of the cluster,
-sending and receiving worker, the message's number, kind, and the fields of the message. The buffers of a batch follow
-as further frames, raw and uncopied; small ones ride in the first frame, because a frame costs more than
-copying a few kilobytes.
+The first frame consists of four bytes (three of magic, one of protocol version) and a msgpack array: generation of the
+cluster, sending and receiving worker, number and kind of the message, and its fields. The buffers of a batch follow as
+further frames, raw and not copied. Small buffers are part of the first frame, because a frame costs more than copying a
+few kilobytes.
 
-Encoding raises `DataError` on a batch that no peer would take: of a kind that is not registered, with columns of
-several lengths or of other types than are sent, or a list of records that are not plain data. Decoding is total: any
-frames give a message or a `FrameError`. Nothing in them is executed, and nothing is believed about their lengths.
+Encoding raises `DataError` for a batch that no peer would accept: of an unregistered kind, with columns of different
+lengths or unsupported types, or a list of records that are not plain data. Decoding is total: any frames yield a
+message or a `FrameError`. It executes nothing in them, and checks every length that they claim.
 
 A message of 64 bytes costs about two microseconds each way.
 
@@ -39,14 +39,14 @@ MAGIC = b"tdf"
 PROTOCOL = 4
 INLINE_BYTES = 8192  # up to here a copy is cheaper than a frame of its own
 MAX_FRAMES = 4096
-MAX_DEPTH = 16  # tuples within tuples; each level is a call of the unpacker, so it must be bounded
+MAX_DEPTH = 16  # of nested tuples: each level is a recursive call of the unpacker, so it must be bounded
 
 
 class Hello(NamedTuple):
     """The first message to every peer, repeated until it is answered.
 
-    `quantum` is how many bytes the sender lets the receiver take without an `Ack`. One that is not an `answer` asks for
-    one. `pid` is the sender's process, for people. `accumulation` is who adds up progress, on which all must agree.
+    `quantum` is the number of bytes that the sender lets the receiver take without an `Ack`. A hello that is not an
+    `answer` requests one. `pid` is the sender's process id, for people. All workers must agree on `accumulation`.
     """
 
     processes: int
@@ -58,7 +58,7 @@ class Hello(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """The sender of this has taken so many bytes, in all, of what the receiver sent. Said twice, it is the same."""
+    """The sender has taken this many bytes, in total, of what the receiver sent. Repeating it has no further effect."""
 
     taken: int
 
@@ -67,7 +67,7 @@ WireMessage = Message | Hello | Ack
 
 
 class Envelope(NamedTuple):
-    """A message with what its frame says about where it is from and for whom, and which of those it is."""
+    """A message with its address: who sent it to whom, in which generation, and its number among those of this pair."""
 
     generation: str
     sender: int
@@ -93,7 +93,7 @@ _CODES: dict[type, int] = {
 
 
 class Encoder:
-    """Makes the frames one worker sends. For one thread: it keeps its buffers."""
+    """Encodes the messages that one worker sends. Not thread-safe: it reuses its buffers."""
 
     def __init__(self, sender: int, generation: str) -> None:
         self._origin = (generation, sender)
@@ -101,7 +101,7 @@ class Encoder:
         self._plain = PlainPacker().pack
 
     def encode(self, message: WireMessage, receiver: int, number: int = 0) -> Frames:
-        """Return the frames of a message, the `number`-th for this receiver. Big buffers are views of the batch."""
+        """Return the frames of a message, the `number`-th to this receiver. Large buffers are views of the batch."""
         if type(message) is Data:
             return self._encode_data(message, receiver, number)
         return [_PREFIX + self._pack((*self._origin, receiver, number, _CODES[type(message)], *message))]
@@ -119,18 +119,18 @@ class Encoder:
 
 
 class PlainPacker:
-    """Packs plain data so that tuples stay tuples and lists stay lists, with integers of any size.
+    """Packs plain data so that tuples stay tuples and lists stay lists. Integers may have any size.
 
-    Plain data is None, booleans, numbers, text, bytes, and lists, tuples and dicts of them.
+    Plain data is None, booleans, numbers, text, bytes, and lists, tuples and dicts of plain data.
     """
 
     def __init__(self) -> None:
         self._levels: list[Callable[[Any], bytes]] = []
 
     def pack(self, value: Any, depth: int = 0) -> bytes:
-        """Return the bytes; raise `DataError` naming the type that is not plain data."""
+        """Return the packed bytes; raise `DataError` naming the type of what is not plain data."""
         if depth == MAX_DEPTH:
-            raise DataError(f"a record that goes to another process nests tuples more than {MAX_DEPTH} deep")
+            raise DataError(f"a record cannot be sent to another process: it nests tuples more than {MAX_DEPTH} deep")
         if depth == len(self._levels):
             packer = msgpack.Packer(
                 autoreset=True,
@@ -143,7 +143,7 @@ class PlainPacker:
         try:
             return self._levels[depth](value)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"a record cannot go to another process: {error}") from error
+            raise DataError(f"a record cannot be sent to another process: {error}") from error
 
     def _special(self, depth: int, value: Any) -> Any:
         if type(value) is tuple:
@@ -153,7 +153,7 @@ class PlainPacker:
         if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float, str, bytes)):
             return value.item()
         raise DataError(
-            f"a record with a {type(value).__qualname__} cannot go to another process: records must be plain data "
+            f"a record with a {type(value).__qualname__} cannot be sent to another process: records must be plain data "
             "(None, booleans, numbers, text, bytes, and lists, tuples and dicts of them)"
         )
 
@@ -162,7 +162,7 @@ _TUPLE, _INTEGER = 1, 2
 
 
 def unpack_plain(data: bytes, depth: int = 0) -> Any:
-    """Return what `PlainPacker` packed; raise an exception of whatever kind on anything else."""
+    """Return what `PlainPacker` packed; raise some exception, of any type, on anything else."""
     return msgpack.unpackb(
         data, ext_hook=_EXT_HOOKS[depth], strict_map_key=False, unicode_errors="surrogatepass", raw=False
     )
@@ -182,16 +182,16 @@ _EXT_HOOKS = [partial(_from_ext, depth) for depth in range(MAX_DEPTH)]
 
 
 def decode(frames: Sequence[bytes | memoryview]) -> Envelope:
-    """Return what is in the frames; raise `FrameError` when they are none of ours.
+    """Return the message in the frames; raise `FrameError` if they are not frames of this protocol.
 
-    Columns are views of the frames after the first, which must be writable and aligned to eight bytes if kernels are to
-    take them as they are.
+    Columns are views of the frames after the first. These must be writable and aligned to eight bytes so that kernels
+    can use the columns without a copy.
     """
     try:
         return _decode(frames)
     except FrameError:
         raise
-    except Exception as error:  # total by construction: whatever the unpacker or a container trips over
+    except Exception as error:  # decoding is total, whatever error the unpacker or a container raises
         raise FrameError(f"malformed frame: {error}") from error
 
 

@@ -1,8 +1,8 @@
-"""The key that lets the processes of a cluster recognise each other over a network.
+"""The key pair by which the processes of a cluster recognise each other over a network.
 
-All of them share one CURVE key pair, in a file that only its owner can read. A client that does not have the public
-half cannot begin the handshake, whose first message is encrypted to it; one that does not have the secret half is
-turned away at its end (`zap`).
+All of them share one CURVE key pair, in a file that only its owner can read. A client without the public key cannot
+begin the handshake, whose first message is encrypted to that key. A client without the secret key is refused at the end
+of the handshake (`zap`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _KEY_CHARACTERS = 40
 
 
 def make_keys(directory: str) -> Path:
-    """Write a new key pair into `directory`, made if need be; return the file. Never overwrites one."""
+    """Write a new key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
     if not directory:
-        raise ConfigError("no directory is named for the keys; '.' is the current one")
+        raise ConfigError("the directory for the keys has an empty name; '.' is the current directory")
     path = Path(directory) / KEY_FILE
     public, secret = zmq.curve_keypair()
     try:
@@ -39,22 +39,22 @@ def make_keys(directory: str) -> Path:
 
 
 def load_keys(directory: str) -> tuple[bytes, bytes]:
-    """Return the (public, secret) key in `directory`; raise `ConfigError` when they are missing, damaged or exposed."""
+    """Return the (public, secret) keys in `directory`; raise `ConfigError` if they are missing, damaged or exposed."""
     path = Path(directory) / KEY_FILE
     try:
         mode = path.stat().st_mode
         halves = path.read_bytes().split()
     except OSError as error:
         raise ConfigError(
-            f"cannot read {path}: {error.strerror}; 'timely keys {directory}' makes one, the same for all machines"
+            f"cannot read {path}: {error.strerror}; make it with 'timely keys {directory}' and copy it to all machines"
         ) from None
     if mode & 0o077:
-        raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}', or better make new keys")
+        raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}' or, better, make new keys")
     if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
         raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")
     public, secret = halves
     if not _are_pair(public, secret):
-        raise ConfigError(f"{path} is damaged: its two keys are no pair; remove it, and make new ones for all machines")
+        raise ConfigError(f"{path} is damaged: its keys are not a pair; remove it and make new keys for all machines")
     return public, secret
 
 
@@ -62,4 +62,4 @@ def _are_pair(public: bytes, secret: bytes) -> bool:
     try:
         return zmq.curve_public(secret) == public
     except zmq.ZMQError:
-        return False  # not even characters that keys are made of
+        return False  # not a key at all

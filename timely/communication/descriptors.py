@@ -1,8 +1,9 @@
-"""File descriptors for the connections of a process, which grow faster than anything else with the number of workers.
+"""The file descriptors that the connections of a process need: they grow fastest with the number of workers.
 
-A connection to a worker of another process takes five: its own, the one that comes back, one to wake whoever waits for
-the socket, and two of what watches it. W workers of N processes make W W (N - 1) connections a process. ZeroMQ ends a
-process that runs out of descriptors without a word, so they are counted first, and the system is asked for as many.
+A connection to a worker of another process takes five descriptors: its own, that of the connection back, one that wakes
+the thread waiting for the socket, and two for the monitor of the connection. With W workers in each of N processes,
+every process has W W (N - 1) connections. ZeroMQ aborts a process that runs out of descriptors without an error, so
+`reserve` counts them first and raises the limit.
 
 >>> needed(links=12, workers=4)
 368
@@ -20,12 +21,12 @@ OF_THE_PROGRAM = 256
 
 
 def needed(links: int, workers: int) -> int:
-    """Return how many descriptors a process may need whose workers have so many connections in all."""
+    """Return the number of descriptors that a process with this many connections and workers may need."""
     return A_LINK * links + A_WORKER * workers + OF_THE_PROGRAM
 
 
 def reserve(links: int, workers: int) -> None:
-    """Raise this process's bound on descriptors to what it needs; `TransportError` where the system forbids it."""
+    """Raise this process's limit on descriptors to what it needs; raise `TransportError` if the system forbids it."""
     wanted = needed(links, workers)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -35,6 +36,6 @@ def reserve(links: int, workers: int) -> None:
     except (ValueError, OSError):
         raise TransportError(
             f"{links} connections to workers of other processes need up to {wanted} file descriptors, but a process "
-            f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers a process: "
-            "connections grow with the square of that"
+            f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers per "
+            "process: the number of connections grows with its square"
         ) from None

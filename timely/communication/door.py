@@ -1,7 +1,7 @@
-"""The socket a worker listens at, and those who were turned away at it.
+"""The socket that a worker listens at, with a count of the connections refused there.
 
-Who has other keys, or speaks another protocol, fails in ZeroMQ's handshake, and nothing of it arrives as a message.
-Such attempts are counted here. The `Watch` writes, the worker reads.
+A client with other keys, or another protocol, fails in ZeroMQ's handshake, so none of its messages arrive. The `Watch`
+counts such attempts here, and the worker reads the count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _TURNED_AWAY = (
 
 
 class Door:
-    """Counts the handshakes that failed at a listening socket."""
+    """A listening socket, and the number of handshakes that failed at it."""
 
     __slots__ = ("monitor", "refused", "socket")
 
@@ -24,11 +24,11 @@ class Door:
         self.refused = 0
 
     def observe(self, event: int, now: float) -> None:
-        """Take in that a handshake failed."""
+        """Count a failed handshake."""
         self.refused += 1
 
     def close(self) -> None:
-        """Listen no longer. Only after the watch has ended."""
+        """Stop listening. Must be called after the watch has ended."""
         self.socket.disable_monitor()
         self.monitor.close(0)
         self.socket.close(0)

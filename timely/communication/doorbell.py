@@ -7,31 +7,31 @@ from contextlib import suppress
 
 
 class Doorbell:
-    """A bell that a poll can wait for. May be rung from any thread or signal handler, also after it is closed."""
+    """A bell that a poll can wait for. Any thread or signal handler may ring it, even after it was closed."""
 
-    __slots__ = ("_ear", "_hand", "_rung")
+    __slots__ = ("_receiver", "_rung", "_sender")
 
     def __init__(self) -> None:
-        self._ear, self._hand = socket.socketpair()
-        self._ear.setblocking(False)
-        self._hand.setblocking(False)
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
         self._rung = False
 
     def fileno(self) -> int:
-        return self._ear.fileno()
+        return self._receiver.fileno()
 
     def ring(self) -> None:
         if not self._rung:
             self._rung = True
             with suppress(OSError):  # closed
-                self._hand.send(b"\0")
+                self._sender.send(b"\0")
 
-    def hush(self) -> None:
-        """Forget the ringing. Whoever rings before this returns is heard: the caller is awake."""
+    def clear(self) -> None:
+        """Clear the bell. A ring before this returns is not lost: the caller is awake and looks for its cause."""
         with suppress(BlockingIOError):
-            self._ear.recv(64)
+            self._receiver.recv(64)
         self._rung = False
 
     def close(self) -> None:
-        self._ear.close()
-        self._hand.close()
+        self._receiver.close()
+        self._sender.close()

@@ -1,4 +1,4 @@
-"""Endpoints as ZeroMQ can bind them, and what to do about those it cannot."""
+"""Endpoints that ZeroMQ can bind, and advice about those that it cannot."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from timely.config import split_tcp
 
 
 def bindable(endpoint: str) -> str:
-    """Return an endpoint as ZeroMQ can bind it: with the address of a named host. Raise `OSError` when it is taken.
+    """Return an endpoint in a form that ZeroMQ can bind, with names resolved; raise `OSError` if it is in use.
 
-    ZeroMQ silently takes over an ipc path, also from a process that still listens there.
+    ZeroMQ itself silently takes over an ipc path, even from a process that still listens there.
     """
     if endpoint.startswith("ipc://"):
         path = endpoint.removeprefix("ipc://")
@@ -41,7 +41,7 @@ def is_here(endpoint: str) -> bool:
 
 
 def advice(number: int | None) -> str:
-    """Return what to do about an address that cannot be listened at, given the number of the error."""
+    """Return what to do about an address at which this process cannot listen, given the error number."""
     if number == errno.EADDRINUSE:
         return "another program uses it, perhaps an earlier run; end that, or choose another address"
     if number in (errno.EADDRNOTAVAIL, errno.ENODEV, socket.EAI_NONAME):

@@ -1,4 +1,4 @@
-"""The sockets of a worker, set up: where they listen or connect to, with which keys, and what they bound."""
+"""The sockets of a worker: where they listen or connect, with which keys, and with which limits."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from timely.config import Config, split_tcp
 from timely.errors import TransportError
 
 _THIS_THREAD = 0
-"""How the system's scheduler is told of the thread that asks."""
+"""The process id by which the system's scheduler identifies the calling thread."""
 
 
 class SharedContext:
-    """The ZeroMQ context of a process, ended with the last of its allocators.
+    """The ZeroMQ context of a process, terminated with the last of its allocators.
 
-    Its thread does not interrupt workers where it is woken on a processor that one of them runs on: it waits until that
-    one gives way (`SocketAllocator.send`), which costs less than to be interrupted in the midst of something.
+    Its thread has the policy SCHED_BATCH: if it is woken on a processor where a worker runs, it does not preempt the
+    worker but waits until the worker yields (`SocketAllocator.send`). This costs less than preempting the worker at a
+    random moment.
     """
 
     def __init__(self, sockets: int, curve_dir: str | None = None) -> None:
-        """Have room for so many sockets; with keys, let in only clients that have the secret one."""
+        """Make a context with room for `sockets` sockets; given keys, admit only clients that have the secret key."""
         keys = None if curve_dir is None else load_keys(curve_dir)
         self.zmq: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self.zmq.max_sockets = sockets
@@ -51,7 +52,7 @@ class SharedContext:
 
 
 def _may_be_batch() -> bool:
-    """Return whether threads made by this one may have the scheduling policy SCHED_BATCH; ZeroMQ aborts if not."""
+    """Return whether threads made by this one may use the policy SCHED_BATCH. ZeroMQ aborts if they may not."""
     if not hasattr(os, "SCHED_BATCH") or os.sched_getscheduler(_THIS_THREAD) != os.SCHED_OTHER:
         return False
     try:
@@ -63,7 +64,7 @@ def _may_be_batch() -> bool:
 
 
 def bind_pull(pull: zmq.Socket[bytes], config: Config, worker: int) -> None:
-    """Have a socket receive what is sent to a worker of this process; raise `TransportError` where it cannot."""
+    """Let a socket receive what is sent to a worker of this process; raise `TransportError` if it cannot listen."""
     endpoint = config.endpoint(worker)
     _protect(pull, config, endpoint, is_server=True)
     pull.maxmsgsize = config.frame_bytes
@@ -78,7 +79,7 @@ def bind_pull(pull: zmq.Socket[bytes], config: Config, worker: int) -> None:
 
 
 def connect_push(push: zmq.Socket[bytes], config: Config, worker: int) -> None:
-    """Have a socket send to a worker of another process, as soon and as long as that listens."""
+    """Let a socket send to a worker of another process, as soon as and as long as that worker listens."""
     endpoint = config.endpoint(worker)
     push.sndhwm = 0
     push.reconnect_ivl = 20
@@ -89,7 +90,7 @@ def connect_push(push: zmq.Socket[bytes], config: Config, worker: int) -> None:
 
 
 def _protect(end: zmq.Socket[bytes], config: Config, endpoint: str, *, is_server: bool) -> None:
-    """Set what depends on the kind of network: addresses, keys."""
+    """Set the options for TCP: the address family, and the keys if there are any."""
     if not endpoint.startswith("tcp://"):
         return
     host, _ = split_tcp(endpoint)

@@ -1,9 +1,14 @@
-"""The way to one worker of another process, and what is known of it.
+"""The connection to one worker of another process, with its flow control.
 
-Bytes are counted in all, by both ends: `sent` and `acknowledged` here, `received` and `said` (what the peer was told
-about it) for the other direction. Messages are numbered, so that one that comes again, or that nobody sent, is told
-from the next one. At most `window` bytes are on their way; what there is no room for waits in `queue`. A link is of the
-worker's thread; only what the `Watch` writes is written by another.
+Both ends count bytes in total, since the start. For what this worker sends:
+
+    acknowledged ≤ sent ≤ acknowledged + window    (a single large message may exceed the window)
+
+For what it receives: `reported` is the part of `received` that the peer knows about. A message for which the window has
+no room waits in `queue`, so the order is kept. Messages are numbered, so that a repeated or forged message is
+distinguished from the next one.
+
+A link belongs to its worker's thread. The `Watch` writes only the attributes marked as such.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from timely.config import Config
 
 
 class Link:
-    """The way to one worker of another process."""
+    """The connection to one worker of another process."""
 
     __slots__ = (
         "acknowledged",
@@ -27,8 +32,8 @@ class Link:
         "broke_at",
         "connected",
         "endpoint",
-        "heard_at",
-        "hello_at",
+        "greeted_at",
+        "hello_due_at",
         "last_number",
         "lost_at",
         "monitor",
@@ -40,7 +45,7 @@ class Link:
         "quantum",
         "queue",
         "received",
-        "said",
+        "reported",
         "sent",
         "socket",
         "stranger",
@@ -49,13 +54,13 @@ class Link:
     )
 
     def __init__(self, config: Config, peer: int, push: zmq.Socket[bytes]) -> None:
-        """Lead to worker `peer`, with whom `push` is connected next."""
+        """Prepare the connection to worker `peer`; the caller connects `push` next."""
         self.peer = peer
         self.process = config.process_of(peer)
         self.endpoint = config.endpoint(peer)
         self.window = max(1, config.queue_bytes // (config.peers - config.workers))
         self.own_quantum = max(1, self.window // 4)
-        """The peer says what it has taken when it has taken so much more."""
+        """The peer acknowledges what it has taken each time it has taken this many more bytes."""
         self.pid: int | None = None
         self.socket = push
         self.monitor = push.get_monitor_socket(
@@ -67,18 +72,19 @@ class Link:
         )
         self.queue: deque[tuple[Frames, int]] = deque()
         self.sent = self.acknowledged = 0
-        self.received = self.said = 0
+        self.received = self.reported = 0
         self.next_number = 1
         self.last_number = 0
         self.quantum = 1
-        """The same, the other way round."""
+        """This worker acknowledges what it has received each time it has received this many more bytes."""
         self.answered = False
-        self.hello_at = 0.0
-        self.heard_at: float | None = None
-        """When the last hello of the peer arrived."""
+        """Whether the peer has answered a hello of this worker."""
+        self.hello_due_at = 0.0
+        self.greeted_at: float | None = None
+        """When the peer's last hello arrived."""
         self.stranger: tuple[str, float, float] | None = None
-        """The generation of a peer of another run, and when it said hello first and last."""
-        # Written by the watch.
+        """The generation of a process of another run at the peer's address, and when its first and last hello came."""
+        # Written by the watch, in its own thread; the worker only reads these.
         self.connected = False
         self.broke_at = -inf
         self.lost_at: float | None = None
@@ -90,52 +96,54 @@ class Link:
 
     @property
     def met(self) -> bool:
-        """Whether each has heard the other."""
+        """Whether the peer has answered and the connection to it stands."""
         return self.answered and self.connected
 
     @property
-    def flying(self) -> int:
-        """Bytes sent and not acknowledged."""
+    def unacknowledged(self) -> int:
+        """The number of bytes sent and not acknowledged."""
         return self.sent - self.acknowledged
 
     @property
     def state(self) -> str:
-        """What is missing before the peers have met, for people."""
+        """Why the peer has not been met yet, for people."""
         if not self.connected:
             return self.trouble or "nobody listens there"
         return "it does not answer"
 
-    def last_sign(self, heard_at: float) -> float:
-        """Return when the peer, whose last hello arrived at that moment, last showed that it is there."""
-        return inf if self.connected else max(heard_at, self.broke_at)
+    def last_sign_of_life(self, greeted_at: float) -> float:
+        """Return when the peer, whose last hello arrived at `greeted_at`, was last known to exist."""
+        return inf if self.connected else max(greeted_at, self.broke_at)
 
     def note_stranger(self, generation: str, now: float) -> None:
-        """Take in that somebody of another run said hello in the peer's name."""
+        """Record that a process of another run sent a hello in the peer's name."""
         first = now
         if self.stranger is not None and self.stranger[0] == generation:
             first = self.stranger[1]
         self.stranger = generation, first, now
 
-    def heed(self, ack: Ack) -> int:
-        """Take in what the peer says it has taken; return how many bytes are new."""
+    def acknowledge(self, ack: Ack) -> int:
+        """Record what the peer has taken; return how many bytes of it were not acknowledged before."""
+        # Totals make this idempotent: a repeated acknowledgement frees no room, and none frees more than was sent.
         new = max(0, min(ack.taken, self.sent) - self.acknowledged)
         self.acknowledged += new
         return new
 
     def send(self, frames: Frames, size: int) -> None:
-        """Send the frames of a message of so many bytes, or queue them until there is room."""
+        """Send the frames of a message of `size` bytes, or queue them until there is room."""
+        # Whatever is queued goes first: the order of messages between two workers is part of the contract.
         if self.queue or not self._has_room(size) or not self.send_at_once(frames, size):
             self.queue.append((frames, size))
 
     def send_at_once(self, frames: Frames, size: int) -> bool:
-        """Send the frames of a message before all that is queued; return whether ZeroMQ took them."""
+        """Send the frames of a message, ahead of all that is queued; return whether ZeroMQ accepted them."""
         taken = transmit(self.socket, frames)
         if taken:
             self.sent += size
         return taken
 
     def flush(self) -> None:
-        """Send what is queued, as far as there is room."""
+        """Send what is queued as far as there is room."""
         while self.queue:
             frames, size = self.queue[0]
             if not self._has_room(size) or not self.send_at_once(frames, size):
@@ -143,25 +151,28 @@ class Link:
             self.queue.popleft()
 
     def _has_room(self, size: int) -> bool:
-        # The peer may have taken less than a quantum without saying so; then nothing else would ever make room.
-        return self.flying < self.own_quantum or self.flying + size <= self.window
+        # The peer may have taken everything, up to a quantum, without acknowledging it. If messages had to wait in that
+        # state, no acknowledgement would ever come; hence a message of any size may leave when less is in flight.
+        return self.unacknowledged < self.own_quantum or self.unacknowledged + size <= self.window
 
     def observe(self, event: int, now: float) -> None:
-        """Take in something that happened to the connection."""
+        """Record an event of the connection. Called by the watch."""
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self.connected = True
         elif event == zmq.EVENT_DISCONNECTED:
+            # Before both have met, a connection that breaks may be one to an earlier run, and is no loss.
             if self.met and self.lost_at is None:
                 self.lost_at = now
             self.connected = False
             self.broke_at = now
         else:
-            self.trouble = "somebody else listens there, or the keys differ"
+            self.trouble = "another program listens there, or the keys differ"
 
     def close(self, linger: int) -> None:
-        """Close the connection after what was sent has left, or so many milliseconds, if somebody is there to take it.
+        """Close the connection, after waiting up to `linger` milliseconds for messages that anyone may still take.
 
-        Whoever has said hello is, be the way there still in the making. Only after the watch has ended.
+        A peer that has sent a hello may take them even if the connection to it is not established yet. Must be called
+        after the watch has ended.
         """
         self.socket.disable_monitor()
         self.monitor.close(0)

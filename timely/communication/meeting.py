@@ -1,17 +1,17 @@
-"""How workers meet before they say anything else: each says `Hello` to each peer until that has answered.
+"""Meeting: the handshake between workers. Each sends `Hello` to each peer until the peer has answered.
 
-A worker has met a peer when it has been answered and its own connection stands. Hence no message is sent into a socket
-that a former run has not closed yet. Whoever has met a peer need not listen for that peer to be done with meeting too:
-an answer is answered once.
+A worker has met a peer when the peer has answered and the worker's own connection to it stands. So no message goes into
+a socket that an earlier run has not closed yet. After meeting a peer, a worker need not wait until the peer has met all
+of its own peers: every answer is answered once, which completes the meeting at the other end.
 
-What would keep workers apart for ever is an error: peers of another run, those started with other numbers, those that
-do not come. Whoever turns a peer away says hello to it before, so that the peer finds the same reason, and does not
-wait.
+What would keep workers apart forever is an error: peers of another run, peers that were started with other numbers, and
+peers that do not come. A worker that refuses a peer first sends it a hello, so that the peer finds the same reason and
+does not wait.
 
-A peer that is gone before both have met is named, too. Under `timely run` the launcher knows (`notes.fate_of`). Without
-it, a peer is known by its hellos: one that has sent some is gone when there has been no connection to it, and no hello
-from it, for `SILENCE_SECONDS`. One that never sent a hello looks like one that is late, and a connection that
-breaks without a hello may be what an earlier run has left.
+A peer that ends before both have met is reported as well. Under `timely run` the launcher knows about it
+(`notes.fate_of`). Without a launcher, hellos are the evidence: a peer that has sent one is gone if there has been no
+connection to it, and no hello from it, for `SILENCE_SECONDS`. A peer that has never sent a hello may merely be late,
+and a connection that breaks without a hello may have been to an earlier run.
 """
 
 from __future__ import annotations
@@ -28,97 +28,104 @@ from timely.config import Config
 from timely.errors import TransportError
 
 HELLO_SECONDS = 0.25
-"""How often to say it again."""
+"""The interval between two hellos to a peer."""
 
 STRANGER_SECONDS = 2.0
-"""How long a peer may be of another run: what is left of that one ends by then."""
-
+"""How long a process of another run may answer in place of a peer: leftovers of an earlier run have ended by then."""
 
 SILENCE_SECONDS = 1.5
-"""How long a peer that has sent a hello may be silent and without a connection."""
+"""How long a peer that has sent a hello may be silent and disconnected."""
 
 
 class Meeting:
-    """A worker's way to meet the peers at the other ends of its links."""
+    """One worker's side of the handshake with the peers at the other ends of its links."""
 
     def __init__(
-        self, config: Config, worker: int, links: Collection[Link], say: Callable[[Link, Hello], None], waiting: Waiting
+        self,
+        config: Config,
+        worker: int,
+        links: Collection[Link],
+        send: Callable[[Link, Hello], None],
+        waiting: Waiting,
     ) -> None:
         self._config = config
         self._worker = worker
         self._links = links
-        self._say = say
+        self._send = send
         self._waiting = waiting
         self._fates_at = 0.0
 
-    def go_on(self, now: float) -> bool:
-        """Say hello where it is due; return whether all have met.
+    def advance(self, now: float) -> bool:
+        """Send the hellos that are due; return whether all peers have been met.
 
-        Raise `TransportError` for peers of another run, and for those that are gone.
+        Raises `TransportError` for peers of another run and for peers that are gone.
         """
         missing = self.missing()
         for link in missing:
             if link.stranger is not None:
-                self._bear(link, *link.stranger, now)
-            if link.heard_at is not None and now > link.last_sign(link.heard_at) + SILENCE_SECONDS:
+                self._check_stranger(link, *link.stranger, now)
+            greeted_at = link.greeted_at
+            if greeted_at is not None and now > link.last_sign_of_life(greeted_at) + SILENCE_SECONDS:
                 raise TransportError(f"{link} is gone before all have met: it was killed or stopped, or it crashed")
         if now >= self._fates_at:
             self._fates_at = now + HELLO_SECONDS
             self._look_up_fates(missing)
         self._waiting.note(self._worker, missing, now)
         for link in missing:
-            if link.connected and now >= link.hello_at:
-                link.hello_at = now + HELLO_SECONDS
-                self._hello(link, answer=False)
+            if link.connected and now >= link.hello_due_at:
+                link.hello_due_at = now + HELLO_SECONDS
+                self._send_hello(link, answer=False)
         return not missing
 
     def _look_up_fates(self, missing: Collection[Link]) -> None:
-        """Raise `TransportError` for a peer that will not come, as far as the launcher knows."""
+        """Raise `TransportError` for a peer that, as the launcher knows, will not come."""
         for link in missing:
             fate = fate_of(link.process)
             if fate:
                 raise TransportError(f"{link} {fate}")
 
-    def _bear(self, link: Link, generation: str, first: float, last: float, now: float) -> None:
-        """Raise `TransportError` for a peer of another run that has gone on saying hello.
+    def _check_stranger(self, link: Link, generation: str, first: float, last: float, now: float) -> None:
+        """Raise `TransportError` if a process of another run keeps sending hellos in place of a peer.
 
-        One that stopped was left of an earlier run, and the peer may yet come. The other end counts from a moment of
-        its own, and must have heard enough by the time this one leaves; hence half as long.
+        If its hellos stop, it was a leftover of an earlier run, and the peer may still come. The other end starts
+        counting at another moment, and must have received enough hellos by the time this end gives up; hence hellos
+        over half of the time suffice.
         """
         if now > first + STRANGER_SECONDS and last - first > STRANGER_SECONDS / 2:
             raise TransportError(
                 f"{link} belongs to another run: its generation is {generation!r}, here it is "
-                f"{self._config.generation!r}; end what is left of earlier runs, and start all processes with the "
-                "same TIMELY_GENERATION"
+                f"{self._config.generation!r}; end processes left over from earlier runs, and start all processes with "
+                "the same TIMELY_GENERATION"
             )
 
     def missing(self) -> list[Link]:
-        """Return the links to those who have not been met."""
+        """Return the links to peers that have not been met."""
         return [link for link in self._links if not link.met]
 
-    def greet(self, link: Link, hello: Hello) -> None:
-        """Take in a peer's hello, and answer it unless it answers one that was answered."""
-        link.quantum, link.pid, link.heard_at = hello.quantum, hello.pid, clock.monotonic()
+    def receive_hello(self, link: Link, hello: Hello) -> None:
+        """Record a peer's hello, and answer it unless the peer's answer was answered before."""
+        link.quantum, link.pid, link.greeted_at = hello.quantum, hello.pid, clock.monotonic()
         if link.answered and hello.answer:
             return
-        # The way to the peer is proven now, so this one arrives.
+        # An answer proves that hellos reach the peer, so the answer to it arrives. Other hellos are repeated until
+        # they are answered.
         link.answered = link.answered or hello.answer
-        self._hello(link, answer=True)
+        self._send_hello(link, answer=True)
 
-    def _hello(self, link: Link, *, answer: bool) -> None:
+    def _send_hello(self, link: Link, *, answer: bool) -> None:
         config = self._config
-        self._say(
+        self._send(
             link, Hello(config.processes, config.workers, link.own_quantum, answer, os.getpid(), config.accumulation)
         )
 
     def check(self, sender: int, hello: Hello, link: Link | None) -> None:
-        """Tell the sender, and raise `TransportError`, unless it was started like this process."""
+        """Raise `TransportError` unless the sender was started like this process, and let the sender know."""
         try:
             self._compare(sender, hello)
         except TransportError:
             if link is not None and not hello.answer:
                 link.pid = hello.pid
-                self._hello(link, answer=True)
+                self._send_hello(link, answer=True)
             raise
 
     def _compare(self, sender: int, hello: Hello) -> None:

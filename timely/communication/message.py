@@ -1,10 +1,10 @@
-"""What workers say to each other.
+"""The messages that workers send to each other.
 
-Eight kinds of message, all immutable. `Failure` and `Goodbye` are for whoever runs a worker, and every allocator keeps
-them back (see `allocator`); all others are for the worker.
+There are eight kinds, all immutable. Allocators intercept `Failure` and `Goodbye`, which concern the run; all others
+are for the worker (see `allocator`).
 
-Between two workers messages arrive in the order they were sent. Between different pairs there is no order at
-all.
+Messages between two workers arrive in the order in which they were sent. Between different pairs of workers there is no
+order at all.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Progress(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """So many more messages from the receiver have been taken by operators: (dataflow, channel, messages)."""
+    """Operators of the sender have taken this many more of the receiver's messages: (dataflow, channel, messages)."""
 
     counts: tuple[tuple[int, int, int], ...]
 
 
 class Shape(NamedTuple):
-    """What a worker built: a digest to compare, and the operators' descriptions to name the first that differs."""
+    """What a worker has built: a digest to compare, and descriptions of its operators to find the first difference."""
 
     dataflow: int
     digest: bytes
@@ -46,10 +46,10 @@ class Shape(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What does the receiver hold that holds up `time` at a location, or at all if the location is -1?
+    """A request to report what the receiver holds that holds back `time` at a location, or anything if that is -1.
 
-    With location -1 a `time` that is not empty is a number of milliseconds: the receiver answers only if nothing has
-    moved on it for so long, and nothing outside may wake it.
+    With location -1, a `time` that is not empty is a number of milliseconds: the receiver answers only if nothing has
+    moved on it for that long, and nothing from outside can wake it.
     """
 
     number: int
@@ -59,21 +59,24 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """To a question: a line for each thing held, for people."""
+    """The answer to a question: a line for each thing held, for people."""
 
     number: int
     lines: tuple[str, ...]
 
 
 class Failure(NamedTuple):
-    """A worker raised; the computation cannot go on. `text` says what happened, for people."""
+    """A worker raised, so the computation cannot continue. `text` describes the error, for people."""
 
     worker: int
     text: str
 
 
 class Goodbye(NamedTuple):
-    """A worker has completed all of its dataflows and will send nothing more."""
+    """A farewell: the worker has completed all of its dataflows and will send nothing more.
+
+    A process that ends without having sent it is lost, and its peers raise `PeerLost`.
+    """
 
     worker: int
     dataflows: int
@@ -83,8 +86,8 @@ Message = Data | Progress | Taken | Shape | Question | Answer | Failure | Goodby
 
 
 def weight(message: Message) -> int:
-    """Return about how many bytes a message holds: exact for columns of numbers, an estimate for everything else.
+    """Return the approximate size of a message in bytes: exact for columns of numbers, an estimate for everything else.
 
-    Queues inside a process are measured with it. It looks at no record, so it costs the same for every batch.
+    Queues inside a process are measured by it. It samples records, so it costs the same for every batch.
     """
     return 64 + weight_of(message.batch) if type(message) is Data else 64

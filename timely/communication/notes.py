@@ -1,10 +1,10 @@
-"""What the launcher and its processes know of each other: short files in the private directory of a run.
+"""Notes between the launcher and its processes: short files in the private directory of a run.
 
-- `report.I`, by process I: why it ends, where the cause is a peer's to tell (see `failure`);
-- `ending.I`, by process I: it has begun to end in order, and so runs Python code and takes time to clean up;
-- `fate.I`, by the launcher: process I has ended, or is stopped; a peer that waits for it need not wait longer.
+- `report.I`, by process I: why it ends, if the cause lies with a peer, which reports it (see `failure`).
+- `ending.I`, by process I: it has begun to end in order, so it is running Python code and may take time to clean up.
+- `fate.I`, by the launcher: process I has ended or is stopped, so peers need not wait for it any longer.
 
-The path of its report tells a process where the directory is. A process without a launcher finds and leaves nothing.
+A process finds the directory by the path of its report. Without a launcher there are no notes.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as directory:
@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 REPORT_VARIABLE = "TIMELY_REPORT"
-"""Names the file where a process that ends because of a peer leaves its message, instead of printing it."""
+"""Names the file to which a process that ends because of a peer writes its message, instead of printing it."""
 
 
 class Notes:
@@ -33,7 +33,7 @@ class Notes:
         self._directory = directory
 
     def report(self, process: int) -> Path:
-        """Return where a process leaves its report."""
+        """Return the path to which a process writes its report."""
         return self._directory / f"report.{process}"
 
     def has_begun_to_end(self, process: int) -> bool:
@@ -41,9 +41,9 @@ class Notes:
         return (self._directory / f"ending.{process}").exists()
 
     def write_fate(self, process: int, text: str) -> None:
-        """Leave for its peers what has become of a process; an empty text takes it back."""
+        """Note for its peers what has become of a process; an empty text withdraws the note."""
         path = self._directory / f"fate.{process}"
-        with suppress(OSError):  # the disk is full: then its peers wait as long as without a note
+        with suppress(OSError):  # say the disk is full: then its peers wait as long as without a note
             if text:
                 complete = path.with_suffix(".new")
                 complete.write_text(text)
@@ -53,15 +53,15 @@ class Notes:
 
 
 def begin_to_end() -> None:
-    """Report to the launcher, if there is one, that this process has begun to end in order."""
+    """Tell the launcher, if there is one, that this process has begun to end in order."""
     report = os.environ.get(REPORT_VARIABLE)
     if report:
-        with suppress(OSError):  # the launcher has ended, and removed its directory
+        with suppress(OSError):  # the launcher has ended and removed its directory
             Path(report).with_name(f"ending.{Path(report).suffix[1:]}").touch()
 
 
 def fate_of(process: int) -> str:
-    """Return what the launcher reports of a process that can meet nobody, as a verb phrase; else an empty text."""
+    """Return, as a verb phrase, why the launcher knows that a process cannot meet its peers; empty if it does not."""
     report = os.environ.get(REPORT_VARIABLE)
     if report:
         with suppress(OSError):

@@ -1,8 +1,8 @@
-"""A network in one thread, for tests: a seeded choice decides what arrives next.
+"""A network in one thread, for tests: a seeded random choice decides what arrives next.
 
-What is sent stays in flight until `deliver_one` moves the oldest message of one pair of workers, chosen at random, to
-its receiver. So messages of a pair keep their order, and those of different pairs come in any order and arbitrarily
-late: all that real networks may do, and the same again for the same seed.
+A message stays in flight until `deliver_one` moves the oldest message of a randomly chosen pair of workers to its
+receiver. So messages of one pair keep their order, and those of different pairs arrive in any order and arbitrarily
+late: everything that a real network may do, and the same again for the same seed.
 
 >>> network = SimulatedNetwork(peers=2, seed=7)
 >>> first, second = network.allocators
@@ -26,24 +26,24 @@ from timely.errors import StalledError
 
 
 class SimulatedNetwork:
-    """The allocators of `peers` workers and what is in flight between them."""
+    """The allocators of `peers` workers and the messages in flight between them."""
 
     def __init__(self, peers: int, seed: int, queue_bytes: int = 64 << 20) -> None:
         self.allocators = [SimulatedAllocator(self, index, peers, queue_bytes) for index in range(peers)]
         self.pending = 0
         """The number of messages in flight."""
         self._random = Random(seed)
-        self._flying: dict[tuple[int, int], deque[Message]] = {}
-        self._pairs: list[tuple[int, int]] = []  # those with something in flight
+        self._in_flight: dict[tuple[int, int], deque[Message]] = {}
+        self._pairs: list[tuple[int, int]] = []  # the pairs with a message in flight
 
     def deliver_one(self) -> tuple[int, int] | None:
-        """Let one message arrive; return its sender and receiver, or None where nothing is in flight."""
+        """Deliver one message; return its sender and receiver, or None if nothing is in flight."""
         pairs = self._pairs
         if not pairs:
             return None
         position = self._random.randrange(len(pairs))
         sender, receiver = pair = pairs[position]
-        queue = self._flying[pair]
+        queue = self._in_flight[pair]
         self.allocators[receiver].arrived.append((sender, queue.popleft()))
         if not queue:
             pairs[position] = pairs[-1]
@@ -51,10 +51,10 @@ class SimulatedNetwork:
         self.pending -= 1
         return pair
 
-    def fly(self, sender: int, receiver: int, message: Message) -> None:
-        """Take a message on its way."""
+    def send(self, sender: int, receiver: int, message: Message) -> None:
+        """Put a message in flight."""
         pair = sender, receiver
-        queue = self._flying.setdefault(pair, deque())
+        queue = self._in_flight.setdefault(pair, deque())
         if not queue:
             self._pairs.append(pair)
         queue.append(message)
@@ -78,7 +78,7 @@ class SimulatedAllocator:
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
 
     def connect(self) -> None:
-        """Return at once: everybody is there."""
+        """Return at once: all workers are connected."""
 
     def send(self, peer: int, message: Message) -> None:
         size = weight(message)
@@ -88,7 +88,7 @@ class SimulatedAllocator:
             self._data_bytes += size
         elif type(message) is Progress:
             self._progress_bytes += size
-        self._network.fly(self.index, peer, message)
+        self._network.send(self.index, peer, message)
 
     def receive(self) -> list[tuple[int, Message]]:
         arrived, self.arrived = self.arrived, []
@@ -98,14 +98,14 @@ class SimulatedAllocator:
         return admit(self.index, arrived, self.farewells)
 
     def park(self, timeout: float | None) -> None:
-        """Let one message of the network arrive, here or elsewhere.
+        """Deliver one message of the network, to this worker or another.
 
-        Raises `StalledError` where a real worker would sleep for ever.
+        Raises `StalledError` where a real worker would sleep forever.
         """
         if self.arrived or self._woken or self._network.deliver_one() or timeout is not None:
             self._woken = False
             return
-        raise StalledError(f"worker {self.index} sleeps for ever: nothing is in flight")
+        raise StalledError(f"worker {self.index} sleeps forever: nothing is in flight")
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
@@ -124,7 +124,7 @@ class SimulatedAllocator:
         return self.backlog > self._queue_bytes
 
     @property
-    def holds_back(self) -> bool:
+    def has_unsent(self) -> bool:
         return False
 
     def statistics(self) -> Statistics:
@@ -138,4 +138,4 @@ class SimulatedAllocator:
         )
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no resources to release."""

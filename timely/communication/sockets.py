@@ -1,24 +1,25 @@
 """Workers of several processes: ZeroMQ sockets, and queues to the workers of one's own process.
 
 Every worker binds one PULL socket, and connects one PUSH socket to every worker of another process. The worker's own
-thread sends, receives and polls, so a message crosses no thread but ZeroMQ's; there are no locks.
+thread sends, receives and polls, so a message crosses no thread but ZeroMQ's, and there are no locks.
 
-**Meeting.** Nothing else is said to a peer before it has answered (`meeting`).
+**Meeting.** A worker sends nothing else to a peer until the peer has answered its hello (`meeting`).
 
-**Room.** A worker keeps at most `queue_bytes` in flight, evenly divided over its peers (`link`), and holds the rest in
-local queues; peers acknowledge what they take. So nothing blocks, the order is kept, and memory is bounded at both ends
-as far as the worker heeds `congested`.
+**Flow control.** A worker keeps at most `queue_bytes` in flight, divided evenly among its peers (`link`), and queues
+the rest locally; peers acknowledge what they take. So nothing blocks, messages keep their order, and memory is bounded
+at both ends, provided that the worker respects `congested`.
 
-**Loss.** When a connection breaks and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is
-lost. The system closes the connections of a process that has ended; `watch` finds those that are stopped or cut off.
+**Loss.** If a connection breaks, and no farewell or failure arrives within `GRACE_SECONDS`, the peer's process is lost.
+The operating system closes the connections of a process that has ended; `watch` detects those that are stopped or cut
+off.
 
-**Strangers.** Whoever can reach the socket can send bytes. Those with other keys fail in the handshake (`door`). Frames
-that are malformed, of another generation, not from a peer to this worker, or not the next one of that peer are refused;
-so is, by the worker, what a peer cannot mean (`Allocator.refuse`). All of it is counted. The largest frame is bounded.
-ZeroMQ takes in whatever arrives, for a heartbeat must not wait behind messages: it is the window that bounds what peers
-send.
+**Strangers.** Whoever can reach the socket can send bytes. Clients with other keys fail in the handshake (`door`).
+Frames are refused if they are malformed, of another generation, not from a peer to this worker, or not the peer's next
+message. The worker refuses messages whose contents are impossible (`Allocator.refuse`). All refusals are counted. The
+largest frame is bounded. ZeroMQ reads whatever arrives, because a heartbeat must not wait behind messages: what bounds
+the data from peers is the window.
 
-It leaves out reconnecting: a broken connection may have swallowed messages, so it ends the run.
+Reconnecting is left out: a broken connection may have lost messages, so it ends the run.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from timely.errors import DataError, FrameError, PeerLost, TransportError
 WATCH_SECONDS = 0.25
 LINGER_MILLISECONDS = 2000
 LINGER_WHEN_ENDED_MILLISECONDS = 500
-"""The same for a process that was asked to end: its peers were too, and may be gone without its having noticed."""
+"""The same for a process that was asked to end: so were its peers, and they may have ended unnoticed."""
 SPIN_SECONDS = 250e-6
 FRUITLESS_SPINS = 4
 MESSAGES_AT_ONCE = 256
@@ -65,7 +66,7 @@ _NOBLOCK = int(zmq.NOBLOCK)
 class SocketAllocator:
     """A worker's end of the network between processes. See `Allocator`.
 
-    Made in any thread, then used by one. While `is_ending()` the watch does not speak of peers that are gone.
+    Created in any thread, then used by one. While `is_ending()`, the watch does not report lost peers.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class SocketAllocator:
         self.last_refusal = ""
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
-        self._ends = False
+        self._is_over = False
         self._is_ending = is_ending
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
@@ -109,7 +110,7 @@ class SocketAllocator:
                     push: zmq.Socket[bytes] = context.zmq.socket(zmq.PUSH)
                     self._links[peer] = Link(config, peer, push)
                     connect_push(push, config, peer)
-            self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._unheard)
+            self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._describe_loss)
         except BaseException:
             self.close()
             raise
@@ -123,14 +124,14 @@ class SocketAllocator:
         while True:
             self._early += self._gather()
             now = clock.monotonic()
-            if self._meeting.go_on(now):
+            if self._meeting.advance(now):
                 return
             if now > deadline:
-                raise TransportError(self._alone())
+                raise TransportError(self._explain_timeout())
             self._poll(0.01)
 
-    def _alone(self) -> str:
-        """Return who has not been met, and what may be the reason."""
+    def _explain_timeout(self) -> str:
+        """Return which peers have not been met, and possible reasons."""
         reasons = "; ".join(f"{link}: {link.state}" for link in self._meeting.missing())
         refused = f"; frames were refused, the last one because: {self.last_refusal}" if self._refused else ""
         count = self._door.refused
@@ -146,22 +147,23 @@ class SocketAllocator:
         if link is None:
             self._count(message, self._mailboxes[peer].put(self.index, message))
             return
-        overtakes = type(message) is Failure  # nothing before it matters any more
+        overtakes = type(message) is Failure  # no earlier message matters any more
         frames = self._encoder.encode(message, peer, link.next_number)
         size = sum(map(size_of, frames))
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             self._check_frames(message, frames)
+        # A failure has no number of its own, for it may arrive before messages that were sent earlier and are queued.
         if not overtakes:
             link.next_number += 1
         self._count(message, size)
         self._outstanding += size
         if overtakes:
-            self._ends = True
+            self._is_over = True
             link.send_at_once(frames, size)
         else:
             link.send(frames, size)
         if type(message) is Progress:
-            os.sched_yield()  # the last that a step says: ZeroMQ's thread, which does not interrupt, may run now
+            os.sched_yield()  # progress is the last message of a step: ZeroMQ's thread, which never preempts, may run
 
     def _count(self, message: Message, size: int) -> None:
         if type(message) is Data:
@@ -172,19 +174,19 @@ class SocketAllocator:
     def _check_frames(self, message: Message, frames: Frames) -> None:
         if len(frames) > MAX_FRAMES:
             raise DataError(
-                f"a batch of {len(frames) - 1} buffers cannot go to another process: a column is one buffer, of text "
-                f"or bytes two, and at most {MAX_FRAMES - 1} go together; send fewer columns"
+                f"a batch of {len(frames) - 1} buffers cannot be sent to another process: the limit is "
+                f"{MAX_FRAMES - 1} (one per column, two per column of text or bytes); send fewer columns"
             )
         largest = max(map(size_of, frames))
         if largest > self._config.frame_bytes:
             advice = "send smaller batches, or set" if isinstance(message, Data) else "set"
             raise DataError(
-                f"{_named(message)} of {largest} bytes cannot go to another process: frames are bounded to "
+                f"{_describe(message)} of {largest} bytes cannot be sent to another process: the limit is "
                 f"{self._config.frame_bytes} bytes; {advice} TIMELY_FRAME_BYTES for all processes"
             )
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:
-        """Send what is between allocators only: at once, or not at all when that is impossible; it takes no room."""
+        """Send a message between allocators: now, or not at all if the socket is full. It uses no window."""
         with suppress(zmq.Again):
             link.socket.send(self._encoder.encode(message, link.peer)[0], _NOBLOCK)
 
@@ -206,7 +208,7 @@ class SocketAllocator:
         try:
             messages = admit(self.index, arrived, self.farewells) if arrived else arrived
         except BaseException:
-            self._ends = True
+            self._is_over = True
             raise
         now = clock.monotonic()
         if now >= self._watch_at:
@@ -214,7 +216,7 @@ class SocketAllocator:
         return messages
 
     def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
-        """Take in one message, or refuse and count it."""
+        """Process one message, or refuse and count it."""
         try:
             envelope = decode(frames)
             message = envelope.message
@@ -223,21 +225,22 @@ class SocketAllocator:
             self.refuse(str(error))
             return
         if isinstance(message, Ack):
-            self._outstanding -= link.heed(message)
+            self._outstanding -= link.acknowledge(message)
             link.flush()
         elif isinstance(message, Hello):
-            self._meeting.greet(link, message)
+            self._meeting.receive_hello(link, message)
         else:
             if type(message) is not Failure:
                 link.last_number = envelope.number
             link.received += sum(map(size_of, frames))
-            if link.received - link.said >= link.quantum:
+            # The socket's own queue has no bound (`connect_push`), so no `Ack` is dropped while the connection stands.
+            if link.received - link.reported >= link.quantum:
                 self._emit(link, Ack(link.received))
-                link.said = link.received
+                link.reported = link.received
             arrived.append((envelope.sender, message))
 
     def _sender(self, envelope: Envelope) -> Link:
-        """Return the link to the sender; raise `FrameError` unless it is a peer that speaks for itself, to us."""
+        """Return the link to the sender; raise `FrameError` unless it is a peer that sends its next message to us."""
         generation, sender, receiver, number, message = envelope
         link = self._links.get(sender)
         if generation != self._config.generation:
@@ -247,26 +250,27 @@ class SocketAllocator:
         if isinstance(message, Hello):
             self._meeting.check(sender, message, link)
         if link is None or receiver != self.index:
-            raise FrameError(f"from worker {sender} to worker {receiver}, this is worker {self.index}")
+            raise FrameError(f"sent by worker {sender} to worker {receiver}, but this is worker {self.index}")
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
-            raise FrameError(f"worker {sender} speaks for worker {message.worker}")
+            raise FrameError(f"worker {sender} sent a message in the name of worker {message.worker}")
+        # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
         if not isinstance(message, (Hello, Ack, Failure)) and number != link.last_number + 1:
-            raise FrameError(f"message {number} of worker {sender} after message {link.last_number}")
+            raise FrameError(f"message {number} of worker {sender} arrived after message {link.last_number}")
         return link
 
     # Waiting
 
     def park(self, timeout: float | None) -> None:
         own = self._own
-        own.parked = True
+        own.parked = True  # before the last look at `items`: see `Mailbox`
         try:
-            if not (own.items or self._early or self._room_came() or self._spin(timeout)):
+            if not (own.items or self._early or self._has_room_again() or self._spin(timeout)):
                 self._wait(timeout)
         finally:
             own.parked = False
 
-    def _room_came(self) -> bool:
-        """Ask to be woken when workers of this process take what is queued for them; return whether they did so."""
+    def _has_room_again(self) -> bool:
+        """Register to be woken when workers of this process take what is queued for them; return whether they did."""
         if not self.congested:
             return False
         for mailbox in self._mailboxes.values():
@@ -274,10 +278,10 @@ class SocketAllocator:
         return not self.congested
 
     def _spin(self, timeout: float | None) -> bool:
-        """Look for messages a few times before sleeping, if that paid lately; return whether there are any.
+        """Look for messages a few times before sleeping, if this has recently paid off; return whether there are any.
 
-        Being woken costs about 40 microseconds more than not having slept. Where threads share the interpreter, or
-        nothing came within the spin several times in a row, it would only take their time.
+        Waking a sleeping worker costs about 40 microseconds more than finding it awake. If threads share the
+        interpreter, or nothing came during several spins in a row, spinning would only take their time.
         """
         if self._fruitless >= FRUITLESS_SPINS or timeout == 0 or self._config.workers > 1:
             return False
@@ -303,27 +307,25 @@ class SocketAllocator:
             self._fruitless = 0
 
     def _poll(self, seconds: float) -> bool:
-        """Sleep until there is a message or a ring; return whether there is."""
+        """Sleep until there is a message or a ring; return whether there is one."""
         ready = zmq.zmq_poll(self._polled, ceil(seconds * 1000))
         for end, _ in ready:
             if end is not self._pull:
-                self._doorbell.hush()
+                self._doorbell.clear()
         return bool(ready)
 
     def _watch(self, now: float) -> None:
-        """Look after the connections; raise `PeerLost` when one broke without a farewell and none came since.
-
-        What has arrived and is not read yet may be that farewell, or a failure that tells more.
-        """
+        """Check the connections; raise `PeerLost` if one broke and no farewell has come since."""
         self._watch_at = now + WATCH_SECONDS
         lost = [(cast(float, link.lost_at), link.peer) for link in self._links.values() if self._is_lost(link)]
         if lost:
-            since, peer = min(lost)  # the others may have left because this one did
+            since, peer = min(lost)  # the first one: others may have ended because it did
+            # What has arrived and is not read yet may be the farewell, or a failure that explains the loss.
             if now > since + GRACE_SECONDS and not readable(self._pull):
-                self._ends = True
+                self._is_over = True
                 raise PeerLost(
                     f"{self._links[peer]} is gone without a farewell: it was killed or stopped, it crashed, or the "
-                    "network between is down"
+                    "network failed"
                 )
         for link in self._links.values():
             if link.queue:
@@ -332,11 +334,11 @@ class SocketAllocator:
     def _is_lost(self, link: Link) -> bool:
         return link.lost_at is not None and link.peer not in self.farewells
 
-    def _unheard(self, link: Link) -> str | None:
-        """Return what the watch is to say when this worker has not yet raised what it has to."""
-        if self._ends or self._is_ending() or not self._is_lost(link):
+    def _describe_loss(self, link: Link) -> str | None:
+        """Return what the watch prints about a loss that this worker has not raised; None if there is none."""
+        if self._is_over or self._is_ending() or not self._is_lost(link):
             return None
-        return f"timely: {link} is gone; worker {self.index} ends when it comes back from the operator it is in"
+        return f"timely: {link} is gone; worker {self.index} ends when the operator that it is running returns"
 
     def wake(self) -> None:
         self._doorbell.ring()
@@ -344,11 +346,11 @@ class SocketAllocator:
     def interrupt(self) -> None:
         self._own.put(self.index, Failure(self.index, "interrupted"))
 
-    # Looking at it, and leaving
+    # Observing and closing
 
     def refuse(self, reason: str) -> None:
         self._refused += 1
-        self.last_refusal = reason[:REASON_CHARACTERS]  # a stranger's frame may be what it quotes
+        self.last_refusal = reason[:REASON_CHARACTERS]  # it may quote the frame of a stranger, of any length
 
     @property
     def backlog(self) -> int:
@@ -361,7 +363,7 @@ class SocketAllocator:
         return self.backlog > self._config.queue_bytes
 
     @property
-    def holds_back(self) -> bool:
+    def has_unsent(self) -> bool:
         return any(link.queue and link.lost_at is None for link in self._links.values())
 
     def statistics(self) -> Statistics:
@@ -381,12 +383,12 @@ class SocketAllocator:
         linger = LINGER_WHEN_ENDED_MILLISECONDS if self._is_ending() else LINGER_MILLISECONDS
         links = [partial(link.close, linger) for link in self._links.values()]
         watcher = [] if self._watcher is None else [self._watcher.close]
-        # An interrupt that comes meanwhile must not leave open what the end of the context waits for.
+        # Whatever one of these raises, an interrupt included, the others must run: a context waits for all its sockets.
         close_all([*watcher, *links, self._door.close, self._doorbell.close, self._context.release])
 
 
-def _named(message: Message) -> str:
-    """Return what is too large for a frame. Workers describe a dataflow to each other only where theirs differ."""
+def _describe(message: Message) -> str:
+    """Return a description of a message that is too large for a frame. Workers exchange shapes only if they differ."""
     if isinstance(message, Data):
         return "a column"
     if isinstance(message, Shape):
@@ -395,9 +397,9 @@ def _named(message: Message) -> str:
 
 
 def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: False) -> list[SocketAllocator]:
-    """Return the allocators of this process's workers, listening; `connect` each in the thread that will use it.
+    """Return the allocators of this process's workers, which listen; `connect` each in the thread that uses it.
 
-    `is_ending()` is whether the process was asked to end, as its peers may have been.
+    `is_ending()` returns whether the process was asked to end, as its peers may have been.
     """
     reserve(config.workers * (config.peers - config.workers), config.workers)
     local = range(config.first_worker, config.first_worker + config.workers)

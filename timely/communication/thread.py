@@ -1,10 +1,10 @@
-"""Workers of one process: a queue each, and batches handed over by reference.
+"""Workers of one process: one queue each, and batches passed by reference.
 
-Each worker owns one `Mailbox`, a queue that all its peers append to; appending to a deque is atomic, so there
-are no locks, and a sender's own appends keep their order. A send costs about a microsecond, and wakes the
-receiver only if it sleeps.
+Each worker owns a `Mailbox`, a queue to which all its peers append. Appending to a deque is atomic, so no locks are
+needed, and the appends of one sender keep their order. Sending costs about a microsecond, and wakes the receiver only
+if it sleeps.
 
-The backlog needs no lock either: per pair, only the sender counts what it sent and only the receiver what it
+The backlog needs no lock either: for each pair, only the sender counts what it sent, and only the receiver what it
 took.
 """
 
@@ -19,10 +19,10 @@ from timely.communication.message import Data, Failure, Goodbye, Message, Progre
 
 
 class Bell:
-    """Wakes one sleeping thread; rung before it sleeps, it does not sleep. May be rung from a signal handler.
+    """Wakes one sleeping thread. If it is rung first, the thread does not sleep. Signal handlers may ring it.
 
-    A lock that is locked while nobody has rung: `threading.Event` would take an inner lock, which a signal
-    handler that interrupts the sleeper must not wait for.
+    It is a lock that is held while nobody has rung. `threading.Event` would not do: it takes an inner lock, which a
+    signal handler that interrupts the sleeper must not wait for.
     """
 
     __slots__ = ("_silent",)
@@ -38,16 +38,16 @@ class Bell:
             return  # rung already
 
     def wait(self, timeout: float | None) -> None:
-        """Sleep until the bell has been rung since the last `wait`, or `timeout` seconds, or as long as locks can."""
+        """Wait until the bell is rung, or was since the last `wait`, or until `timeout` seconds have passed."""
         self._silent.acquire(timeout=-1 if timeout is None else min(max(timeout, 0.0), TIMEOUT_MAX))
 
 
 class Mailbox:
     """What the workers of this process have sent to one of them.
 
-    `parked` is set by the owner before it looks at `items` for the last time, and read by senders after they append: so
-    either the owner sees the item or the sender sees that it must wake the owner. The same the other way round with
-    `waiting`, the senders that sleep until there is room.
+    Invariant: no wake-up is lost. The owner sets `parked` before it looks at `items` for the last time, and senders
+    read `parked` after they have appended. So either the owner sees the item, or the sender sees that it must wake the
+    owner. `waiting`, the senders that sleep until there is room, works in the same way in the other direction.
     """
 
     __slots__ = ("items", "parked", "ring", "sent", "taken", "waiting")
@@ -70,8 +70,9 @@ class Mailbox:
         return size
 
     def drain(self) -> list[tuple[int, Message]]:
-        """Take out what is there."""
+        """Remove and return what is there."""
         items, taken, arrived = self.items, self.taken, []
+        # Peers may append meanwhile; only what was there at the start is taken, so this ends.
         for _ in range(len(items)):
             sender, message, size = items.popleft()
             taken[sender] += size
@@ -81,7 +82,7 @@ class Mailbox:
         return arrived
 
     def owed(self, sender: int) -> int:
-        """Return the bytes `sender` put in that are still there."""
+        """Return the bytes from `sender` that the owner has not taken yet."""
         return self.sent[sender] - self.taken[sender]
 
 
@@ -105,7 +106,7 @@ class ThreadAllocator:
         self._refused = 0
 
     def connect(self) -> None:
-        """Return at once: the queues are there."""
+        """Return at once: the queues exist."""
 
     def send(self, peer: int, message: Message) -> None:
         size = self._mailboxes[peer].put(self.index, message)
@@ -124,13 +125,13 @@ class ThreadAllocator:
 
     def park(self, timeout: float | None) -> None:
         own = self._own
-        own.parked = True
-        if not own.items and not self._room_came():
+        own.parked = True  # before the last look at `items`: see `Mailbox`
+        if not own.items and not self._has_room_again():
             self._bell.wait(timeout)
         own.parked = False
 
-    def _room_came(self) -> bool:
-        """Ask to be woken when peers take what is queued for them; return whether they did so just now."""
+    def _has_room_again(self) -> bool:
+        """Register to be woken when peers take what is queued for them; return whether they just did."""
         if not self.congested:
             return False
         for mailbox in self._mailboxes:
@@ -156,7 +157,7 @@ class ThreadAllocator:
         return self.backlog > self._queue_bytes
 
     @property
-    def holds_back(self) -> bool:
+    def has_unsent(self) -> bool:
         return False
 
     def statistics(self) -> Statistics:
@@ -170,7 +171,7 @@ class ThreadAllocator:
         )
 
     def close(self) -> None:
-        """Nothing to let go of: the queues go with the last allocator."""
+        """Do nothing: the queues live as long as the last allocator."""
 
 
 def thread_allocators(peers: int, queue_bytes: int = 64 << 20) -> list[ThreadAllocator]:

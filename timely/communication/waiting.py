@@ -1,6 +1,6 @@
-"""Prints for which peers the workers of a process wait before they have met.
+"""Prints which peers the workers of a process are waiting for before they have met.
 
-All workers of a process share one `Waiting`, so that it prints one line however many of them wait.
+All workers of a process share one `Waiting`, so it prints one line, however many of them wait.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from threading import Lock
 from timely.communication.link import Link
 
 WAITING_SECONDS = 5.0
-"""How long until the first line, and between two lines."""
+"""The time until the first line, and between two lines."""
 
 
 class Waiting:
-    """Who waits for whom in a process, and when to print it next."""
+    """Which workers of a process wait for which peers, and when to print it next."""
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -27,7 +27,7 @@ class Waiting:
         self._lock = Lock()
 
     def note(self, worker: int, missing: Collection[Link], now: float) -> None:
-        """Take in which peers a worker has not met, and print those of all workers when it is time."""
+        """Record which peers a worker has not met, and print those of all workers when a line is due."""
         with self._lock:
             self._begun = min(self._begun, now)
             self._missing[worker] = missing

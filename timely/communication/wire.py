@@ -1,6 +1,6 @@
-"""Messages of several frames into and out of ZeroMQ sockets, large frames without copying them.
+"""Messages of several frames into and out of ZeroMQ sockets; large frames are not copied.
 
-Nothing here waits: what a socket does not take, or has not got, is said at once.
+Nothing here blocks: the functions report at once what a socket does not accept or does not have.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import zmq
 from timely.communication.codec import MAX_FRAMES, Frames
 
 COPY_BYTES = 1 << 18
-"""ZeroMQ copies frames of up to so many bytes, which costs less than to be told when it has read them: by a thread that
-takes the interpreter from the worker."""
+"""ZeroMQ copies frames up to this size. It reads larger ones in place and then notifies this process, from a thread
+that takes the interpreter from the worker: for a small frame, that costs more than a copy."""
 
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -22,13 +22,14 @@ _SNDMORE = int(zmq.SNDMORE)
 
 
 def size_of(frame: bytes | memoryview) -> int:
-    """Return the bytes of a frame."""
+    """Return the size of a frame in bytes."""
     return frame.nbytes if type(frame) is memoryview else len(frame)
 
 
 def transmit(push: zmq.Socket[bytes], frames: Frames) -> bool:
-    """Hand the frames of a message over to ZeroMQ; return whether it took them."""
+    """Pass the frames of a message to ZeroMQ; return whether it accepted them."""
     last = len(frames) - 1
+    # ZeroMQ delivers all frames of a message or none, so a message that it does not accept leaves nothing behind.
     try:
         for position, frame in enumerate(frames):
             flags = _NOBLOCK if position == last else _NOBLOCK | _SNDMORE
@@ -39,12 +40,12 @@ def transmit(push: zmq.Socket[bytes], frames: Frames) -> bool:
 
 
 def readable(pull: zmq.Socket[bytes]) -> bool:
-    """Return whether a message waits at a socket."""
+    """Return whether a message is waiting at a socket."""
     return bool(cast(int, pull.get(zmq.EVENTS)) & _POLLIN)
 
 
 def read(pull: zmq.Socket[bytes]) -> Frames:
-    """Return the frames of the message that waits at a socket; of too many, more than a message may have."""
+    """Return the frames of the message waiting at a socket: at most one more than a message may have."""
     frame = pull.recv(_NOBLOCK, copy=False)
     frames: Frames = [frame.bytes]
     while frame.more:
@@ -57,7 +58,7 @@ def read(pull: zmq.Socket[bytes]) -> Frames:
 def aligned(view: memoryview) -> memoryview:
     """Return the bytes at an address divisible by eight: the view itself, or a copy.
 
-    ZeroMQ cuts small frames out of one buffer wherever they happen to lie; kernels take aligned columns only.
+    ZeroMQ cuts small frames out of one buffer at arbitrary offsets, but kernels require aligned columns.
     """
     words = np.frombuffer(view, np.int64, len(view) // 8)
     return view if words.flags.aligned else memoryview(bytearray(view))

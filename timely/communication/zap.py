@@ -1,10 +1,10 @@
-"""Letting in only who has the secret key of the cluster.
+"""Admitting only clients that have the secret key of the cluster.
 
-A CURVE server believes every client that knows its public key, unless somebody in the process answers ZeroMQ's question
-about the client's own key (RFC 27, ZAP). By then the client has proved that it has the secret half of that key. All
-processes of a cluster share one pair, so a client whose public key is another one is no member.
+A CURVE server admits every client that knows its public key, unless the process answers ZeroMQ's request about the
+client's own key (RFC 27, ZAP). By then the client has proved that it has the secret half of its key. All processes of a
+cluster share one pair, so a client with any other public key is not a member.
 
-One thread a process answers, while processes meet; afterwards it sleeps.
+One thread per process answers these requests while processes meet, and sleeps afterwards.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from zmq.utils import z85
 from timely.communication.doorbell import Doorbell
 
 ENDPOINT = "inproc://zeromq.zap.01"
-"""Where ZeroMQ asks, in each context."""
+"""The address to which ZeroMQ sends its requests, in each context."""
 
 _VERSION = b"1.0"
 _CREDENTIALS = 6
-"""Frames of a question before what the client shows, which of CURVE is its public key."""
+"""The number of frames of a request before the credentials, which for CURVE are the client's public key."""
 
 
 class Authenticator:
-    """Answers for the servers of a context, from when it is made until it is closed.
+    """Answers for the servers of a context from its creation until it is closed.
 
     >>> with zmq.Context() as context:
     ...     Authenticator(context, zmq.curve_keypair()[0]).close()
@@ -40,7 +40,7 @@ class Authenticator:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more. Before the context ends."""
+        """Stop answering. Must be called before the context is terminated."""
         self._ended.ring()
         self._thread.join()
         self._ended.close()
@@ -53,7 +53,7 @@ class Authenticator:
         while not any(end == self._ended.fileno() for end, _ in poller.poll()):
             self._socket.send_multipart(self._answer(self._socket.recv_multipart()))
 
-    def _answer(self, question: list[bytes]) -> list[bytes]:
-        is_member = question[_CREDENTIALS:] == [self._member]
+    def _answer(self, request: list[bytes]) -> list[bytes]:
+        is_member = request[_CREDENTIALS:] == [self._member]
         status, text = (b"200", b"OK") if is_member else (b"400", b"not a member of this cluster")
-        return [_VERSION, question[1], status, text, b"", b""]
+        return [_VERSION, request[1], status, text, b"", b""]

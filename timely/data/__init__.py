@@ -1,1 +1,1 @@
-"""What messages carry: batches of records, columns, text, and the bytes they become on the wire."""
+"""The contents of messages: batches of records, columns, text, and their encoding as bytes."""

@@ -1,7 +1,7 @@
-"""Columns as bytes: what a batch of columns is on the wire.
+"""Columns as bytes: the encoding of a batch of columns on the wire.
 
-A column of numbers is its own bytes; one of text or bytes is the lengths of its rows, and their contents one after the
-other. Nothing is executed: what does not describe columns is refused.
+A column of numbers is its own bytes. A column of text or bytes is encoded as the lengths of its rows, followed by their
+contents, end to end. Decoding executes nothing, and refuses whatever does not describe columns.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
 
 
 def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
-    """Return a dtype string per column and the raw buffers: one each, two (lengths, contents) for text and bytes.
+    """Return a dtype string for each column, and the raw buffers: one per column, two for text and bytes.
 
-    Raises DataError where `columns_from_buffers` would not take the type.
+    Raises DataError for a type that `columns_from_buffers` would refuse.
 
     >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], TEXT)])
     >>> dtypes, [buffer.tolist() for buffer in buffers]
@@ -42,7 +42,7 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
             contents = column.tolist()
             if not {bytes}.issuperset(map(type, contents)):
                 other = next(each for each in contents if type(each) is not bytes)
-                raise DataError(f"a column of Python objects holds bytes alone, not {other!r:.80}")
+                raise DataError(f"a column of Python objects may hold only bytes, not {other!r:.80}")
             dtypes.append("bytes")
             buffers.append(np.fromiter(map(len, contents), np.int64, len(contents)))
             buffers.append(np.frombuffer(b"".join(contents), np.uint8))
@@ -91,26 +91,26 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
 
 @functools.lru_cache(256)
 def _raw(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], str]:
-    """Return the type that columns of this one are sent as, and its name; raise DataError if no peer takes it."""
+    """Return the type in which columns of this type are sent, and its name; raise DataError if no peer accepts it."""
     sent = dtype.newbyteorder("<")
     if not _RAW_DTYPE.fullmatch(sent.str):
         raise DataError(
-            f"a column of {dtype} cannot go to another process: a column holds integers, floats of up to 64 bits, "
-            "booleans, text or bytes; make columns of these of it, such as astype(np.int64) of times"
+            f"a column of {dtype} cannot be sent to another process: a column holds integers, floats of up to 64 bits, "
+            "booleans, text or bytes; convert it to one of these, as astype(np.int64) converts times"
         )
     return sent, sent.str
 
 
 @functools.lru_cache(256)
 def _named(dtype: str) -> np.dtype[Any]:
-    """Return the type that a peer names; raise `ValueError` on any that is not sent as it is."""
+    """Return the type that a peer names; raise `ValueError` for types whose columns are not sent as raw bytes."""
     if not _RAW_DTYPE.fullmatch(dtype):
         raise ValueError(f"unknown column type {dtype!r}")
     return np.dtype(dtype)
 
 
 def _check_lengths(lengths: Array, size: int) -> None:
-    """Raise `ValueError` unless pieces of these lengths make `size` bytes."""
+    """Raise `ValueError` unless pieces of these lengths add up to `size` bytes."""
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > size):
         raise ValueError("text lengths out of range")
     if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:
@@ -118,7 +118,7 @@ def _check_lengths(lengths: Array, size: int) -> None:
 
 
 def _check_characters(column: Array) -> None:
-    """Raise `ValueError` unless text of fixed width is made of code points, which NumPy takes for granted."""
+    """Raise `ValueError` unless fixed-width text consists of Unicode code points, which NumPy does not check."""
     if int(column.view(np.uint32).max(initial=0)) > sys.maxunicode:
         raise ValueError("a column of text with a character beyond Unicode")
 

@@ -1,10 +1,10 @@
-"""What a user hands over as columns: arrays, lists, scalars, and whatever NumPy makes arrays of.
+"""Columns as users give them: arrays, lists, scalars, and whatever else NumPy makes arrays of.
 
-A column holds integers, floats, booleans, text or bytes, all of one kind, and nothing that is missing. What is
-something else is refused with an error that names the value and its row, never converted: a text is not made of a
-number beside texts, nor a rounded float of a whole number beside floats.
+A column holds integers, floats, booleans, text or bytes: values of one kind, none of them missing. Anything else is
+refused with an error that names the value and its row. Nothing is converted in a way that changes values: a number
+beside text does not become text, and a whole number beside floats is never rounded.
 
-Arrays that are columns already are handed on as they are, after a look at their type.
+Arrays that are columns already are passed through after a check of their type.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Array = NDArray[Any]
 
 
 def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
-    """Return what a user handed over (an array, a scalar, or a tuple of them) as equally long columns.
+    """Return an array, a scalar, or a tuple of these, as given by a user, as equally long columns.
 
-    Scalars are repeated to `length` (or to the length of the arrays beside them; one record when there are none).
-    Text becomes NumPy's variable-width string type. Raises `DataError` where there is no column, and on
-    anything that is none.
+    Scalars are repeated to `length` (by default the length of the arrays beside them, or 1 if there are none). Text
+    becomes NumPy's variable-width string type. Raises `DataError` for an empty tuple, and for anything that cannot be a
+    column.
 
     >>> [column.tolist() for column in as_columns((np.array([1, 2]), "a"))]
     [[1, 2], ['a', 'a']]
     """
     given = values if isinstance(values, tuple) else (values,)
     if not given:
-        raise DataError("a record has at least one column; there is none")
+        raise DataError("a record must have at least one column")
     if _are_columns(given, length):
         return given
     columns = tuple(as_column(value) for value in given)
@@ -41,7 +41,7 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
         length = next((len(column) for column in columns if column.ndim), 1)
     for position, column in enumerate(columns):
         if column.ndim > 1 or (column.ndim == 1 and len(column) != length):
-            rows = "; rows become columns by tuple(array.T), or tuple(zip(*rows))" if column.ndim > 1 else ""
+            rows = "; tuple(array.T), or tuple(zip(*rows)), turns rows into columns" if column.ndim > 1 else ""
             raise DataError(
                 f"column {position} has shape {column.shape}; every column of a batch must be one-dimensional "
                 f"and of the same length, here {length}{rows}"
@@ -52,27 +52,27 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
 
 
 def rows_and_columns(made: Any, rows: int) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
-    """Return the positions and the columns that the function of `flat_map` made of a batch of so many rows."""
+    """Return the positions and the columns that a function of `flat_map` returned for a batch of `rows` rows."""
     if not isinstance(made, tuple) or len(made) < 2:
         raise DataError("the function of flat_map must return (rows, column, ...)")
     positions = np.asarray(made[0])
     if positions.ndim != 1 or (len(positions) and positions.dtype.kind not in "iu"):
         found = f"{positions.dtype}{positions.shape}"
-        raise DataError(f"flat_map: rows must be a column of positions, integers, not {found}")
+        raise DataError(f"flat_map: rows must be a column of positions (integers), not {found}")
     if len(positions) and not (0 <= int(positions.min()) and int(positions.max()) < rows):
-        raise DataError(f"flat_map: a row position is outside of the {rows} rows given")
+        raise DataError(f"flat_map: a row position is outside the {rows} rows of the batch")
     return positions.astype(np.int64), as_columns(made[1:], len(positions))
 
 
 TEXT = np.dtypes.StringDType()
-"""The type of columns of text."""
+"""The dtype of columns of text."""
 
 _KINDS = "biufT"
-"""The kinds of arrays that are columns as they are: booleans, integers, floats, text."""
+"""The kinds of dtypes that columns have as they are: booleans, integers, floats, text."""
 
 
 def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
-    """Whether values are columns as they are, of the length if one is given: most are."""
+    """Return whether all values are columns already, of the given length if there is one. Most are."""
     for value in values:
         if type(value) is not np.ndarray or value.ndim != 1:
             return False
@@ -87,12 +87,12 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
 
 
 def as_column(value: Any) -> Array:
-    """Return an array (zero-dimensional for a scalar) of a kind that columns can have.
+    """Return a value as an array of a kind that columns can have; a scalar becomes zero-dimensional.
 
-    Text becomes NumPy's variable-width string type. Bytes become an array of objects, for NumPy's fixed-width types do
-    not tell b"a" from b"a\\0"; where the value is such an array already, NumPy has dropped the zeros at the end.
+    Text becomes NumPy's variable-width string type. Bytes become an array of objects, because NumPy's fixed-width types
+    do not distinguish b"a" from b"a\\0"; in an array that already has such a type, NumPy has dropped trailing zeros.
 
-    Raises DataError on anything else: values of several kinds, None, masked values, integers of more than 64 bits.
+    Raises DataError for anything else: values of several kinds, None, masked values, integers of more than 64 bits.
 
     >>> as_column([1, 2]), as_column(["to", "be"]).dtype, as_column([b"to"]).dtype
     (array([1, 2]), StringDType(), dtype('O'))
@@ -115,16 +115,16 @@ def as_column(value: Any) -> Array:
     if kind in _KINDS:
         return column
     if kind == "U":
-        # By way of Python's strings: NumPy's own conversion takes 0.3 to 1 us for each character.
+        # Through Python's strings: NumPy's own conversion takes 0.3 to 1 us per character.
         return np.asarray(column.tolist(), TEXT)
     if kind == "S":
         return column.astype(np.object_)
-    hint = "; .astype(np.int64) makes numbers of times" if kind in "mM" else ""
+    hint = "; .astype(np.int64) turns times into numbers" if kind in "mM" else ""
     raise DataError(f"cannot make a column of {column.dtype}{_COLUMNS_HOLD}{hint}")
 
 
 def stacked(parts: Sequence[Array], what: str = "a column") -> Array:
-    """Return the parts of a column as one; raise DataError where they are of several kinds (see `of_one_kind`).
+    """Return the parts of a column concatenated; raise DataError if their kinds differ (see `of_one_kind`).
 
     >>> stacked((np.array([1, 2]), np.array([3], np.uint64)))
     array([1, 2, 3])
@@ -133,10 +133,10 @@ def stacked(parts: Sequence[Array], what: str = "a column") -> Array:
 
 
 def of_one_kind(parts: Sequence[Array], what: str = "a column") -> Sequence[Array]:
-    """Return the parts of a column so that NumPy compares them and puts them together without changing a value.
+    """Return the parts of a column such that NumPy compares and concatenates them without changing a value.
 
-    Beside signed integers or booleans, unsigned ones become int64. Raises DataError, which names `what`, where parts
-    are of other kinds than each other, which NumPy would round or make text of; parts without rows are of any kind.
+    Unsigned integers beside signed ones or booleans become int64. Raises DataError, which names `what`, if the parts
+    are of different kinds, which NumPy would round or turn into text. Empty parts are compatible with every kind.
 
     >>> of_one_kind((np.array([1]), np.array([0.5])), "the key")
     Traceback (most recent call last):
@@ -150,7 +150,7 @@ def of_one_kind(parts: Sequence[Array], what: str = "a column") -> Sequence[Arra
 
 
 def _of_one_kind(parts: Sequence[Array], what: str) -> Sequence[Array]:
-    """Return what `of_one_kind` does, where types may differ."""
+    """Return what `of_one_kind` returns, for parts whose types may differ."""
     filled = [part for part in parts if len(part)] or parts[:1]
     if len({_family(part) for part in filled}) > 1:
         filled = [_as_signed(part) for part in filled]
@@ -165,7 +165,7 @@ def _of_one_kind(parts: Sequence[Array], what: str) -> Sequence[Array]:
 
 
 _FAMILY = {"b": "i", "U": "T", "S": "O"}
-"""Kinds of which NumPy makes another one without changing a value: whole numbers, text, bytes."""
+"""Kinds that NumPy converts to another without changing a value: whole numbers, text, bytes."""
 
 
 def _family(part: Array) -> str:
@@ -174,7 +174,7 @@ def _family(part: Array) -> str:
 
 
 def _as_signed(part: Array) -> Array:
-    """Return unsigned integers as int64, if they fit."""
+    """Return unsigned integers as int64 if they fit."""
     return part.astype(np.int64) if part.dtype.kind == "u" and int(part.max(initial=0)) < 1 << 63 else part
 
 
@@ -183,9 +183,9 @@ def _first_of(part: Array) -> str:
 
 
 def in_type(column: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a column in the type of another one; raise DataError where it is of another kind, or a number too large.
+    """Return a column converted to `dtype`; raise DataError if its kind differs or a number does not fit.
 
-    Whole numbers may become floats that are equal to them, and floats of fewer bits are rounded.
+    Whole numbers may become floats if these are equal to them. Floats may be rounded to fewer bits.
 
     >>> in_type(np.array([1, 300]), np.dtype(np.int8))
     Traceback (most recent call last):
@@ -196,7 +196,7 @@ def in_type(column: Array, dtype: np.dtype[Any]) -> Array:
     kind, target = column.dtype.kind, dtype.kind
     if kind not in "biu" or target not in "iuf":
         if _FAMILY.get(kind, kind) != _FAMILY.get(target, target) or target == "b":
-            raise DataError(f"values of {column.dtype} are no values of {dtype}")
+            raise DataError(f"values of {column.dtype} cannot become values of {dtype}")
         return column.astype(dtype)
     if len(column):
         least, largest = int(column.min()), int(column.max())
@@ -207,7 +207,7 @@ def in_type(column: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _whole_numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the least and the largest of the whole numbers that a type of numbers tells apart."""
+    """Return the least and the largest whole number up to which a numeric type represents every one exactly."""
     if dtype.kind == "f":
         most = 1 << int(np.finfo(dtype).nmant) + 1
         return -most, most
@@ -216,13 +216,13 @@ def _whole_numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 _COLUMNS_HOLD = ": a column holds integers, floats, booleans, text or bytes"
-_LEAVE_OUT = ": leave such rows out, or put a value of the column's kind in their place"
+_LEAVE_OUT = ": leave such rows out, or replace the value by one of the column's kind"
 _EXACT = 1 << 53
-"""Floats tell whole numbers apart up to here."""
+"""Floats represent all whole numbers up to this one."""
 
 
 def _from_python(value: Any) -> Array:
-    """Return Python values as an array, of objects where it is not plain what they are."""
+    """Return Python values as an array: of objects, unless their kind is obvious."""
     if isinstance(value, (list, tuple)):
         return _of_items(value)
     if isinstance(value, str):
@@ -231,13 +231,13 @@ def _from_python(value: Any) -> Array:
 
 
 def _of_items(items: Sequence[Any]) -> Array:
-    """Return the column of values that Python holds: all text, all bytes, or all numbers."""
+    """Return a column of values from Python: all text, all bytes, or all numbers."""
     types = set(map(type, items))
     if all(issubclass(each, str) for each in types) and types:
         try:
             return np.asarray(items, TEXT)
         except UnicodeEncodeError as error:
-            raise DataError(f"cannot make a column of text that is no Unicode: {error}") from None
+            raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
     if all(issubclass(each, bytes) for each in types) and types:
         column = np.empty(len(items), np.object_)
         column[:] = items
@@ -246,13 +246,13 @@ def _of_items(items: Sequence[Any]) -> Array:
         return _of_numbers(items, types)
     if types <= {list, tuple, np.ndarray}:
         raise DataError(
-            "a column holds one value for each row, no lists or tuples; rows become columns by tuple(zip(*rows)), or "
-            "tuple(array.T)"
+            "a column holds one value for each row, not lists or tuples; tuple(zip(*rows)), or tuple(array.T), turns "
+            "rows into columns"
         )
     first = items[0]
     row = next((row for row, item in enumerate(items) if not _alike(item, first)), 0)
     beside = f" at row {row}, beside {_shown(first)}" if row else ""
-    hint = "; list() makes values of what yields them" if hasattr(first, "__next__") else ""
+    hint = "; list() turns an iterator into values" if hasattr(first, "__next__") else ""
     if row or first is None:
         hint = _LEAVE_OUT
     raise DataError(f"cannot make a column of {_shown(items[row])}{beside}{_COLUMNS_HOLD}, all of one kind{hint}")
@@ -266,12 +266,12 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two values may be in one column."""
+    """Return whether two values may be in the same column."""
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in (str, bytes, _NUMBERS))
 
 
 def _of_numbers(items: Sequence[Any], types: set[type]) -> Array:
-    """Return the column of Python's or NumPy's numbers; raise DataError rather than round a whole one."""
+    """Return a column of Python or NumPy numbers; raise DataError rather than round a whole number."""
     column = np.asarray(items)
     if column.dtype.kind in "iub":
         return column
@@ -281,7 +281,7 @@ def _of_numbers(items: Sequence[Any], types: set[type]) -> Array:
         if whole and min(whole) >= 0 and largest < 1 << 64:
             return np.asarray(items, np.uint64)
         if whole:
-            raise DataError(f"cannot make a column of {largest}: its integers are too large for 64 bits together")
+            raise DataError(f"cannot make a column of {largest}: its integers are too large for any 64-bit type")
     elif abs(largest) > _EXACT:
         raise DataError(f"cannot make a column of {largest} and of floats: as a float it would be rounded")
     return column

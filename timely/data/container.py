@@ -1,17 +1,18 @@
-"""What a message carries: a batch of records.
+"""Containers: a message carries a batch of records.
 
-The normal batch is `Columns`: equally long NumPy arrays, one per field, so that operators touch a batch and not its
-records. A plain `list` of arbitrary Python objects is a batch too, for what does not fit in columns: operators then
-call user functions once per record, and between processes its records must be plain data (numbers, text, bytes,
-tuples).
+The usual batch is `Columns`: equally long NumPy arrays, one per field, so operators process whole batches instead of
+single records. A plain `list` of arbitrary Python objects is a batch too, for records that do not fit into columns.
+Operators then call user functions once per record, and a list can be sent to another process only if its records are
+plain data (numbers, text, bytes, tuples).
 
-Batches are immutable: whoever receives one may keep it, nobody may write to it. Within a process they are passed by
-reference, so programs receive them with read-only columns (see `timely.data.user_functions`); the records of lists are
+Batches are immutable: a receiver may keep a batch, and nobody may write to it. Within a process batches are passed by
+reference, so programs receive them with read-only columns (see `timely.data.user_functions`). The records of a list are
 shared as they are.
 
-Other packages add kinds of batches with `register`; a kind says how it is cut up for routing (`take`) and how it
-becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total and raises `ValueError` on
-anything it did not write. `encode` refuses what `decode` would: nobody tells the sender of a batch that it was refused.
+Other packages add kinds of batches with `register`. A kind defines how a batch is divided for routing (`take`) and how
+it becomes bytes (`to_buffers`, `from_buffers`). Bytes are never executed: `decode` is total, and raises `ValueError` on
+anything that `encode` did not produce. `encode` refuses what `decode` would refuse, since the sender of a batch would
+never learn of the refusal.
 """
 
 from __future__ import annotations
@@ -24,15 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
-from timely.data.columns import Array as Array
-from timely.data.columns import as_column as as_column
-from timely.data.columns import as_columns as as_columns
-from timely.data.columns import stacked
+from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
 from timely.data.user_functions import freeze, read_only_views
 from timely.errors import DataError
 
 SAMPLED = 32
-"""The length of texts, bytes and records of lists is looked at for so many of a batch, evenly spread."""
+"""The number of rows, evenly spread over a batch, from which the size of text, bytes and list records is estimated."""
 
 
 @runtime_checkable
@@ -54,7 +52,7 @@ class Container(Protocol):
         ...
 
     def to_buffers(self) -> tuple[Any, Buffers]:
-        """Return plain data describing the batch, and its raw one-dimensional buffers."""
+        """Return plain data that describes the batch, and its raw one-dimensional buffers."""
         ...
 
     @classmethod
@@ -71,7 +69,7 @@ ContainerType = TypeVar("ContainerType", bound=type[Container])
 
 
 def register(cls: ContainerType) -> ContainerType:
-    """Make a kind of batch known to the wire, and return it (a class decorator).
+    """Register a kind of batch for the wire; return the class, so this can be a decorator.
 
     >>> @register
     ... class Readings:
@@ -97,7 +95,7 @@ def register(cls: ContainerType) -> ContainerType:
 
 @register
 class Columns:
-    """A batch of records as equally long one-dimensional arrays; raises `DataError` where they are not equally long.
+    """A batch of records as equally long one-dimensional arrays. Raises `DataError` if their lengths differ.
 
     >>> batch = Columns((np.arange(3), np.array([0.5, 1.5, 2.5])))
     >>> len(batch), list(batch.rows())
@@ -124,7 +122,7 @@ class Columns:
 
     @staticmethod
     def of_equals(columns: tuple[Array, ...]) -> Columns:
-        """Return the batch of columns that must be equally long; nothing is checked.
+        """Return a batch of columns, which must be equally long. This is not checked.
 
         >>> Columns.of_equals((np.arange(2), np.arange(2) * 10))
         Columns(array([0, 1]), array([ 0, 10]))
@@ -141,15 +139,15 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the columns (see `bytes_of`)."""
+        """The size of the columns in bytes (see `bytes_of`)."""
         return bytes_of(self.columns)
 
     def take(self, rows: Array) -> Columns:
-        """Return the records at the positions `rows`, in their order."""
+        """Return the records at the positions `rows`, in that order."""
         return Columns.of_equals(tuple(column[rows] for column in self.columns))
 
     def compress(self, mask: Array) -> Columns:
-        """Return the records where the boolean column `mask` holds."""
+        """Return the records for which the boolean column `mask` is true."""
         return Columns.of_equals(tuple(column[mask] for column in self.columns))
 
     def as_read_only(self) -> Columns:
@@ -178,7 +176,7 @@ class Columns:
 
 
 def of_columns(batch: Batch) -> tuple[Array, ...]:
-    """Return the columns of a batch that must be made of columns.
+    """Return the columns of a batch; raise DataError if it does not consist of columns.
 
     >>> of_columns(Columns((np.array([3, 4]),)))
     (array([3, 4]),)
@@ -194,7 +192,7 @@ def of_columns(batch: Batch) -> tuple[Array, ...]:
 
 
 def check_batch(batch: Any) -> Any:
-    """Return a batch that a program hands over; raise DataError where it is none, or has columns of several lengths.
+    """Return a batch given by a program; raise DataError if it is not one, or its columns differ in length.
 
     >>> check_batch(np.arange(2))
     Traceback (most recent call last):
@@ -211,9 +209,9 @@ def check_batch(batch: Any) -> Any:
 
 
 def as_read_only(batch: Batch) -> Batch:
-    """Return a batch for a program to read: one of columns with these read-only, any other as it is.
+    """Return a batch for a program to read: columns become read-only, other batches stay as they are.
 
-    The records of lists are the program's own objects, and nothing protects them.
+    The records of a list are the program's own objects, and are not protected.
 
     >>> as_read_only(Columns((np.arange(2),))).columns[0].flags.writeable
     False
@@ -225,10 +223,10 @@ def as_read_only(batch: Batch) -> Batch:
 
 
 def frozen(batch: Any) -> Batch:
-    """Return a batch that a program hands over: of columns that nobody writes to any more.
+    """Return a batch given by a program, with columns that nobody can write to any more.
 
-    Arrays become read-only, so that a program that goes on to write to one learns of it; views of writable memory are
-    copied. Raises DataError where the batch is none.
+    Arrays become read-only, so a program that writes to one later gets an error; views of writable memory are copied.
+    Raises DataError if the value is not a batch.
 
     >>> numbers = np.arange(2)
     >>> frozen(Columns((numbers,))), numbers.flags.writeable
@@ -239,7 +237,7 @@ def frozen(batch: Any) -> Batch:
 
 
 def own_columns(values: Any) -> tuple[Array, ...]:
-    """Return what `as_columns` does, in arrays that share nothing with those given.
+    """Return what `as_columns` returns, in arrays that share no memory with the given ones.
 
     >>> given = np.arange(2)
     >>> own_columns(given)[0] is given
@@ -250,7 +248,7 @@ def own_columns(values: Any) -> tuple[Array, ...]:
 
 
 def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
-    """Return what a predicate returned as a boolean column of the given length; raise `DataError` if it is none.
+    """Return the result of a predicate as a boolean column of the given length; raise `DataError` if it is not one.
 
     >>> as_mask([True, False], 2), as_mask(True, 2)
     (array([ True, False]), array([ True,  True]))
@@ -264,11 +262,11 @@ def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
 
 
 def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of columns that calls `function` once per row, for what cannot be written on whole columns.
+    """Return a function of columns that calls `function` once per row, for what cannot be expressed on whole columns.
 
-    `function` receives one row's values and returns a value or a tuple of values. A call costs about a microsecond a
-    row, a hundred times what arithmetic on columns does. Records of a list, of which there are no columns, it receives
-    as they are.
+    `function` receives the values of one row and returns a value or a tuple of values. This costs about a microsecond
+    per row, a hundred times as much as arithmetic on columns. In a batch that is a list, `function` receives each
+    record as it is.
 
     >>> rowwise(lambda name, times: name * times)(np.array(["ab", "c"]), np.array([2, 3])).tolist()
     ['abab', 'ccc']
@@ -281,7 +279,7 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
         widths = set(map(_width, rows))
         if len(widths) > 1:
             one, other = (next(row for row in rows if _width(row) == width) for width in list(widths)[:2])
-            raise DataError(f"a function of rows returned {one!r:.80} for one and {other!r:.80} for another")
+            raise DataError(f"a function of rows returned {one!r:.80} for one row and {other!r:.80} for another")
         if rows and isinstance(rows[0], tuple):
             return tuple(as_column(list(field)) for field in zip(*rows))
         return as_column(rows)
@@ -294,9 +292,9 @@ def _width(row: Any) -> int | None:
 
 
 def concatenate(batches: Sequence[Columns]) -> Columns:
-    """Return one batch with the records of all of them, in order.
+    """Return one batch with the records of all batches, in order.
 
-    Raises DataError if they differ in width, or in what a column holds (see `columns.of_one_kind`).
+    Raises DataError if the batches differ in width, or in the kind of a column (see `columns.of_one_kind`).
 
     >>> concatenate([Columns((np.array([1, 2]),)), Columns((np.array([3]),))])
     Columns(array([1, 2, 3]))
@@ -305,7 +303,7 @@ def concatenate(batches: Sequence[Columns]) -> Columns:
         return batches[0]
     widths = {len(batch.columns) for batch in batches}
     if len(widths) > 1:
-        raise DataError(f"batches of {' and of '.join(map(str, sorted(widths)))} columns cannot be put together")
+        raise DataError(f"batches of {' and of '.join(map(str, sorted(widths)))} columns cannot be concatenated")
     columns = zip(*(batch.columns for batch in batches))
     return Columns.of_equals(tuple(stacked(parts, f"column {position}") for position, parts in enumerate(columns)))
 
@@ -320,7 +318,7 @@ def records(batch: Batch) -> Iterator[Any]:
         return iter(batch)
     if isinstance(batch, Columns):
         return batch.rows()
-    raise DataError(f"a batch of kind {check_batch(batch).kind!r} has no records to look at one by one")
+    raise DataError(f"a batch of kind {check_batch(batch).kind!r} has no individual records")
 
 
 def take(batch: Batch, rows: Array) -> Batch:
@@ -335,8 +333,8 @@ def take(batch: Batch, rows: Array) -> Batch:
 
 
 def weight_of(batch: Batch) -> int:
-    """Return about how many bytes a batch holds: exact for columns of numbers, for everything else an estimate from a
-    few of its records.
+    """Return the approximate size of a batch in bytes: exact for columns of numbers, otherwise estimated from a few
+    of its records.
 
     >>> weight_of(Columns((np.arange(3),)))
     24
@@ -351,9 +349,9 @@ def weight_of(batch: Batch) -> int:
 
 
 def bytes_of(columns: Iterable[Array]) -> int:
-    """Return how many bytes columns hold: exact for numbers, an estimate for text and bytes, from the length of some.
+    """Return the size of columns in bytes: exact for numbers, estimated from some of the rows for text and bytes.
 
-    Text counts a byte a character.
+    A character of text counts as one byte.
 
     >>> bytes_of(as_columns((np.arange(2), ["a" * 50, "b" * 150])))
     248
@@ -368,19 +366,19 @@ def bytes_of(columns: Iterable[Array]) -> int:
 
 
 def _contents_of(column: Array) -> int:
-    """Return about how many bytes the rows of a column of text or bytes have besides those of the array."""
+    """Return the approximate size, in bytes, of the text or bytes to which the array of a column refers."""
     seen = column[:: _stride(len(column))]
     found = int(np.strings.str_len(seen).sum()) if column.dtype.kind == "T" else sum(map(_size_of, seen.tolist()))
     return found * len(column) // max(1, len(seen))
 
 
 def _stride(length: int) -> int:
-    """Return how far apart rows of so many are, of which at most `SAMPLED` are looked at."""
+    """Return the distance between the sampled rows among `length` rows, so that there are at most `SAMPLED`."""
     return -(-length // SAMPLED) or 1
 
 
 def _size_of(record: Any) -> int:
-    """Return about how many bytes a record has, and its fields."""
+    """Return the approximate size of a record and its fields, in bytes."""
     size = getsizeof(record, 64)
     return size + sum([getsizeof(field, 64) for field in record]) if isinstance(record, (tuple, list)) else size
 
@@ -388,7 +386,7 @@ def _size_of(record: Any) -> int:
 def encode(batch: Batch) -> tuple[str, Any, Buffers]:
     """Return (kind, plain data, raw buffers) of a batch, for the wire.
 
-    Raises DataError where no process could decode it: the kind is not registered, or a column of a type of its own.
+    Raises DataError if no process could decode it: its kind is not registered, or a column has an unsupported type.
 
     >>> encode(Columns((np.arange(3),)))
     ('columns', ['<i8'], [array([0, 1, 2])])
@@ -398,7 +396,7 @@ def encode(batch: Batch) -> tuple[str, Any, Buffers]:
     kind = batch.kind
     if kind not in _kinds:
         raise DataError(
-            f"a batch of kind {kind!r} cannot go to another process: call timely.data.container.register with its "
+            f"a batch of kind {kind!r} cannot be sent to another process: call timely.data.container.register with its "
             f"class, `{type(batch).__qualname__}`, in a module that all processes import"
         )
     meta, buffers = batch.to_buffers()
@@ -406,7 +404,7 @@ def encode(batch: Batch) -> tuple[str, Any, Buffers]:
 
 
 def decode(kind: Any, meta: Any, buffers: Sequence[memoryview]) -> Batch:
-    """Return the batch that `encode` took apart; raise `ValueError` on anything else.
+    """Return the batch that `encode` encoded; raise `ValueError` on anything else.
 
     >>> decode("columns", ["<i8"], [np.arange(3).data])
     Columns(array([0, 1, 2]))

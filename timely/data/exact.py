@@ -1,8 +1,8 @@
-"""Sums and products of integers that do not fit into 64 bits are found, not wrapped around.
+"""Sums and products of 64-bit integers that do not fit are detected instead of wrapping around.
 
-NumPy's own wrap. Whether any of many can be too large follows in most cases from the largest number and how many there
-are, which costs a look at each; only where it does not, each is computed exactly. So it is the result that counts,
-and not what a sum was on the way.
+NumPy's own sums and products wrap. In most cases the largest number and the number of values show that nothing can
+overflow, which costs one pass over the values; only otherwise is the result computed exactly. What counts is the final
+result: an intermediate sum may overflow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOW = (1 << 32) - 1
 
 
 def meaning(ufunc: np.ufunc) -> str:
-    """Return what values do that a ufunc makes one, for people.
+    """Return a phrase for what values do when a ufunc combines them, for error messages.
 
     >>> meaning(np.add)
     'add up to'
@@ -30,7 +30,7 @@ def meaning(ufunc: np.ufunc) -> str:
 
 
 def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
-    """Return False only where no combination of some of these values by `ufunc` can be too large for their type.
+    """Return False only if no combination of any of these values by `ufunc` can be too large for their type.
 
     >>> large = np.array([1, 1 << 62])
     >>> may_wrap(np.add, np.array([1, 2])), may_wrap(np.add, large), may_wrap(np.maximum, large)
@@ -45,7 +45,7 @@ def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
 
 
 def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
-    """Return which of `size` groups of integers of 64 bits have a sum, or a product, that does not fit, in order.
+    """Return, in order, which of `size` groups of 64-bit integers have a sum or a product that does not fit.
 
     >>> wrapped(np.add, np.array([0, 0, 1, 1]), np.array([1 << 62, 1 << 62, 1 << 62, -1]), 2).tolist()
     [0]
@@ -74,7 +74,7 @@ def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
 
 
 def product(numbers: Iterable[int]) -> int:
-    """Return the product of integers; one that is too large for 64 bits may be another one that is.
+    """Return the product of integers; if it does not fit into 64 bits, return any number that does not fit.
 
     >>> product([3, 4]), product([1 << 40, 1 << 40, 0])
     (12, 0)
@@ -85,13 +85,13 @@ def product(numbers: Iterable[int]) -> int:
     result = 1
     for number in numbers:
         result *= number
-        if abs(result) >= 1 << 64:  # and so will be all that follow
+        if abs(result) >= 1 << 64:  # without a zero among the numbers, it can only grow
             break
     return result
 
 
 def total(ufunc: np.ufunc, values: Array, initial: Any) -> Any:
-    """Return `ufunc.reduce(values)`, of none `initial`, as a Python number: sums and products of integers exactly.
+    """Return `ufunc.reduce(values)` as a Python number, `initial` if there are none; exact for sums and products.
 
     >>> total(np.add, np.array([1 << 62, 1 << 62]), 0) == 1 << 63
     True
@@ -104,7 +104,7 @@ def total(ufunc: np.ufunc, values: Array, initial: Any) -> Any:
 
 
 def fits(number: Any) -> bool:
-    """Return whether a number, if it is an integer, is one of 64 bits, signed or not.
+    """Return whether a number, if it is an integer, fits into 64 bits, signed or unsigned.
 
     >>> fits(1 << 63), fits(1 << 64), fits(1e300)
     (True, False, True)
@@ -113,7 +113,7 @@ def fits(number: Any) -> bool:
 
 
 def total_of_totals(ufunc: np.ufunc, totals: list[Any]) -> Any:
-    """Return the combination of Python numbers by `ufunc`: sums and products of integers exactly.
+    """Return the combination of Python numbers by `ufunc`; sums and products of integers are exact.
 
     >>> total_of_totals(np.add, [1 << 62, 1 << 62, -1]) == (1 << 63) - 1
     True
@@ -124,7 +124,7 @@ def total_of_totals(ufunc: np.ufunc, totals: list[Any]) -> Any:
 
 
 def pairs_wrapped(ufunc: np.ufunc, first: Array, second: Array, result: Array) -> bool:
-    """Return whether a number in `result` is not the sum, or product, of the integers in the same place.
+    """Return whether any number in `result` differs from the exact sum or product of the integers at its position.
 
     >>> largest = np.array([np.iinfo(np.int64).max])
     >>> pairs_wrapped(np.add, largest, largest, largest + largest)

@@ -1,7 +1,7 @@
 """Text by the column: its bytes end to end, and the words in it.
 
-A column of text is worked on as bytes: where each row's begin and how many they are, in one array of all. So nothing
-runs once a row, and what a row costs is a few passes over arrays.
+A column of text is processed as bytes: one array of all bytes, and for each row its start and its length. So no Python
+code runs per row; a row costs its share of a few passes over arrays.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 WORD = 8
-"""Bytes to a machine word."""
+"""The number of bytes in a machine word."""
 WIDE = 64
-"""Rows up to this many bytes may be laid out side by side, each as wide as the widest."""
+"""Rows of up to this many bytes may be laid out in a matrix, each as wide as the widest."""
 SPACE = 32
-"""Bytes up to this one, spaces and control characters, stand between the words of a text."""
+"""Bytes up to this value, spaces and control characters, separate the words of a text."""
 
 _TEXT = np.dtypes.StringDType()
 _FIRST = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
 
 
 def count_words(data: bytes) -> tuple[Array, Ints]:
-    """Return the different words of a text, in no order, and how often each occurs.
+    """Return the distinct words of a text, in no particular order, and how often each occurs.
 
-    The text is UTF-8 or any other code that keeps ASCII's; words are what spaces and control characters separate. They
-    come as NumPy's bytes of fixed width (which is no loss: no word ends in a zero). Costs about 0.1 µs a word of up
-    to eight bytes, which are sorted as numbers; five times that for longer ones.
+    The text is UTF-8 or any other superset of ASCII; spaces and control characters separate words. Words are returned
+    as NumPy's fixed-width bytes (which loses nothing: no word ends in a zero). A word of up to eight bytes costs about
+    0.1 µs, since such words are sorted as numbers; a longer word costs five times as much.
 
     >>> words, counts = count_words(b"to be or not to be")
     >>> sorted(zip(words.tolist(), counts.tolist()))
@@ -56,7 +56,7 @@ def count_words(data: bytes) -> tuple[Array, Ints]:
 
 
 def utf8(column: Array) -> tuple[Ints, Bytes]:
-    """Return how many bytes each row of a column of text has in UTF-8, and the bytes of all.
+    """Return the number of bytes of each row of a column of text in UTF-8, and the bytes of all rows.
 
     >>> utf8(np.array(["né", "x"], np.dtypes.StringDType()))[0].tolist()
     [3, 1]
@@ -66,13 +66,13 @@ def utf8(column: Array) -> tuple[Ints, Bytes]:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     if int(lengths.sum()) == len(data):
         return lengths, data
-    # Bytes of the form 10xxxxxx go on with a character, all others begin one.
+    # Bytes of the form 10xxxxxx continue a character, all others begin one.
     begins = np.append(np.flatnonzero((data & 0xC0) != 0x80), len(data))
     return np.diff(begins[np.cumsum(lengths)], prepend=0), data
 
 
 def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
-    """Return the column of text of so many bytes each, all in `data`; None if it is not made of short rows of ASCII.
+    """Return the column of text whose rows have these lengths in `data`; None unless they are short and ASCII.
 
     >>> from_ascii(np.array([2, 2]), np.frombuffer(b"tobe", np.uint8)).tolist()
     ['to', 'be']
@@ -86,7 +86,7 @@ def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
 
 
 def at_each_byte(data: Bytes) -> Words:
-    """Return the eight bytes from each byte on, and from the end on, as numbers; behind the end there are zeros.
+    """Return the eight bytes that start at each position, and at the end, as numbers; zeros follow the end.
 
     >>> at_each_byte(np.frombuffer(b"to", np.uint8)).tolist() == [ord("t") + 256 * ord("o"), ord("o"), 0]
     True
@@ -96,7 +96,7 @@ def at_each_byte(data: Bytes) -> Words:
 
 
 def eight_bytes(words: Words, starts: Ints, lengths: Ints) -> Words:
-    """Return the first eight bytes from each start, of those `at_each_byte`; zeros for what is past the length.
+    """Return up to eight bytes from each start as numbers, given `at_each_byte`; zeros follow the length.
 
     >>> words = at_each_byte(np.frombuffer(b"to be", np.uint8))
     >>> eight_bytes(words, np.array([0, 3]), np.array([2, 2])).view("S8").tolist()
@@ -106,7 +106,7 @@ def eight_bytes(words: Words, starts: Ints, lengths: Ints) -> Words:
 
 
 def _words(data: Bytes) -> tuple[Ints, Ints]:
-    """Return where the words of a text begin, and their lengths."""
+    """Return where the words of a text start, and their lengths."""
     is_inside = np.zeros(len(data) + 2, np.bool_)
     np.greater(data, SPACE, out=is_inside[1:-1])
     edges = np.flatnonzero(is_inside[1:] != is_inside[:-1])

@@ -1,13 +1,13 @@
-"""Calling the functions of a program: they read columns, and own nothing of a dataflow.
+"""Calling user functions: they read columns, and own nothing of a dataflow.
 
-Batches are shared: siblings of an operator, and traces, read the same arrays. So a function receives read-only views,
-and an attempt to write raises in the line that makes it. What the function returns must not change afterwards either:
-`call` takes over an array that nobody else refers to, and copies one that the program still holds, or that is a view of
-memory the program can write to. A view that is returned as it was received becomes the array behind it again, so a
-projection copies nothing.
+Batches are shared: several operators and traces read the same arrays. So a function receives read-only views, and an
+attempt to write raises an error at the line that makes it. The result of the function must not change later either.
+`call` takes an array over if nothing else refers to it, and copies an array that the program still holds, or that is a
+view of memory that the program can write to. A view that is returned as it was received is replaced by the original
+array, so a projection copies nothing.
 
-Whether somebody else refers to an array shows in its reference count: the least that a fresh result has is measured
-when this module is imported. A count that is higher for another reason costs a copy, and never the right answer.
+Reference counts show whether something else refers to an array. The lowest count of a fresh result is measured when
+this module is imported. A count that is higher for any other reason costs a copy, but never changes the result.
 
 >>> def spoil(column):
 ...     column += 1
@@ -43,15 +43,15 @@ def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     views = []
     for column in columns:
         view = column[:]
-        view.setflags(False)  # type: ignore[call-arg]  # by its name it takes half as long again
+        view.setflags(False)  # type: ignore[call-arg]  # by position: a keyword argument takes half as long again
         views.append(view)
     return tuple(views)
 
 
 def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return columns that become part of a dataflow: the arrays given, now read-only, and copies of views of others.
+    """Return columns that may become part of a dataflow: the given arrays, now read-only; views are copied.
 
-    Views of an array that were made before stay writable: a program must not write to these.
+    Views of an array that exist already stay writable: a program must not write to them.
 
     >>> numbers = np.arange(3)
     >>> freeze((numbers,))[0] is numbers, numbers.flags.writeable
@@ -70,7 +70,7 @@ def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
-    """Return `function(*before, *columns)`, whose result the program cannot change any more.
+    """Return the result of `function(*before, *columns)` in a form that the program cannot change any more.
 
     >>> numbers = np.arange(3)
     >>> call(lambda column: (column, 2 * column), (numbers,))[0] is numbers
@@ -86,7 +86,7 @@ def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any)
 
 
 def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
-    """Return `function(*before, *columns)`, whose result is read at once.
+    """Return the result of `function(*before, *columns)`, for callers that read it at once and do not keep it.
 
     >>> consult(lambda limit, column: column < limit, (np.arange(3),), 2)
     array([ True,  True, False])
@@ -101,13 +101,13 @@ def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: A
 
 
 _MISTAKES = (TypeError, ValueError, AttributeError)
-"""What functions raise that were written for something else than columns."""
+"""Errors raised by functions that were not written for columns."""
 
 
 def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, ...], views: tuple[Array, ...]) -> None:
-    """Add a note to an error that came up in a function: what it received, and what functions of columns are.
+    """Add a note to an error raised in a function: what the function received, and how functions of columns work.
 
-    An error that the program raised itself explains itself, and gets none.
+    An error raised by a `raise` statement of the program gets no note: it explains itself.
 
     >>> try:
     ...     call(lambda x: 1 if x > 1 else 0, (np.arange(3),))
@@ -129,7 +129,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
 
 
 def _was_raised(error: Exception) -> bool:
-    """Return whether a `raise` statement of Python raised an error, and no operation of an array's."""
+    """Return whether a `raise` statement in Python code raised an error, rather than an operation on an array."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -140,10 +140,10 @@ _RAISE = opmap["RAISE_VARARGS"]
 
 
 def _takes(function: Callable[..., Any], arguments: int) -> bool:
-    """Return whether a function can be called with so many arguments, as far as can be known."""
+    """Return whether a function can be called with this many arguments, as far as its signature shows."""
     try:
         parameters = signature(function)
-    except (TypeError, ValueError):  # one written in C has none
+    except (TypeError, ValueError):  # functions written in C may have no signature
         return True
     try:
         parameters.bind(*[None] * arguments)
@@ -153,11 +153,11 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
 
 
 def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int) -> Any:
-    """Return a value without arrays that the program can write to.
+    """Return a value that contains no array to which the program can write.
 
-    The program does not hold a value of at most `limit` references. `columns` are the arrays behind the `views` that
-    the function received. Tuples are looked into. What is neither an array nor a tuple becomes a column by being
-    copied, and is returned as it is.
+    A value with at most `limit` references is not held by the program. `columns` are the arrays behind the `views` that
+    the function received. Tuples are processed element by element. Other values are returned as they are: they are
+    copied when they become columns.
     """
     if type(value) is np.ndarray:
         for place, view in enumerate(views):
@@ -174,8 +174,8 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
 
 
 def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
-    """Return whether only the dataflow can write to the memory of a view: that of `columns`, or of an array to which
-    nothing but the view refers."""
+    """Return whether the program cannot write to the memory of a view: it belongs to `columns`, or to an array to which
+    only the view refers."""
     if not value.flags.writeable:
         for column in columns:
             if base is column or base is column.base:
@@ -184,14 +184,14 @@ def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
 
 
 _limits = [0, 0, 0]
-"""The references to a fresh array that is the result, in a tuple that is the result, and behind a view."""
+"""The reference counts of a fresh array that is the result, is in a tuple that is the result, or is behind a view."""
 
 _MOST_REFERENCES = 16
-"""More than a fresh result has in any interpreter."""
+"""More references than a fresh result has in any interpreter."""
 
 
 def _measure() -> None:
-    """Find the least numbers for which fresh results are not copied."""
+    """Find the lowest limits with which fresh results are not copied."""
     results: list[Callable[[], Any]] = [
         lambda: np.empty(1),
         lambda: (np.empty(1), np.empty(1)),
@@ -199,14 +199,14 @@ def _measure() -> None:
     ]
     for place, fresh in enumerate(results):
         while not _keeps(fresh):
-            if _limits[place] == _MOST_REFERENCES:  # counts mean something else here: everything is copied
+            if _limits[place] == _MOST_REFERENCES:  # reference counts mean something else here: copy everything
                 _limits[place] = 0
                 break
             _limits[place] += 1
 
 
 def _keeps(fresh: Callable[[], Any]) -> bool:
-    """Return whether the arrays of a result that nobody holds are kept as they are."""
+    """Return whether the arrays of a result that nothing else refers to are kept without a copy."""
     addresses: list[int] = []
 
     def noting() -> Any:

@@ -1,17 +1,19 @@
 """Frontiers: sets of times none of which is at or before another.
 
-An antichain stands for everything at or after one of its elements:
+An antichain A stands for all times at or after one of its elements:
 
-    times(A) = { t : there is an a in A with a ≤ t }
+    times(A) = { t : a ≤ t for some a in A }
 
-As the frontier of an input it says which times may still arrive. The empty antichain stands for nothing at
-all: the input is closed (and, where times are forgotten up to a frontier, everything may be forgotten). So
-antichains are ordered by what has passed: `A.dominates(B)` when times(B) is within times(A), and the empty
-one is the last of all. Under this order they form a lattice, whose `meet` stands for the union of the two
-sets and whose `join` for their intersection.
+The frontier of an input is an antichain: times(A) are the times that may still arrive. The empty antichain stands for
+no time at all: the input is closed. (Traces are compacted up to an antichain, and the empty one lets them drop
+everything.)
 
-`Antichain` does not change. `MutableAntichain` counts occurrences of times and knows the frontier of those
-whose count is positive.
+`A.dominates(B)` if times(A) contains times(B): B is A or later progress. The empty antichain comes last. Under this
+order antichains form a lattice: times(A.meet(B)) is the union of times(A) and times(B), and times(A.join(B)) is their
+intersection.
+
+`Antichain` is immutable. `MutableAntichain` counts occurrences of times and keeps the frontier of those whose count is
+positive.
 
 >>> Antichain([(1, 0), (0, 5), (2, 2)])
 Antichain([(0, 5), (1, 0)])
@@ -28,9 +30,9 @@ from timely.order import Time
 
 
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
-    """Return the minimal elements of `times` (which may repeat), sorted lexicographically.
+    """Return the minimal elements of `times`, sorted lexicographically and without repetition.
 
-    O(n log n) for up to two coordinates; beyond, O(n) for each element found.
+    Costs O(n log n) for one or two coordinates, and O(n) per element of the result for more.
     """
     if len(times) <= 1:
         return tuple(times)
@@ -40,13 +42,15 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
         return (first,)
     found = [first]
     if len(first) == 2:
-        # In lexicographic order a time is minimal exactly if its second coordinate is below all those before it.
+        # Earlier times in lexicographic order have a first coordinate that is not larger, so a time is minimal exactly
+        # if its second coordinate is below those of all earlier times.
         lowest = first[1]
         for time in ordered:
             if time[1] < lowest:
                 lowest = time[1]
                 found.append(time)
         return tuple(found)
+    # What is at or before a time precedes it in lexicographic order, so no element found is ever displaced.
     for time in ordered:
         for element in found:
             if order.less_equal(element, time):
@@ -74,18 +78,18 @@ class Antichain:
     """The elements, sorted lexicographically."""
 
     def __init__(self, times: Iterable[Time] = ()) -> None:
-        """Take the minimal ones of `times`."""
+        """Keep the minimal elements of `times`."""
         self.elements = minimal(tuple(times)) if times else ()
 
     @classmethod
     def of_minimal(cls, elements: tuple[Time, ...]) -> Antichain:
-        """Return the antichain of `elements`, which must be sorted and mutually incomparable; nothing is checked."""
+        """Return the antichain of `elements`, which must be sorted and mutually incomparable. This is not checked."""
         antichain = cls()
         antichain.elements = elements
         return antichain
 
     def less_equal(self, time: Time) -> bool:
-        """Return whether some element is at or before `time`: as a frontier, whether `time` may still come."""
+        """Return whether some element is at or before `time`. For a frontier: whether `time` may still arrive."""
         for element in self.elements:  # noqa: SIM110 (a generator would double the cost)
             if order.less_equal(element, time):
                 return True
@@ -99,11 +103,11 @@ class Antichain:
         return False
 
     def dominates(self, other: Antichain) -> bool:
-        """Return whether each element of `other` is at or after some element of this antichain."""
+        """Return whether every element of `other` is at or after some element of this antichain."""
         return self.elements == other.elements or all(map(self.less_equal, other.elements))
 
     def join(self, other: Antichain) -> Antichain:
-        """Return the least antichain that both dominate: times that both permit.
+        """Return the least antichain that both dominate: it stands for the times that both stand for.
 
         >>> Antichain([(0, 5), (1, 0)]).join(Antichain([(0, 7)]))
         Antichain([(0, 7)])
@@ -117,7 +121,7 @@ class Antichain:
         return Antichain([order.join(a, b) for a in self.elements for b in other.elements])
 
     def meet(self, other: Antichain) -> Antichain:
-        """Return the greatest antichain that dominates both: times that either permits.
+        """Return the greatest antichain that dominates both: it stands for the times that either stands for.
 
         >>> Antichain([(0, 5)]).meet(Antichain([(1, 0)]))
         Antichain([(0, 5), (1, 0)])
@@ -146,14 +150,14 @@ class Antichain:
 
 
 CLOSED = Antichain()
-"""The frontier of what is done: nothing comes any more."""
+"""The empty frontier: nothing arrives any more."""
 
 
 class MutableAntichain:
-    """A count per time, and the frontier of the times whose count is positive.
+    """A count per time, and the frontier of the times with a positive count.
 
-    Counts may go negative for a while (a message's consumption can be heard of before its production); a
-    count that is not positive takes no part in the frontier.
+    Counts may be negative for a while, when the consumption of a message is counted before its production. A time whose
+    count is not positive does not affect the frontier.
 
     >>> counts = MutableAntichain([((3,), 2), ((5,), 1)])
     >>> counts.update((3,), -1), counts.count((3,)), counts.frontier
@@ -173,11 +177,11 @@ class MutableAntichain:
 
     @property
     def frontier(self) -> Antichain:
-        """The minimal times of positive count."""
+        """The minimal times with a positive count."""
         return self._frontier
 
     def count(self, time: Time) -> int:
-        """Return how often `time` occurs; negative when more occurrences were removed than added."""
+        """Return the count of `time`: negative if more occurrences were removed than added."""
         return self._counts.get(time, 0)
 
     def update(self, time: Time, diff: int) -> bool:
@@ -185,7 +189,7 @@ class MutableAntichain:
         return self.update_all([(time, diff)])
 
     def update_all(self, updates: Iterable[tuple[Time, int]]) -> bool:
-        """Add to many counts at once; return whether the frontier changed. It is brought up to date once."""
+        """Add to many counts; return whether the frontier changed. The frontier is computed once, at the end."""
         appeared: list[Time] = []
         vanished = False
         elements = self._frontier.elements
@@ -202,9 +206,10 @@ class MutableAntichain:
             elif after <= 0 < before:
                 vanished = vanished or time in elements
         if vanished:
+            # Times that only the vanished element was before may now be minimal, so all of them are candidates.
             elements = minimal([time for time, count in counts.items() if count > 0])
         elif appeared:
-            # A time may have appeared and vanished again among the updates.
+            # An earlier update may have made a count positive that a later one took back.
             elements = minimal(elements + tuple(time for time in appeared if counts.get(time, 0) > 0))
         if elements == self._frontier.elements:
             return False
@@ -212,8 +217,14 @@ class MutableAntichain:
         return True
 
     def items(self) -> Iterator[tuple[Time, int]]:
-        """Return each time with its count, where that is not zero."""
+        """Iterate over the times whose count is not zero, with their counts."""
         return iter(self._counts.items())
+
+    def validate(self) -> None:
+        """Check the invariants; costs a pass over all counts. For tests."""
+        assert all(self._counts.values()), "a count of zero is kept"
+        positive = Antichain(time for time, count in self._counts.items() if count > 0)
+        assert self._frontier == positive, "the frontier is not the minimal times with a positive count"
 
     def __bool__(self) -> bool:
         return bool(self._counts)

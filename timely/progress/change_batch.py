@@ -1,8 +1,7 @@
-"""Net changes per key: what is left when opposite changes have cancelled.
+"""Net changes per key: what remains after opposite changes have cancelled.
 
-Progress is told in differences, and most differences cancel before anyone needs to hear of them: a message
-produced and consumed within one step leaves nothing. A key whose changes sum to zero is not kept. O(1) per
-update.
+Progress consists of differences, and most of them cancel before anyone needs them: a message that is produced and
+consumed within one step leaves nothing. Invariant: no key has a sum of zero. An update costs O(1).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class ChangeBatch(Generic[Key]):
-    """A sum of differences per key, without the zeros: `[key]` is 0 for a key that is not there.
+    """The sum of differences per key; `[key]` is 0 for a key that is not there.
 
     >>> changes = ChangeBatch([("a", 1), ("b", 2)])
     >>> changes.update("a", -1)

@@ -1,34 +1,35 @@
-"""Cycles advance time, and an order of work in which every step of propagation goes forward.
+"""Cycles must advance time; and the order in which propagation only moves forward.
 
-**What is refused.** Going round a cycle of edges keeps the first K coordinates, K the least `keep` on it, and
-adds to them; the others are reset. If it adds nothing to those K, there is a time t with s(t) ≤ t for the
-summary s of the cycle, so t would hold itself back and never be final. If it adds to one of them, s(t) ≤ t
-for no t.
+**What is refused.** A cycle of edges keeps the first K coordinates of a time, where K is the least `keep` on it, adds
+to them, and resets the others. If it adds nothing to those K, then s(t) ≤ t for some time t, where s is the summary of
+the cycle: t would wait for itself and never complete. If it adds to one of them, s(t) ≤ t for no t.
 
-**Nested components.** Consider a strongly connected set of edges none of which adds to a coordinate before k,
-where k is the first coordinate to which some edge does add.
+**Nested components.** Take a strongly connected set of edges none of which adds to a coordinate before k, where k is
+the first coordinate that some edge adds to.
 
-- If one of them keeps only k coordinates or fewer, a cycle through it (there is one: the set is strongly
-  connected) adds to none of those it keeps. Likewise if none of them adds to anything. That cycle is refused.
-- Otherwise all keep coordinate k, and a cycle with an edge that adds to it is fine. The cycles without one lie
-  in the strongly connected components of the remaining edges, where the same is asked for the coordinates
-  after k.
+- If an edge keeps only k coordinates or fewer, a cycle through it (there is one, since the set is strongly connected)
+  adds to none of the coordinates that it keeps. The same holds if no edge adds to anything. Such a cycle is refused.
+- Otherwise all edges keep coordinate k, and a cycle with an edge that adds to it advances. The cycles without such an
+  edge lie in the strongly connected components of the remaining edges, and the same argument applies to these, for the
+  coordinates after k.
 
-So the check is exact, without looking at the cycles one by one (there may be exponentially many): it costs
-one search for components per nesting level, O(depth · edges).
+So the check is exact, although it does not enumerate the cycles, of which there may be exponentially many. It costs one
+search for components per nesting level: O(depth · edges).
 
-**The key.** The same recursion yields the order of the tracker's worklist. A location's components, outermost
-first, have topological positions p0, p1, ..., and are separated by the coordinates k1, k2, ... whose edges
-were taken out. The key
+**The key.** The same recursion yields the order in which the tracker works. Let a location lie in components at the
+topological positions p0, p1, ..., outermost first, separated by the coordinates k1, k2, ... whose edges were removed.
+Its key
 
     key(location, time) = (p0, time[k1], p1, time[k2], p2, ...)
 
-strictly increases along every edge, with its summary: at the first component that does not hold both ends the
-position grows if the edge was among those considered there, and if it was taken out, coordinate k grew just
-before it; in front of that nothing decreased. This is the interleaving of time and structure that plain
-orders lack (the lexicographic order of times decreases on the way out of a loop). A location on no cycle has
-the key (p0,): all its times at once, for whatever precedes it is then final. In a loop, times that differ
-only in coordinates that the loop does not advance (all epochs in their fourth iteration) share a key too.
+strictly increases along every edge, followed by the edge's summary. Consider the outermost level at which the two ends
+lie in different components. If the edge was still there at this level, the position increases. If it had been removed,
+it adds to the coordinate k for which it was removed, which stands just before. Nothing decreases further to the front.
+
+The key thus interleaves time and structure. Neither alone would do: the lexicographic order of times decreases at the
+exit of a loop. A location on no cycle has the key (p0,), the same for all its times: whatever precedes it is final by
+then. In a loop, times that differ only in coordinates that the loop does not advance (the fourth iteration of every
+epoch, say) share a key as well.
 
 >>> from timely.progress.summary import PathSummary
 >>> channel, feedback = PathSummary.identity(2), PathSummary.feedback(2)
@@ -48,10 +49,10 @@ from timely.progress.graph import Edge
 
 
 class Position(NamedTuple):
-    """Where a location stands in the order of work: its nested components and the coordinates between them.
+    """The place of a location in the order of work: its nested components and the coordinates between them.
 
-    `components` is one longer than `coordinates`. The last component is the location alone, and its number
-    (its rank) belongs to no other location.
+    `components` is one longer than `coordinates`. The last component consists of the location alone, so its number, the
+    rank, identifies the location.
     """
 
     components: tuple[int, ...]
@@ -59,25 +60,25 @@ class Position(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """The location's own number in topological order."""
+        """The number of the location in topological order; no other location has it."""
         return self.components[-1]
 
 
 def check_cycles(edges: Iterable[Edge], describe: Callable[[int], str] = str) -> None:
-    """Raise `CycleError` if some cycle of `edges` does not advance time, naming its locations with `describe`."""
+    """Raise `CycleError` if a cycle of `edges` does not advance time; `describe` names its locations."""
     edges = list(edges)
     _Nesting(describe).descend({location for edge in edges for location in edge[:2]}, edges, (), ())
 
 
 def positions(count: int, edges: Iterable[Edge], describe: Callable[[int], str] = str) -> list[Position]:
-    """The position of each of `count` locations; raises `CycleError` as `check_cycles` does."""
+    """Return the position of each of `count` locations. Raises `CycleError` as `check_cycles` does."""
     nesting = _Nesting(describe)
     nesting.descend(range(count), list(edges), (), ())
     return [nesting.found[location] for location in range(count)]
 
 
 class _Nesting:
-    """The recursion over nested components; numbers locations in the order in which it meets them alone."""
+    """The recursion over nested components, which numbers locations in the order in which it isolates them."""
 
     def __init__(self, describe: Callable[[int], str]) -> None:
         self.describe = describe
@@ -86,7 +87,7 @@ class _Nesting:
     def descend(
         self, locations: Collection[int], edges: list[Edge], components: tuple[int, ...], coordinates: tuple[int, ...]
     ) -> None:
-        """Assign positions to `locations`, within the components given."""
+        """Assign positions to `locations`, all of which lie within the given components."""
         parts = strong_components(locations, edges)
         part_of = {location: number for number, part in enumerate(parts) for location in part}
         inner: list[list[Edge]] = [[] for _ in parts]
@@ -94,7 +95,8 @@ class _Nesting:
             if part_of[edge.source] == part_of[edge.target]:
                 inner[part_of[edge.source]].append(edge)
         for part, within in zip(parts, inner):
-            # Numbers are given in order, so the first one used inside a component places it among its siblings.
+            # Parts come in topological order and numbers are assigned in order, so the first number used inside a
+            # part places the part among its siblings.
             first = (*components, len(self.found))
             if not within:
                 self.found[part[0]] = Position(first, coordinates)
@@ -104,27 +106,27 @@ class _Nesting:
                 self.descend(part, remaining, first, (*coordinates, coordinate))
 
     def advancing(self, edges: list[Edge]) -> int:
-        """The first coordinate that an edge of a strongly connected set adds to, if all of them keep it."""
+        """Return the first coordinate that an edge of a strongly connected set adds to; all edges must keep it."""
         coordinate = min(
             (place for edge in edges for place, more in enumerate(edge.summary.increments) if more), default=None
         )
         for edge in edges:
             if coordinate is None or edge.summary.keep <= coordinate:
                 raise self.refusal(edge, edges)
-        assert coordinate is not None, "a strongly connected set without edges"
+        assert coordinate is not None, "a strongly connected set has edges"
         return coordinate
 
     def refusal(self, edge: Edge, edges: list[Edge]) -> CycleError:
-        """The error for a shortest cycle through `edge`."""
+        """Return the error about a shortest cycle through `edge`."""
         names = " -> ".join(map(self.describe, [edge.source, *_path(edge.target, edge.source, edges)]))
         return CycleError(
-            f"the cycle {names} does not advance its timestamps, so nothing on it could ever be final; "
-            "a cycle must pass through a feedback of a loop that it does not leave"
+            f"the cycle {names} does not advance its timestamps, so no time on it could ever complete; "
+            "a cycle must pass through the feedback of a loop that it does not leave"
         )
 
 
 def _path(source: int, target: int, edges: list[Edge]) -> list[int]:
-    """The locations of a shortest path, both ends included; the edges are strongly connected."""
+    """Return the locations on a shortest path, both ends included. The edges are strongly connected."""
     came_from = {source: source}
     frontier = [source]
     while target not in came_from:
@@ -141,7 +143,7 @@ def _path(source: int, target: int, edges: list[Edge]) -> list[int]:
 
 
 def strong_components(locations: Iterable[int], edges: Iterable[Edge]) -> list[list[int]]:
-    """The strongly connected components, each before those it leads to (Tarjan 1972, without recursion)."""
+    """Return the strongly connected components, each before those it leads to (Tarjan 1972, without recursion)."""
     successors: dict[int, list[int]] = {location: [] for location in locations}
     for edge in edges:
         successors[edge.source].append(edge.target)

@@ -1,11 +1,13 @@
-"""The part of a dataflow that progress sees: locations, and edges with path summaries.
+"""The graph that progress tracking sees: locations, and edges with path summaries.
 
-A location is an operator's input or output port, numbered from 0. An edge says what becomes of a time between
-two of them: nothing along a channel, a counter more into a loop, one less out of it, one round more at its
-feedback. Between two locations only the minimal summaries matter, an antichain of them: whatever another path
-results in, one of these results in something at or before it.
+A location is an operator's input or output port, numbered from 0. The summary of an edge maps a time at its source to
+the time at its target: the same time along a channel, one more counter into a loop, one fewer out of it, and one more
+round at its feedback.
 
-`contract` removes the locations that nobody asks about, so that tracking costs what the others cost.
+Among the summaries of all paths between two locations only the minimal ones matter, an antichain: for any other path,
+one of these results in the same time or an earlier one.
+
+`contract` removes locations whose frontier nobody reads, so that tracking costs nothing for them.
 
 >>> one, two = PathSummary.identity(1), PathSummary.identity(2)
 >>> loop = [Edge(0, 1, PathSummary.enter(1)), Edge(1, 2, two), Edge(2, 1, PathSummary.feedback(2))]
@@ -23,7 +25,7 @@ from timely.progress.summary import PathSummary
 
 
 class Edge(NamedTuple):
-    """What is at `source` at a time may result in something at `target` at the time the summary makes of it."""
+    """A message at `source` at a time t may result in one at `target` at `summary.results_in(t)`, or later."""
 
     source: int
     target: int
@@ -31,7 +33,7 @@ class Edge(NamedTuple):
 
 
 def insert_minimal(summaries: list[PathSummary], summary: PathSummary) -> bool:
-    """Insert `summary` into an antichain unless one of it is at or before it; whether it was inserted."""
+    """Insert `summary` into an antichain unless an element is at or before it; return whether it was inserted."""
     if any(known.less_equal(summary) for known in summaries):
         return False
     summaries[:] = [known for known in summaries if not summary.less_equal(known)]
@@ -40,11 +42,12 @@ def insert_minimal(summaries: list[PathSummary], summary: PathSummary) -> bool:
 
 
 def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, list[PathSummary]]:
-    """The minimal path summaries to `target` from each location that reaches it.
+    """Return the minimal path summaries to `target` from each location that reaches it.
 
-    The target's times have `length` coordinates. The target itself has the identity, and what cycles through
-    it add. Paths are extended backwards while they yield a summary that no known one is at or before. That
-    ends: summaries cannot be pairwise not at or before an earlier one forever (Dickson's lemma).
+    The target's times have `length` coordinates. The target itself has the identity, and what cycles through it add.
+
+    Paths are extended backwards as long as a new summary is not at or after a known one. This ends: there is no
+    infinite sequence of summaries none of which is at or after an earlier one (Dickson's lemma).
     """
     incoming: defaultdict[int, list[Edge]] = defaultdict(list)
     for edge in edges:
@@ -55,7 +58,7 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
     while pending:
         location, onward = pending.pop()
         if onward not in found[location]:
-            continue
+            continue  # a smaller summary has replaced it, and extends to all that matters
         for edge in incoming[location]:
             summary = edge.summary.followed_by(onward)
             if insert_minimal(found[edge.source], summary):
@@ -64,14 +67,15 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
 
 
 def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None = None) -> list[Edge]:
-    """The edges between the locations in `keep` that stand for all paths through the others.
+    """Return the edges among the locations in `keep` that stand for all paths through the other locations.
 
-    A location is removed by joining each edge into it to each edge out of it, with any number of turns of its
-    own loops in between. Could-result-in among the locations kept is what it was. A loop at one location that
-    never results in less than the time it started with says nothing and is left out. Costs in-degree times
-    out-degree per location removed, those with few neighbours first. With `most`, a location whose removal would
-    leave more than so many edges more stays too: a hub between many locations and many others costs less than an
-    edge between each two of them.
+    Invariant: could-result-in among the kept locations does not change. A location is removed by joining each edge into
+    it with each edge out of it, with any number of turns of its own loops in between. A loop at one location that never
+    results in an earlier time than it started with adds nothing and is left out.
+
+    Removing a location costs in-degree times out-degree; those with few neighbours go first. A location whose removal
+    would add more than `most` edges stays: a hub between many locations and many others costs less than an edge between
+    each two of them.
     """
     paths: defaultdict[int, dict[int, list[PathSummary]]] = defaultdict(dict)
     sources: defaultdict[int, set[int]] = defaultdict(set)
@@ -79,6 +83,7 @@ def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None =
     def insert(source: int, target: int, summary: PathSummary) -> None:
         between = paths[source].get(target)
         if between is None:
+            # A location always results in itself, so of its loops only summaries not at or after the identity count.
             between = paths[source][target] = [PathSummary.identity(summary.length)] if source == target else []
             sources[target].add(source)
         insert_minimal(between, summary)
@@ -110,7 +115,7 @@ def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None =
 
 
 def _then_any_number_of(arriving: list[PathSummary], turns: list[PathSummary] | None) -> list[PathSummary]:
-    """The minimal summaries of one of `arriving` followed by any sequence of `turns`, none included."""
+    """Return the minimal summaries of one of `arriving` followed by any sequence of `turns`, including none."""
     found = list(arriving)
     pending = list(arriving) if turns else []
     while pending:

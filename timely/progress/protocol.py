@@ -1,45 +1,55 @@
-"""How workers agree on progress without ever agreeing on a moment.
+"""The progress protocol: workers agree on frontiers without agreeing on a moment.
 
-Every worker holds all counts, its own and those of the others, as far as it has heard. A step of a worker
-changes counts: messages consumed (-1), messages produced (+1), capabilities gained and lost. `Protocol` sums
-these changes up and, when it must, hands out all of them as one batch for every peer; the worker's own
-tracker sees them at that moment too, and not before. Batches of one sender must arrive in the order in which
-they were sent; nothing is assumed between senders, nor between batches and messages. (Some inputs ask for the latter,
-too: `timely.dataflow.ports`.)
+Every worker keeps a *view*: a count for each pointstamp of the dataflow, its own and those of other workers, as far as
+their changes have arrived. A step of a worker changes counts: +1 for a message sent or a capability acquired, -1 for a
+message received or a capability dropped. `Protocol` sums these changes up and releases them as one *batch*, which goes
+to all peers and, at the same moment, into the worker's own view.
 
-Where workers form trees (`timely.progress.accumulation`), one that is no root sums its changes up for its parent, and
-the batches of a root are of its whole tree. A worker's own changes come back to it from the root.
+Batches of one sender must arrive in the order in which they were sent. Nothing else is required: no order among
+senders, and none between batches and the messages that they count. (Some inputs require the latter as well: see
+`timely.dataflow.operator`.)
 
-**Safe.** No frontier is ever ahead of the truth: for each capability or message x alive anywhere, a worker's
-view has a positive count that could-result-in x. Call capabilities and messages tokens, and let a token's
-parent be the one under which it was made. The worker that makes a token holds the parent then, and gives the
-parent up in the same batch or later. So where a token's making is not in the view, its parent's end is not
-either. Go from x to its parent, and on, up to a token that is open in the view: its making is there, its end
-is not. Among all open tokens that could-result-in x consider those at a pointstamp p that is minimal. They
-count +1 there. What counts -1 at p is a token whose end is in the view though its making is not: a message,
-made by one worker and consumed by another. Going up from its parent one meets an open token too, strictly
-before p, since a message is counted at another pointstamp than what it was sent under and no cycle leads back
-in no time. But p is minimal, so nothing counts -1 there. Hence a consumption may well be heard of before the
-production, and the negative count does no harm.
+If workers form trees (`timely.progress.accumulation`), a worker that is not a root sums its changes up for its parent,
+and the batches of a root cover its whole tree. A worker's own changes come back to it from its root.
 
-All that this asks of the way from a worker to a view is that what the view has of a worker is always all that the
-worker did up to some moment. Trees keep to it: there is one way between two workers; on each stretch of it batches
-keep their order; and who adds up adds whole batches, those it was sent first before those it was sent later.
+**Safety.** No frontier in any view is ahead of the truth: for each message or capability x that exists anywhere, every
+view counts a positive number at some pointstamp that could-result-in x.
 
-**Eager** mode sends whatever is not zero at each flush. **Demand** mode keeps changes back while they cannot
-move a frontier anywhere (Naiad, SOSP 2013, section 3.3; the proof above does not ask when a batch is sent).
-It sends everything it kept as soon as one of the changes takes from a pointstamp that, in this worker's view,
-is live and alone supports an element of its location's frontier. Only roots keep changes back.
+Proof. Call messages and capabilities tokens. The parent of a token is the token under which it was created. The worker
+that creates a token holds the parent at that moment, and gives the parent up in the same batch or a later one. A view
+has a prefix of what each worker did, so:
 
-**Live.** Let everything sent be delivered. All views are the same then, and the truth is this view plus what
-is kept back. Let p be live in the view and minimal under could-result-in. Nothing else supports its time at
-its location, since that would come from a live pointstamp before it. If in truth p is gone, some root keeps
-back a decrease of it, and by the rule sends it. So this ends only when every minimal live pointstamp of the
-view is alive in truth: the frontiers are exact. In particular they are empty everywhere, and nothing is kept
-back, once the last token is gone. For this the rule has to be asked again after every propagation; `dirty`
-tells when.
+    (1) if a view lacks the creation of a token, it also lacks the end of the token's parent.
 
-A single worker needs none of this: its changes go to the tracker, and a flush costs a comparison.
+Take a view, and a token x that has not ended. If the view lacks the creation of x, go to the parent of x, whose end the
+view lacks by (1), and so on, up to a token whose creation the view has (all views have those of the initial tokens).
+This token is *open* in the view, which has its creation and lacks its end; and it could-result-in x. Among all open
+tokens that could-result-in x, take those at a minimal pointstamp p. Each counts +1 at p.
+
+What counts -1 at p is a token y whose end is in the view and whose creation is not. Then y is a message, sent by one
+worker and received by another, for the view has the changes of each single worker in order. Go up from the parent of y
+in the same way, to an open token. It is strictly before p, since a message is counted at another location than the
+token it was sent under, and no cycle leads back without advancing time. This contradicts the choice of p. Hence nothing
+counts -1 at p, and its count is positive.
+
+So a view may well count the receipt of a message before its sending, and the negative count does no harm. All that the
+proof requires of the route from a worker to a view is that the view always has a prefix of what the worker did. Trees
+preserve this: there is one route between two workers, batches keep their order on each stretch of it, and a parent adds
+up whole batches, in the order in which they arrived.
+
+**Demand and eager mode.** In eager mode each flush releases all changes whose sum is not zero. In demand mode a root
+holds changes back as long as they cannot move a frontier anywhere (Naiad, SOSP 2013, section 3.3); the proof above does
+not depend on when a batch is sent. It releases all of them as soon as one of them decreases the count of a pointstamp
+that is live in its view and alone supports an element of its location's frontier. Only roots hold changes back.
+
+**Liveness.** Let everything that was sent be delivered. Then all views are equal, and the truth is this view plus what
+is held back. Let p be live in the view and minimal under could-result-in. Nothing else supports its time at its
+location, since that support would come from a live pointstamp before p. If p has in truth ended, some root holds back a
+decrease of p, and the rule makes it release that. So this stops only when every minimal live pointstamp of the view
+exists: the frontiers are exact. In particular, once the last token has ended, all frontiers are empty and nothing is
+held back. This requires the rule to be applied again after every propagation; `dirty` reports when.
+
+A single worker needs none of this: its changes go directly to the tracker, and a flush costs a comparison.
 
 >>> from timely.progress.graph import Edge
 >>> from timely.progress.summary import PathSummary
@@ -48,7 +58,7 @@ A single worker needs none of this: its changes go to the tracker, and a flush c
 >>> tracker.propagate()
 [0, 1]
 >>> protocol = Protocol(tracker, "demand", Route.direct(0, peers=2))
->>> protocol.update(1, (0,), 1)  # a message is on its way: no frontier depends on saying so
+>>> protocol.update(1, (0,), 1)  # a message has been sent: no frontier depends on this
 >>> protocol.flush()
 >>> protocol.update(0, (0,), -1)
 >>> protocol.flush()
@@ -70,7 +80,7 @@ ALONE = Route(None, (), ())
 
 
 class Statistics(NamedTuple):
-    """What one worker's side of the protocol has done so far, and how many changes it is keeping back now."""
+    """What one worker's side of the protocol has done so far, and how many changes it holds back now."""
 
     batches_sent: int
     updates_sent: int
@@ -81,10 +91,10 @@ class Statistics(NamedTuple):
 
 
 class Protocol:
-    """One worker's side: sums up its changes, decides when the peers must hear of them, takes in theirs.
+    """One worker's side of the protocol: sums up its changes, decides when to release them, and applies those of peers.
 
-    The counts that every worker knows from the start (the capabilities that operators begin with, those of
-    all the workers) are given to the tracker itself, on each worker.
+    Counts that every worker knows from the start (the initial capabilities of all operators on all workers) go directly
+    to the tracker, on each worker.
     """
 
     __slots__ = (
@@ -102,17 +112,17 @@ class Protocol:
     )
 
     update: Callable[[int, Time, int], None]
-    """`update(location, time, diff)` notes that this worker changed the count of a pointstamp.
+    """`update(location, time, diff)` records that this worker changed the count of a pointstamp.
 
-    Nobody else hears of it before a flush, nor, unless this worker is alone, does the own tracker.
+    No tracker sees the change before a flush; only if this worker is alone, its own tracker records it at once.
     """
 
     def __init__(self, tracker: Tracker, mode: str = "demand", route: Route = ALONE) -> None:
-        """Feed `tracker`, on a worker with this place among the others; `mode` is one of `config.PROGRESS_MODES`."""
+        """Feed `tracker` on a worker with this place among the others; `mode` is one of `config.PROGRESS_MODES`."""
         if mode not in PROGRESS_MODES:
             raise ValueError(f"the progress mode is one of {', '.join(PROGRESS_MODES)}, not {mode!r}")
         self.targets = route.targets
-        """The workers that must be sent what `flush` returns."""
+        """The workers to which the caller must send what `flush` returns."""
         self._route = route
         self._is_root = route.parent is None
         self._tracker = tracker
@@ -121,28 +131,30 @@ class Protocol:
         self._held: dict[int, ChangeBatch[Time]] = {}
         self._examined = -1
         self._flushes_held = 0
-        # Batches and updates sent, batches and updates received.
-        self._batches = [0, 0, 0, 0]
+        self._batches = [0, 0, 0, 0]  # batches and updates sent, batches and updates received
         self.update = self._note if self.targets else tracker.update
 
     def flush(self) -> Changes | None:
-        """The changes that `targets` must be sent now, as one batch; None when there is nothing to send.
+        """Return the batch that must go to `targets` now; None if there is nothing to send.
 
-        Called at the end of a scheduling step and after a propagation that followed a received batch (when
-        `dirty`). A root's own tracker has been told of what is returned; its `propagate` is left to the caller.
+        Called at the end of a scheduling step, and after a propagation that followed a received batch (when `dirty`). A
+        root's own tracker has already recorded the batch; calling `propagate` is left to the caller.
         """
         if self._fresh:
             self._sum_up()
         elif not self._held or self._examined == self._tracker.revision:
-            return None
+            return None  # the rule depends on the view and on what is held, and neither has changed
         if not self._held:
             return None
+        # Only a root may hold changes back: liveness needs its view of the whole tree, which a child does not have.
         if self._is_root and not self._eager and not self._must_send():
             self._examined = self._tracker.revision
             self._flushes_held += 1
             return None
         batch = tuple([(location, time, diff) for location, sums in self._held.items() for time, diff in sums])
         self._held.clear()
+        # The whole batch enters the own view at once, as it does at the peers: safety counts on whole batches. What a
+        # child sends enters its view when its root forwards it.
         if self._is_root:
             self._tracker.update_all(batch)
         self._batches[0] += 1
@@ -150,14 +162,16 @@ class Protocol:
         return batch
 
     def receive(self, sender: int, batch: Changes) -> tuple[int, ...]:
-        """Take in a batch; return the workers to whom it must be passed on, as it is.
+        """Apply a batch; return the workers to which the caller must forward it unchanged.
 
-        A root's takes effect with the tracker's next `propagate`; a child's is added to what the next `flush` is of.
+        A root's batch takes effect with the tracker's next `propagate`. A child's is added to what the next `flush`
+        releases.
         """
         self._batches[2] += 1
         self._batches[3] += len(batch)
         children = self._route.children
         if sender in children:
+            # Whole and in order of arrival: the next batch then covers a prefix of what the child did.
             self._fresh.extend(batch)
             return ()
         self._tracker.update_all(batch)
@@ -165,17 +179,17 @@ class Protocol:
 
     @property
     def dirty(self) -> bool:
-        """Whether a propagation or a flush is due: something was noted or received, or may no longer be kept."""
+        """Whether a propagation or a flush is due: changes were recorded or received, or may no longer be held back."""
         tracker = self._tracker
         return bool(tracker.is_behind or self._fresh or (self._held and self._examined != tracker.revision))
 
     @property
     def holding(self) -> bool:
-        """Whether changes are known here that the peers have not been sent."""
+        """Whether this worker has changes that it has not released."""
         return bool(self._fresh or self._held)
 
     def statistics(self) -> Statistics:
-        """Batches and updates sent, received and kept back."""
+        """Return the numbers of batches and updates sent, received and held back."""
         held = sum(map(len, self._held.values())) + len(self._fresh)
         sent, updates_sent, received, updates_received = self._batches
         return Statistics(sent, updates_sent, received, updates_received, self._flushes_held, held)
@@ -184,7 +198,7 @@ class Protocol:
         self._fresh.append((location, time, diff))
 
     def _sum_up(self) -> None:
-        """Add what was noted since the last flush to the sums kept back, without the zeros."""
+        """Add what was recorded since the last flush to the sums held back; zeros are dropped."""
         held = self._held
         for location, time, diff in self._fresh:
             sums = held.get(location)
@@ -196,7 +210,7 @@ class Protocol:
         self._fresh.clear()
 
     def _must_send(self) -> bool:
-        """Whether some sum takes from a live pointstamp on which alone an element of a frontier rests."""
+        """Return whether some sum decreases a live pointstamp that alone supports an element of a frontier."""
         tracker = self._tracker
         for location, sums in self._held.items():
             for time in tracker.frontier(location).elements:

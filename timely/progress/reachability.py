@@ -1,28 +1,31 @@
-"""Could-result-in: from the pointstamps that are alive to a frontier at every location.
+"""Could-result-in: from live pointstamps to the frontier of every location.
 
-A pointstamp is a location and a time: a message queued at an input, a capability held at an output. A
-pointstamp (l1, t1) could-result-in (l2, t2) if some path summary s from l1 to l2 has s(t1) ≤ t2. The frontier
-at l is the antichain of minimal s(t) over all live pointstamps and all paths to l. `Tracker` keeps it, by
-these invariants:
+A pointstamp is a location and a time: a message queued at an input, or a capability held at an output. Pointstamp
+(l1, t1) could-result-in (l2, t2) if some path summary s from l1 to l2 has s(t1) ≤ t2. The frontier of l is the
+antichain of the minimal s(t) over all live pointstamps and all paths to l. `Tracker` maintains it by these invariants:
 
-    own(l, t)     = the sum of the differences told for the pointstamp; it is live while this is positive
+    own(l, t)     = the sum of the reported differences; the pointstamp is live while this is positive
     support(l, t) = [own(l, t) > 0] + the number of edges (k, l, s) and f in frontier(k) with s(f) = t
     frontier(l)   = the minimal times t with support(l, t) > 0
 
-A count below zero does not lower the support: a consumption heard of before its production must not hide what
-is upstream.
+A negative count does not lower the support: a consumption that is counted before its production must not hide what is
+upstream.
 
-**Propagation.** What changes are frontiers: `-f` and `+f` go along the edges, become changes of support
-there, and perhaps of that frontier. They are taken in the order of the key of `timely.progress.cycles`, which
-strictly increases along every edge. So whatever is taken is final: nothing later can change a support at the
-same key or before. Each (location, key) is settled once; a loop whose last pointstamp went away does not
-chase its own echo (`-0 +1 -1 +2 ...`), since the echo +1 is cancelled before its turn comes; and it ends,
-since only supports that differ between the old and the new fixed point are passed on. All changes with one
-key are settled together: the pair `-t +t'` outside loops, all epochs of one iteration inside.
+**Propagation.** What travels along edges are changes of frontiers, `-f` and `+f`. At the target they change supports,
+and these may change its frontier. Changes are settled in the order of the key of `timely.progress.cycles`, which
+strictly increases along every edge. Hence:
 
-The cost is proportional to the frontiers that change and the edges leaving them; an element that goes costs a
-look at the distinct times supported at that location. Times are assumed to have the right lengths, and loop
-counters to be at least 0.
+- Whatever is settled is final: no later step changes a support at the same key or a smaller one. So each pair of
+  location and key is settled once.
+- A loop that loses its last pointstamp does not count through its own echo (`-0 +1 -1 +2 ...`): the echo `+1` is
+  cancelled before its turn comes.
+- Propagation ends, since it passes on only supports that differ between the old fixed point and the new one.
+
+All changes with one key are settled together: the pair `-t +t'` outside loops, all epochs of one iteration inside.
+
+The cost is proportional to the frontiers that change and the edges that leave them. An element that leaves a frontier
+also costs a pass over the distinct times supported at that location. Times must have the right lengths, and loop
+counters must not be negative; neither is checked here.
 
 >>> tracker = Tracker([1, 1], [Edge(0, 1, PathSummary.identity(1))])
 >>> tracker.update(0, (3,), 1)
@@ -54,13 +57,13 @@ Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
 
 
 class Tracker:
-    """The frontiers of all locations of one dataflow, kept up to date with its live pointstamps."""
+    """The frontiers of all locations of one dataflow, maintained as its pointstamps come and go."""
 
     def __init__(self, lengths: Sequence[int], edges: Iterable[Edge], describe: Callable[[int], str] = str) -> None:
         """Track a graph whose location `l` has times of `lengths[l]` coordinates.
 
-        Raises `CycleError` if a cycle does not advance time, and `BuildError` if a summary does not fit the
-        lengths; `describe` names locations in them.
+        Raises `CycleError` if a cycle does not advance time, and `BuildError` if a summary does not fit the lengths.
+        Both errors name locations by `describe`.
         """
         self._lengths = tuple(lengths)
         self._edges = list(dict.fromkeys(edges))
@@ -78,26 +81,26 @@ class Tracker:
             self._outgoing[edge.source].append((image, self._constant_keys[target], self._keys[target]))
         self._buffer: list[tuple[int, Time, int]] = []
         self._own: list[dict[Time, int]] = [{} for _ in lengths]
-        self._nonzero = 0
+        self._nonzero = 0  # pointstamps in `_own`
         self.revision = 0
-        """Grows with each propagation that had updates to apply."""
+        """Increases with each propagation that had updates to apply."""
         self._support: list[dict[Time, int]] = [{} for _ in lengths]
         self._fronts: list[tuple[Time, ...]] = [() for _ in lengths]
         self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]
-        # Changes of support not yet settled, by key; the heap holds the keys. A key belongs to one location.
+        # Changes of support to be settled, by key. The heap holds the same keys. A key belongs to one location.
         self._pending: dict[Key, dict[Time, int]] = {}
         self._agenda: list[Key] = []
 
     def update(self, location: int, time: Time, diff: int) -> None:
-        """Note that the count of a pointstamp changed by `diff`. Takes effect with the next `propagate`."""
+        """Record that the count of a pointstamp changed by `diff`. Takes effect with the next `propagate`."""
         self._buffer.append((location, time, diff))
 
     def update_all(self, changes: Iterable[tuple[int, Time, int]]) -> None:
-        """Note many changes, which take effect together."""
+        """Record many changes, which take effect together."""
         self._buffer.extend(changes)
 
     def propagate(self) -> list[int]:
-        """Let the updates noted take effect; the locations whose frontier is another than before."""
+        """Apply the recorded updates; return the locations whose frontier is different from before."""
         if not self._buffer:
             return []
         self.revision += 1
@@ -107,11 +110,11 @@ class Tracker:
         before: dict[int, tuple[Time, ...]] = {}
         while agenda:
             key = heappop(agenda)
-            location = by_rank[key[-1]]
+            location = by_rank[key[-1]]  # a key ends with the rank of its location, which no other location has
             old = fronts[location]
             new = _settle(supports[location], old, pending.pop(key))
             if new is old:
-                continue
+                continue  # `_settle` returns `old` itself if the frontier is unchanged
             if location not in before:
                 before[location] = old
             fronts[location] = new
@@ -119,7 +122,9 @@ class Tracker:
             if len(old) > 1 or len(new) > 1:
                 lost = tuple([time for time in old if time not in new])
                 gained = tuple([time for time in new if time not in old])
-            # Pass the change on to the supports of the locations it leads to.
+            # Keys increase along edges. What enters or leaves the frontier here is at or after a time whose support
+            # has just changed, so its key is at least `key`, and that of its image is larger: nothing that has been
+            # settled changes again.
             for image, constant_key, key_of in outgoing[location]:
                 for times, diff in ((lost, -1), (gained, 1)):
                     for time in times:
@@ -127,7 +132,7 @@ class Tracker:
                         if image is not None:
                             result = image(time)
                             if result is None:
-                                continue
+                                continue  # past the limit of coordinates: results in no time
                             moved = result
                         key = constant_key if key_of is None else key_of(moved)
                         if key not in pending:
@@ -136,6 +141,7 @@ class Tracker:
                         else:
                             changes = pending[key]
                             changes[moved] = changes.get(moved, 0) + diff
+        # In a loop a location is settled once for each of several keys, so its frontier may have changed and returned.
         changed = [location for location, old in before.items() if fronts[location] != old]
         for location in changed:
             self._frontiers[location] = None
@@ -143,27 +149,28 @@ class Tracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no count differs from zero and no update waits: nothing can happen any more."""
+        """Whether all counts are zero and no update waits: the dataflow is complete."""
         return not self._nonzero and not self._buffer
 
     @property
     def is_behind(self) -> bool:
-        """Whether updates wait for `propagate`."""
+        """Whether recorded updates wait for `propagate`."""
         return bool(self._buffer)
 
     def frontier(self, location: int) -> Antichain:
-        """The minimal times that may still be at `location`; the same object until `propagate` changes it."""
+        """Return the minimal times that may still arrive at `location`; the same object until it changes."""
         frontier = self._frontiers[location]
         if frontier is None:
             frontier = self._frontiers[location] = Antichain.of_minimal(self._fronts[location])
         return frontier
 
     def fronts(self) -> tuple[tuple[Time, ...], ...]:
-        """The elements of all frontiers, as of a moment. May be asked from other threads."""
+        """Return a snapshot of the elements of all frontiers. May be called from other threads."""
         return tuple(self._fronts)
 
     def is_sole_holder(self, location: int, time: Time) -> bool:
-        """Whether the pointstamp is live and its time would leave the location's frontier with it."""
+        """Return whether the pointstamp is live and its end would remove its time from the location's frontier."""
+        # A live pointstamp supports its own time exactly once, so a support of 1 comes from it alone.
         return (
             self._own[location].get(time, 0) > 0
             and self._support[location][time] == 1
@@ -171,35 +178,36 @@ class Tracker:
         )
 
     def pointstamps(self) -> Iterator[tuple[int, Time, int]]:
-        """Each location, time and count that is not zero (it may be negative), as of the last `propagate`."""
+        """Iterate over (location, time, count) as of the last `propagate`; no count is zero, some may be negative."""
         for location, own in enumerate(self._own):
             for time, count in own.items():
                 yield location, time, count
 
     def could_result_in(self, source: tuple[int, Time], target: tuple[int, Time]) -> bool:
-        """Whether a pointstamp (location, time) at `source` would hold up `target`."""
+        """Return whether a pointstamp (location, time) at `source` holds back `target`."""
         return self.holding(*target)(*source)
 
     def holders(self, location: int, time: Time) -> list[tuple[int, Time, int]]:
-        """The live pointstamps that could-result-in `time` at `location`: what a wait for it to pass waits for.
+        """Return (location, time, count) of the live pointstamps that could-result-in `time` at `location`.
 
-        Each with its location, time and count. Costs a search of the graph; meant for explaining.
+        These are what a wait for this time waits for. Costs a search of the graph; meant for explanations.
         """
         holds = self.holding(location, time)
         return [(holder, at, count) for holder, at, count in self.pointstamps() if count > 0 and holds(holder, at)]
 
     def holding(self, location: int, time: Time) -> Callable[[int, Time], bool]:
-        """Whether a pointstamp (its location, its time) holds up `time` at `location`, as a function.
+        """Return a function of a location and a time: whether that pointstamp holds back `time` at `location`.
 
-        Costs a search of the graph once.
+        Costs one search of the graph.
         """
         paths = summaries_to(location, self._lengths[location], self._edges)
         return lambda holder, at: any(_within(path, at, time) for path in paths.get(holder, ()))
 
     def validate(self) -> None:
-        """Check the invariants against a recomputation from scratch. For tests: costs a pass over everything."""
+        """Check the invariants against a computation from scratch; costs a pass over everything. For tests."""
         assert not self._pending, "changes are pending although propagation has ended"
         assert not self._agenda, "keys are on the agenda although propagation has ended"
+        assert self._nonzero == sum(map(len, self._own)), "the number of pointstamps is wrong"
         recomputed = self._recompute()
         supports: list[dict[Time, int]] = [{} for _ in self._lengths]
         for location, time, count in self.pointstamps():
@@ -214,12 +222,12 @@ class Tracker:
         for location, support in enumerate(supports):
             name, front = self._describe(location), self._fronts[location]
             assert self._support[location] == support, f"supports at {name} are not what its sources give"
-            assert front == minimal(list(support)), f"the frontier at {name} is not the least that is supported"
-            assert set(front) == recomputed[location], f"the frontier at {name} holds itself up"
-            assert self.frontier(location).elements == front, f"the frontier cached at {name} is another"
+            assert front == minimal(list(support)), f"the frontier at {name} is not the minimal supported times"
+            assert set(front) == recomputed[location], f"the frontier at {name} supports itself"
+            assert self.frontier(location).elements == front, f"the cached frontier at {name} is out of date"
 
     def _recompute(self) -> list[set[Time]]:
-        """The frontiers, from the live pointstamps alone: follow every path until it adds nothing."""
+        """Return the frontiers, computed from the live pointstamps alone by following every path."""
         reached: list[set[Time]] = [set() for _ in self._lengths]
         pending = [(location, time) for location, time, count in self.pointstamps() if count > 0]
         while pending:
@@ -234,7 +242,7 @@ class Tracker:
         return reached
 
     def _absorb(self) -> None:
-        """Apply the updates noted to the counts; a pointstamp that came alive or died changes its support."""
+        """Apply the recorded updates to the counts; a pointstamp that becomes live or ends changes its support."""
         for location, time, diff in self._buffer:
             own = self._own[location]
             before = own.get(time, 0)
@@ -245,6 +253,7 @@ class Tracker:
             elif before:
                 del own[time]
                 self._nonzero -= 1
+            # Only liveness supports a time: a count below zero must not hide what is upstream.
             if (before > 0) != (after > 0):
                 key_of = self._keys[location]
                 key = key_of(time) if key_of else self._constant_keys[location]
@@ -256,7 +265,7 @@ class Tracker:
         self._buffer.clear()
 
     def _check(self, edge: Edge) -> None:
-        """Refuse a summary that does not take the source's times to the target's."""
+        """Raise `BuildError` unless a summary maps the source's times to the target's."""
         source, target, summary = edge
         fits = len(summary.increments) == summary.keep <= self._lengths[source]
         if not fits or summary.length != self._lengths[target]:
@@ -267,13 +276,14 @@ class Tracker:
 
 
 def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
-    """Apply changes to the support of a location; its new frontier, or `front` itself if that is unchanged."""
+    """Apply changes to the support of a location; return its new frontier, or `front` itself if unchanged."""
     appeared: list[Time] = []
     vanished = False
     for time, diff in changes.items():
         if not diff:
             continue
         if time not in support:
+            # All changes to a time have the same key, so they are summed up here, and a support is never negative.
             support[time] = diff
             appeared.append(time)
         elif after := support[time] + diff:
@@ -283,6 +293,7 @@ def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Tim
             if time in front:
                 vanished = True
     if vanished:
+        # Any supported time may be minimal now, not only those that have just appeared.
         return minimal(support) if len(support) > 1 else tuple(support)
     uncovered = []
     for time in appeared:
@@ -295,13 +306,13 @@ def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Tim
 
 
 def _within(path: PathSummary, time: Time, bound: Time) -> bool:
-    """Whether following `path` from `time` results in something at or before `bound`."""
+    """Return whether following `path` from `time` results in a time at or before `bound`."""
     result = path.results_in(time)
     return result is not None and less_equal(result, bound)
 
 
 def _image(summary: PathSummary, length: int) -> Image | None:
-    """`summary.results_in` for times of `length` coordinates, made fast; None for the identity."""
+    """Return `summary.results_in`, specialised for times of `length` coordinates; None for the identity."""
     keep, increments, suffix = summary
     if not summary.advances:
         if keep == length:
@@ -316,7 +327,7 @@ def _image(summary: PathSummary, length: int) -> Image | None:
 
 
 def _key(place: Position) -> Callable[[Time], Key] | None:
-    """The key of a location at `place`, as a function of the time; None where it is the same for all times."""
+    """Return the key of a location at `place` as a function of the time; None if it is the same for all times."""
     components, coordinates = place
     if not coordinates:
         return None

@@ -1,13 +1,15 @@
 """What a path does to a timestamp.
 
-A path summary `(keep, increments, suffix)` truncates a time to its first `keep` coordinates, adds
-`increments` to them and appends `suffix`. Entering a loop appends a counter of 0, leaving it truncates, going
-round adds one to the innermost counter; every path through a dataflow composes to the same three fields:
+A path summary `(keep, increments, suffix)` truncates a time to its first `keep` coordinates, adds `increments` to them
+and appends `suffix`:
 
     results_in((t_0, ..., t_n)) = (t_0 + increments_0, ..., t_{keep-1} + increments_{keep-1}, *suffix)
 
-Summaries are monotone: `a ≤ b` implies `s(a) ≤ s(b)`. Coordinates are bounded by 2**62: a summary that would
-pass it results in no time at all, and whoever makes times refuses later ones.
+Entering a loop appends a counter of 0, leaving the loop truncates it, and going round adds one to the innermost
+counter. Every path through a dataflow composes to the same three fields.
+
+Summaries are monotone: `a ≤ b` implies `s(a) ≤ s(b)`. Coordinates are at most 2**62. A summary that would exceed this
+results in no time at all, and no message with such a time can be sent.
 
 >>> into_loop = PathSummary.enter(1)
 >>> into_loop.results_in((7,))
@@ -26,7 +28,7 @@ from timely.order import LIMIT, Time
 
 
 class PathSummary(NamedTuple):
-    """Keep a prefix of the time, add to it, append to it. All fields are non-negative.
+    """Keep a prefix of the time, add to its coordinates, and append others. No field is negative.
 
     >>> (PathSummary.identity(2).results_in((7, 3)), PathSummary.enter(2).results_in((7, 3)),
     ...     PathSummary.leave(2).results_in((7, 3)), PathSummary.feedback(2).results_in((7, 3)))
@@ -41,43 +43,43 @@ class PathSummary(NamedTuple):
 
     @classmethod
     def identity(cls, length: int) -> PathSummary:
-        """Return the summary that leaves times of `length` coordinates as they are."""
+        """Return the summary that leaves times of `length` coordinates unchanged."""
         return _identity(length)
 
     @classmethod
     def enter(cls, length: int) -> PathSummary:
-        """Return the summary of the way into a loop, for times of `length` coordinates outside it."""
+        """Return the summary of entering a loop; times outside the loop have `length` coordinates."""
         return cls(length, (0,) * length, (0,))
 
     @classmethod
     def leave(cls, length: int) -> PathSummary:
-        """Return the summary of the way out of a loop, for times of `length` coordinates inside it."""
+        """Return the summary of leaving a loop; times inside the loop have `length` coordinates."""
         return cls(length - 1, (0,) * (length - 1), ())
 
     @classmethod
     def feedback(cls, length: int, step: int = 1) -> PathSummary:
-        """Return the summary of going round a loop: `step` on the innermost of `length` coordinates."""
+        """Return the summary of going round a loop: add `step` to the innermost of `length` coordinates."""
         return cls(length, (0,) * (length - 1) + (step,), ())
 
     @property
     def length(self) -> int:
-        """How many coordinates the resulting times have."""
+        """The number of coordinates of the resulting times."""
         return self.keep + len(self.suffix)
 
     @property
     def advances(self) -> bool:
-        """Whether some coordinate that is kept grows."""
+        """Whether the path adds to a coordinate that it keeps."""
         return any(self.increments)
 
     def results_in(self, time: Time) -> Time | None:
-        """Return the least time at the end of the path for a message at `time` at its start, or None."""
+        """Return the least time at the end of the path for a message at `time` at its start; None if past the limit."""
         if not any(self.increments):
             return time[: self.keep] + self.suffix
         moved = tuple([t + more for t, more in zip(time, self.increments)])
         return None if max(moved) > LIMIT else moved + self.suffix
 
     def followed_by(self, other: PathSummary) -> PathSummary:
-        """Return the summary of this path and then `other`.
+        """Return the summary of this path followed by `other`.
 
         >>> PathSummary.feedback(2).followed_by(PathSummary.leave(2)) == PathSummary.leave(2)
         True
@@ -88,22 +90,22 @@ class PathSummary(NamedTuple):
         return PathSummary(keep, increments, tuple(kept_suffix) + other.suffix)
 
     def less_equal(self, other: PathSummary) -> bool:
-        """Return whether this path results in a time at or before that of `other`, from wherever it starts.
+        """Return whether this path results in a time at or before that of `other`, whatever time both start with.
 
         >>> PathSummary.identity(2).less_equal(PathSummary.feedback(2))
         True
-        >>> PathSummary(1, (0,), (0,)).less_equal(PathSummary.identity(2))  # a fresh counter is never the later one
+        >>> PathSummary(1, (0,), (0,)).less_equal(PathSummary.identity(2))  # no counter is before a fresh one
         True
         >>> PathSummary.identity(2).less_equal(PathSummary(1, (0,), (3,)))
         False
         """
         if self.keep > other.keep:
-            return False
+            return False  # a coordinate that only this path keeps may be arbitrarily large
         least = self.increments + self.suffix
         return all(a <= b for a, b in zip(least, other.increments + other.suffix))
 
 
 @cache
 def _identity(length: int) -> PathSummary:
-    """Return the summary that most edges have: one for all of them."""
+    """Return the identity; cached, because most edges have it."""
     return PathSummary(length, (0,) * length, ())

@@ -37,15 +37,17 @@ from timely.config import Config
 from timely.data.container import records
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.interruption import interruption, no_interrupt_lost
+from timely.observe.activity import CONNECTING, PARTING
+from timely.observe.notices import notify
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
-from timely.run.signals import report_on_signal, say, was_asked_to_end
-from timely.worker.standstill import SECONDS, engaged
+from timely.run.signals import report_on_signal, was_asked_to_end
+from timely.worker.registry import engaged, running
+from timely.worker.standstill import SECONDS
 
 if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
     from timely.worker.worker import Worker
 
 Result = TypeVar("Result")
@@ -150,7 +152,7 @@ def local_allocators(config: Config) -> Sequence[Allocator]:
 def _stall_watch(config: Config) -> AbstractContextManager[object]:
     if not config.stall_seconds:
         return nullcontext()
-    from timely.observe.stall import StallWatch
+    from timely.worker.stall import StallWatch
 
     return StallWatch(config.stall_seconds)
 
@@ -176,7 +178,7 @@ def _profile(config: Config) -> Iterator[Callable[[Build], Build]]:
         yield accounted
     finally:
         if accounts:
-            say(f"process {config.process}: {table(accounts)}")
+            notify(f"process {config.process}: {table(accounts)}")
 
 
 def run(
@@ -190,14 +192,14 @@ def run(
     `failed` is called with the error of a program that fails, before the worker's connections are closed, which may
     take long.
     """
-    from timely.observe.status import running
     from timely.worker.worker import Worker
 
     worker = Worker(allocator, config)
     worker.standstill.report_after(SECONDS if config.stall_seconds is None else config.stall_seconds)
     try:
-        with running(worker), engaged():
-            allocator.connect()
+        with running(worker):
+            with worker.activity.during(CONNECTING):
+                allocator.connect()
             try:
                 result = build(worker)
             except SystemExit as error:
@@ -209,7 +211,8 @@ def run(
                 worker.close_inputs()
                 while worker.step_or_park():
                     pass
-                _part(worker, allocator)
+                with worker.activity.during(PARTING):
+                    _part(worker, allocator)
                 return result
     except PeerFailed:
         raise
@@ -239,7 +242,7 @@ def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
         while clock.monotonic() < end:
             if not worker.step_or_park(0.05):
                 worker.standstill.park(0.05)
-            if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
+            if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
                 return
     others = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
     raise SystemExit(
@@ -274,7 +277,7 @@ def _part(worker: Worker, allocator: Allocator) -> None:
     while True:
         worker.take_in()
         _refuse_more(worker, enumerate(worker.shapes.told))
-        if len(allocator.farewells) == allocator.peers - 1 and not allocator.holds_back:
+        if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
             break
         worker.standstill.park(None)
     _refuse_more(worker, [(peer, goodbye.dataflows) for peer, goodbye in allocator.farewells.items()])

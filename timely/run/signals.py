@@ -16,15 +16,15 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import sys
 import time as clock
-from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 
 from timely.communication.notes import begin_to_end
+from timely.observe.notices import notify
 from timely.origin import is_ours
+from timely.worker.status import report
 
 _NO_SIGNAL = 0
 """In place of a signal's number: the process ends."""
@@ -43,8 +43,6 @@ def report_on_signal() -> None:
         return
     if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
         return
-    from timely.observe.status import report  # not by the thread: some import each other, which two threads must not do
-
     ear, hand = os.pipe()
     os.set_blocking(hand, False)
     former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
@@ -55,7 +53,7 @@ def report_on_signal() -> None:
         if former != -1:
             os.write(hand, bytes((signum,)))
 
-    reporter = Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True)
+    reporter = Thread(target=_listen, args=(ear,), name="timely reporter", daemon=True)
 
     process = os.getpid()
 
@@ -79,12 +77,6 @@ def was_asked_to_end(since: float) -> bool:
     return _asked_to_end_at >= since
 
 
-def say(text: str) -> None:
-    """Print a text on stderr, as one piece."""
-    sys.stderr.write(f"timely: {text}\n")
-    sys.stderr.flush()
-
-
 def _handles_itself(signum: int) -> bool:
     """Return whether the program has its own handler of a signal, and not one of this library."""
     handler = signal.getsignal(signum)
@@ -92,7 +84,7 @@ def _handles_itself(signum: int) -> bool:
     return callable(handler) and (code is None or not is_ours(code.co_filename))
 
 
-def _listen(ear: int, report: Callable[[], str]) -> None:
+def _listen(ear: int) -> None:
     global _asked_to_end_at
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP}
     numbers = b""
@@ -108,4 +100,4 @@ def _listen(ear: int, report: Callable[[], str]) -> None:
             except Exception as error:  # the thread must be there for the next signal
                 text = f"no report can be made at this moment ({type(error).__name__}: {error}); ask again"
             with suppress(OSError, ValueError):  # stderr is closed
-                say(text)
+                notify(text)

@@ -18,7 +18,6 @@ from heapq import heappop, heappush
 from itertools import count
 from math import isfinite
 from numbers import Integral
-from threading import get_ident
 
 from timely.closing import close_all
 from timely.communication.allocator import Allocator
@@ -27,11 +26,13 @@ from timely.config import Config
 from timely.data.container import weight_of
 from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.explain import EVERYWHERE, PATIENCE
+from timely.dataflow.explain import EVERYWHERE, PATIENCE, explain, refusals
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
-from timely.dataflow.scope import Scope
+from timely.dataflow.recording import record
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError, FrameError, StalledError
+from timely.observe.activity import PARKED, STEPPING, Activity
 from timely.observe.events import Parked, Unparked
 from timely.observe.log import Log
 from timely.worker.explaining import Explainer
@@ -72,19 +73,16 @@ class Worker:
         """How many dataflows have been built."""
         self.abandoned: deque[int] = deque(maxlen=REMEMBERED)
         """The numbers of those that were last dropped before they were complete, for who still waits for one."""
-        self.log = Log(self)
+        self.activity = Activity()
+        self.log = Log(self.index)
         self.explainer = Explainer(self)
         self.standstill = Standstill(self)
-        self.step_began = 0.0
-        """When the present step began, or the last one, by the monotonic clock."""
         self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
         self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self.shapes = Shapes(allocator)
         self._requests: deque[Callable[[], None]] = deque()
         self._building = False
         self._has_parted = False
-        self.thread = get_ident()
-        """The thread that made this worker, and steps it."""
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._timed = count()
         self._chores: deque[Callable[[], bool]] = deque()
@@ -125,6 +123,8 @@ class Worker:
             with _no_search_for_garbage():
                 yield Scope(dataflow, None, name, outer, iterative=False)
                 dataflow.finish()
+                record(dataflow)
+                dataflow.start()
         except BaseException:
             dataflow.close()
             raise
@@ -318,14 +318,13 @@ class Worker:
             if not dropped.is_complete:
                 self.abandoned.append(index)
             dropped.close()
-            self.log.dataflow_ended(dropped)
             thaw()
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
         for dataflow in self.dataflows:  # what is still sent may have an operator drop one
             dataflow.close_inputs()
-        if not any(dataflow.is_logged for dataflow in self._dataflows.values()):
+        if self.log.is_idle:
             self.log.end()
 
     def close(self) -> None:
@@ -359,8 +358,8 @@ class Worker:
         dataflow 0 ('numbers') is kept from completing by:
           a capability for (0,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
-        texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
-        return "\n".join([*(texts or ["all dataflows are complete"]), *self.explainer.refusals()])
+        texts = [explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
+        return "\n".join([*(texts or ["all dataflows are complete"]), *refusals(self)])
 
     def take_in(self) -> bool:
         """Take in what has arrived, running nothing. Return whether there was more than questions and answers."""
@@ -370,7 +369,7 @@ class Worker:
             self._receive(sender, message)
             moved = moved or not isinstance(message, (Question, Answer))
         if moved:
-            self.standstill.slept = 0.0
+            self.activity.slept = 0.0
         return moved
 
     def dataflow_at(self, index: int) -> Dataflow | None:
@@ -381,14 +380,25 @@ class Worker:
         """Return whether anything was done."""
         if self._has_parted:
             raise StalledError(self._parted())
-        self.step_began = clock.monotonic()
+        activity = self.activity
+        activity.step_began = clock.monotonic()
+        before, activity.doing = activity.doing, STEPPING
+        try:
+            busy = self._run()
+        finally:
+            activity.doing = before
+        if self.log.pending:
+            self.log.flush()
+        return busy
+
+    def _run(self) -> bool:
         busy = self.take_in()
         left = len(self._requests)  # what these ask for is for the next step
         while self._requests and left:  # one that steps the worker has it do the others meanwhile
             left -= 1
             self._requests.popleft()()
             busy = True
-        while self._timers and self._timers[0][0] <= self.step_began:
+        while self._timers and self._timers[0][0] <= self.activity.step_began:
             heappop(self._timers)[2]()
             busy = True
         has_run = False
@@ -401,14 +411,12 @@ class Worker:
                 self.drop_dataflow(dataflow)
                 busy = True
         if busy:
-            self.standstill.slept = 0.0
+            self.activity.slept = 0.0
         if self._chores and not has_run:
             chore = self._chores.popleft()
             if chore():
                 self._chores.append(chore)
             busy = True
-        if self.log.pending:
-            self.log.flush()
         return busy
 
     def _park(self, timeout: float | None) -> None:
@@ -416,15 +424,16 @@ class Worker:
             due = max(0.0, self._timers[0][0] - clock.monotonic())
             timeout = due if timeout is None else min(timeout, due)
         log = self.log
-        if not log.kinds:
+        with self.activity.during(PARKED):
+            if not log.kinds:
+                self.standstill.park(timeout)
+                return
+            begun = log.now()
+            log.record(Parked(begun, self.index))
+            log.flush()
             self.standstill.park(timeout)
-            return
-        begun = log.now()
-        log.record(Parked(begun, self.index))
-        log.flush()
-        self.standstill.park(timeout)
-        ended = log.now()
-        log.record(Unparked(ended, self.index, ended - begun))
+            ended = log.now()
+            log.record(Unparked(ended, self.index, ended - begun))
 
     def _receive(self, sender: int, message: Message) -> None:
         """Take in a message; refuse and count one that says what cannot be."""

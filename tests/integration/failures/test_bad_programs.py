@@ -206,7 +206,7 @@ def test_a_column_that_no_peer_would_take_ends_the_run_and_is_named(start: Calla
     run = start(COMPLEX, "-n", "2")
     ends(run, 1)
     assert "operator 'spread' failed at time (0,)" in run.error
-    assert "DataError: a column of complex128 cannot go to another process" in run.error
+    assert "DataError: a column of complex128 cannot be sent to another process" in run.error
 
 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-w", "2")])

@@ -283,7 +283,7 @@ def test_processes_with_different_keys_name_each_other_and_count_the_attempts(st
     assert [run.end() for run in runs] == [1, 1]
     for index, run in enumerate(runs):
         assert f"process {1 - index} (worker {1 - index} at tcp://127.0.0.1" in run.error
-        assert "somebody else listens there, or the keys differ" in run.error
+        assert "another program listens there, or the keys differ" in run.error
         assert re.search(r"[1-9]\d* connections with other keys or another protocol were turned away here", run.error)
 
 

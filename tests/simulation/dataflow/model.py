@@ -27,7 +27,7 @@ from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.ports import InputPort
+from timely.dataflow.operator import InputPort
 
 EPOCHS = 3
 Found = list[tuple[Time, tuple[int, int]]]
@@ -154,7 +154,7 @@ class Cluster:
 
     def flying(self) -> Iterator[tuple[int, int, Time]]:
         """Every message on its way or not yet taken by its worker: receiver, channel, time."""
-        waiting = [(receiver, message) for (_, receiver), each in self.network._flying.items() for message in each]
+        waiting = [(receiver, message) for (_, receiver), each in self.network._in_flight.items() for message in each]
         for receiver, site in enumerate(self.sites):
             waiting += [(receiver, message) for _, message in self.network.allocators[receiver].arrived]
             waiting += [(receiver, message) for each in site.worker._early.values() for _, message in each]

@@ -75,7 +75,7 @@ def test_progress_that_overtakes_the_batches_sent_before_it_is_detected(monkeypa
     def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
         fly(network, sender, receiver, message)
         if isinstance(message, Progress):
-            queue = network._flying[sender, receiver]
+            queue = network._in_flight[sender, receiver]
             behind = next((place for place, each in enumerate(queue) if isinstance(each, Data)), len(queue) - 1)
             queue.insert(behind, queue.pop())
 

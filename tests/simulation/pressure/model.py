@@ -19,8 +19,8 @@ from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import weight_of
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import OVERHEAD
 from timely.dataflow.pact import Pact
-from timely.dataflow.ports import OVERHEAD
 
 QUEUE_BYTES = 1 << 16
 ROWS = 512
@@ -122,7 +122,9 @@ class Run:
                     for sender, size in port.ledger._queued if port.ledger is not None else ():
                         there[sender, receiver] += size
             arrived = [(sender, message) for sender, message in self.network.allocators[receiver].arrived]
-            flying = [(pair[0], m) for pair, each in self.network._flying.items() if pair[1] == receiver for m in each]
+            flying = [
+                (pair[0], m) for pair, each in self.network._in_flight.items() if pair[1] == receiver for m in each
+            ]
             for sender, message in arrived + flying:
                 if isinstance(message, Data):
                     there[sender, receiver] += OVERHEAD + weight_of(message.batch)

@@ -31,7 +31,7 @@ def test_there_is_exactly_one_way_between_two_workers(processes: int, workers: i
         while (above := places[at].parent) is not None:
             assert at in places[above].children
             at = above
-        waiting = [at, *places[at].fellows]
+        waiting = [at, *places[at].other_roots]
         while waiting:
             reached.append(waiting.pop())
             waiting += places[reached[-1]].children

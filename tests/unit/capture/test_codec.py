@@ -36,7 +36,7 @@ def test_an_event_as_long_as_may_be_goes_and_a_longer_one_does_not(monkeypatch: 
     assert frame_of(EVENT) == frame
     assert body_length(frame[: FRAME.size]) == longest
     monkeypatch.setattr(event_codec, "MAX_BODY", longest - 1)
-    with pytest.raises(DataError, match=f"an event of {longest:,} bytes is too long"):
+    with pytest.raises(DataError, match=f"an event of {longest:,} bytes cannot be written"):
         encode(EVENT)
     with pytest.raises(CaptureError, match=f"a frame claims {longest:,} bytes"):
         body_length(frame[: FRAME.size])
@@ -54,7 +54,7 @@ def test_a_damaged_body_is_not_read() -> None:
         read_body(frame)
 
 
-def test_buffers_have_the_sizes_the_header_says() -> None:
+def test_buffers_have_the_sizes_in_the_header() -> None:
     event = decode(with_sizes(3, 24))
     assert isinstance(event, Messages)
     assert list(records(event.batch)) == list(records(EVENT.batch))

@@ -100,7 +100,7 @@ def test_a_followed_file_is_read_as_it_grows(tmp_path: Path) -> None:
 
 def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
     written(tmp_path / "events")
-    with pytest.raises(CaptureError, match="exists already"):
+    with pytest.raises(CaptureError, match="already exists"):
         EventFileWriter(tmp_path / "events")
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from tests.unit.capture.events import EVENTS, EXPECTED, Unknown, read
 from tests.unit.communication.networks import together
-from timely.capture import EventSocketReader, EventSocketWriter
-from timely.capture import socket as event_socket
+from timely.capture import EventSocketReader, EventSocketWriter, socket as event_socket
 from timely.capture.codec import FRAME, PREFIX, encode
 from timely.errors import CaptureError, TransportError
 
@@ -130,7 +129,7 @@ def test_a_connection_without_events_is_over_at_its_end() -> None:
     assert reader.offset == len(PREFIX)
 
 
-def test_a_connection_on_which_nothing_is_said_is_refused() -> None:
+def test_a_connection_that_ends_without_a_byte_is_refused() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     socket.create_connection(reader.listen()).close()
     with pytest.raises(CaptureError, match="in the middle of an event, after 0 bytes"):
@@ -138,11 +137,11 @@ def test_a_connection_on_which_nothing_is_said_is_refused() -> None:
     reader.close()
 
 
-@pytest.mark.parametrize("said", [b"GET / HTTP/1.1", b"tdx", PREFIX[:-1] + b"\xff"])
-def test_who_says_something_else_is_refused(said: bytes) -> None:
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1", b"tdx", PREFIX[:-1] + b"\xff"])
+def test_bytes_of_another_protocol_are_refused(sent: bytes) -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as connection:
-        connection.sendall(said)
+        connection.sendall(sent)
         with pytest.raises(CaptureError, match="byte 0: not a stream of captured events"):
             read_to_the_end(reader)
     reader.close()
@@ -178,7 +177,7 @@ def test_a_length_that_no_event_has_is_refused_before_more_comes() -> None:
     reader.close()
 
 
-def test_a_connection_that_breaks_is_told_on_both_sides() -> None:
+def test_a_connection_that_breaks_is_reported_on_both_sides() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     connection = socket.create_connection(reader.listen())
     connection.sendall(PREFIX)
@@ -259,14 +258,14 @@ def test_only_loopback_addresses_are_taken() -> None:
         EventSocketWriter(("example.org", 80))
 
 
-def test_a_writer_says_that_nobody_listens() -> None:
+def test_a_writer_reports_that_nobody_listens() -> None:
     with socket.socket() as silent:  # it keeps the port from everybody
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransportError, match="nobody listens"):
             EventSocketWriter(silent.getsockname(), timeout=0.2)
 
 
-def test_a_second_writer_is_told_that_nobody_listens_and_the_first_is_read_to_its_end() -> None:
+def test_a_second_writer_is_refused_and_the_first_is_read_to_its_end() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     first = EventSocketWriter(reader.listen())
     first.push(EVENTS[0])

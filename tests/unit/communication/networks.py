@@ -73,20 +73,21 @@ def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | No
     return errors
 
 
-class Greetings:
-    """What workers say while they meet: some of it arrives only when they have met, and would wake them later."""
+class Hellos:
+    """The hellos of workers: some arrive only after all have met, and would wake workers later."""
 
     def __init__(self, allocators: Sequence[SocketAllocator]) -> None:
-        self._said: list[object] = []
-        self._heard: list[object] = []
+        self._sent: list[object] = []
+        self._received: list[object] = []
         for allocator in allocators:
             meeting = allocator._meeting
-            meeting._say = self._noting(self._said, meeting._say)
-            meeting.greet = self._noting(self._heard, meeting.greet)  # type: ignore[method-assign]
+            meeting._send = self._noting(self._sent, meeting._send)
+            receive = self._noting(self._received, meeting.receive_hello)
+            meeting.receive_hello = receive  # type: ignore[method-assign]
 
     def are_over(self) -> bool:
-        """Return whether all that was said has been heard."""
-        return len(self._heard) == len(self._said)
+        """Return whether every hello that was sent has been received."""
+        return len(self._received) == len(self._sent)
 
     @staticmethod
     def _noting(notes: list[object], action: Callable[..., None]) -> Callable[..., None]:
@@ -104,10 +105,10 @@ def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
     try:
         for config in settings:
             allocators += socket_allocators(config)
-        greetings = Greetings(allocators)
+        hellos = Hellos(allocators)
         errors = together([allocator.connect for allocator in allocators])
         assert errors == [None] * len(allocators)
-        until(greetings.are_over, allocators)
+        until(hellos.are_over, allocators)
         yield [*allocators]
     finally:
         for allocator in allocators:

@@ -60,7 +60,7 @@ def test_messages_of_a_pair_keep_their_order_and_come_once(allocators: list[Allo
                 change(number) for number in range(300)
             ]
     assert all(allocator.receive() == [] for allocator in allocators)
-    assert not any(allocator.holds_back for allocator in allocators)
+    assert not any(allocator.has_unsent for allocator in allocators)
 
 
 def test_messages_arrive_unchanged(allocators: list[Allocator]) -> None:

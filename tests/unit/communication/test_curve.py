@@ -33,7 +33,7 @@ def test_keys_are_not_overwritten(tmp_path: Path) -> None:
     assert path.read_bytes() == keys
 
 
-def test_where_no_directory_can_be_is_said(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"cannot write .*file.*Not a directory"):
         make_keys(str(tmp_path / "file" / "keys"))
@@ -86,7 +86,7 @@ def test_two_keys_that_are_no_pair_are_refused(damage: str, tmp_path: Path) -> N
     else:
         secret = b'"' + secret[1:]
     path.write_bytes(public + b"\n" + secret + b"\n")
-    with pytest.raises(ConfigError, match=rf"{KEY_FILE} is damaged: its two keys are no pair; remove it, and make new"):
+    with pytest.raises(ConfigError, match=rf"{KEY_FILE} is damaged: its keys are not a pair; remove it and make new"):
         load_keys(str(tmp_path))
 
 
@@ -104,6 +104,6 @@ def test_a_file_in_the_place_of_the_directory_is_not_taken_for_a_key(tmp_path: P
 
 def test_no_directory_is_not_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="no directory is named for the keys"):
+    with pytest.raises(ConfigError, match="the directory for the keys has an empty name"):
         make_keys("")
     assert not list(tmp_path.iterdir())

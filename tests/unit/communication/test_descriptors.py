@@ -34,7 +34,7 @@ def test_the_bound_is_raised_as_far_as_needed(
     assert limits == ([] if set_to is None else [(set_to, hard)])
 
 
-def test_what_the_system_forbids_is_said_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_that_the_system_forbids_to_raise_is_reported_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: (10, 20))
     with pytest.raises(
         TransportError, match=r"12 connections .* need up to 368 file descriptors, .* may open 20; allow"

@@ -7,26 +7,26 @@ import select
 from timely.communication.doorbell import Doorbell
 
 
-def is_heard(bell: Doorbell) -> bool:
+def is_rung(bell: Doorbell) -> bool:
     return bool(select.select([bell], [], [], 0)[0])
 
 
-def test_a_bell_is_heard_from_when_it_is_rung_until_it_is_hushed_and_again() -> None:
+def test_a_bell_is_ready_from_a_ring_until_it_is_cleared_and_again() -> None:
     bell = Doorbell()
     for _ in range(2):
-        assert not is_heard(bell)
+        assert not is_rung(bell)
         bell.ring()
-        assert is_heard(bell)
-        bell.hush()
-    bell.hush()
+        assert is_rung(bell)
+        bell.clear()
+    bell.clear()
     bell.close()
 
 
-def test_a_bell_that_is_heard_is_not_rung_once_more() -> None:
+def test_a_bell_that_is_rung_is_not_rung_once_more() -> None:
     bell = Doorbell()
     for _ in range(3):
         bell.ring()
-    assert bell._ear.recv(64) == b"\0"
+    assert bell._receiver.recv(64) == b"\0"
     bell.close()
 
 

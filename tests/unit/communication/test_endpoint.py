@@ -1,4 +1,4 @@
-"""Endpoints: which address is bound, which is this machine's, and what is said of those that cannot be had."""
+"""Endpoints: which address is bound, which is this machine's, and what is advised of those that cannot be had."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_host_without_an_address_is_not_here(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "advised"),
     [
         (errno.EADDRINUSE, "another program uses it"),
         (errno.EADDRNOTAVAIL, "not an address of this machine"),
@@ -90,6 +90,6 @@ def test_a_host_without_an_address_is_not_here(monkeypatch: pytest.MonkeyPatch) 
         (None, "choose another address"),
     ],
 )
-def test_each_error_has_its_advice(number: int | None, said: str) -> None:
-    assert said in advice(number)
-    assert (advice(number) == "choose another address") == (said == "choose another address")
+def test_each_error_has_its_advice(number: int | None, advised: str) -> None:
+    assert advised in advice(number)
+    assert (advice(number) == "choose another address") == (advised == "choose another address")

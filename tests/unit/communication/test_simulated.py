@@ -1,4 +1,4 @@
-"""The network for tests loses nothing, keeps the order of each pair, and says when everybody sleeps for ever."""
+"""The network for tests loses nothing, keeps the order of each pair, and reports a worker that sleeps forever."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_order_and_others_others() -> None:
         assert set(Counter(order).values()) == {EACH}
 
 
-def test_a_pair_that_fell_silent_may_speak_again() -> None:
+def test_a_pair_with_nothing_in_flight_may_send_again() -> None:
     network = SimulatedNetwork(2, seed=0)
     for number in range(3):
         network.allocators[0].send(1, change(number))
@@ -68,7 +68,7 @@ def test_a_pair_that_fell_silent_may_speak_again() -> None:
         assert network.allocators[1].receive() == [(0, change(number))]
 
 
-def test_who_sleeps_lets_a_message_arrive_unless_there_is_something_to_do_already() -> None:
+def test_parking_delivers_a_message_unless_there_is_something_to_do() -> None:
     network = SimulatedNetwork(2, seed=0)
     first, second = network.allocators
     for number in range(4):
@@ -88,10 +88,10 @@ def test_who_sleeps_lets_a_message_arrive_unless_there_is_something_to_do_alread
     assert network.pending == 1
 
 
-def test_who_would_sleep_for_ever_is_told() -> None:
+def test_a_worker_that_would_sleep_forever_is_reported() -> None:
     network = SimulatedNetwork(2, seed=0)
     _, second = network.allocators
-    with pytest.raises(StalledError, match="worker 1 sleeps for ever"):
+    with pytest.raises(StalledError, match="worker 1 sleeps forever"):
         second.park(None)
     second.park(1.0)
     second.wake()

@@ -171,7 +171,7 @@ class Sleeps(list[int]):
         return [(-1, 1)] if len(self) == self.ring else []
 
 
-def test_who_waits_in_vain_sleeps_and_tells_what_was_refused_meanwhile(
+def test_a_worker_that_waits_in_vain_sleeps_and_reports_what_was_refused_meanwhile(
     alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeps = Sleeps(monkeypatch, lambda _: 0.25)
@@ -195,47 +195,47 @@ def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -
     assert "its generation is 'other', here it is 'test'" in str(errors[0])
 
 
-def test_a_peer_of_another_generation_that_says_no_more_may_yet_be_followed_by_the_right_one(
+def test_a_peer_of_another_generation_that_falls_silent_may_be_followed_by_the_right_one(
     alone: SocketAllocator,
 ) -> None:
     link, meeting = link_of(alone), alone._meeting
-    for heard in (100.0, 100.9):
-        link.note_stranger("older", heard)
-        assert not meeting.go_on(heard + 60)
-    for heard in (101.25, 102.25):
-        link.note_stranger("newer", heard)
-        assert not meeting.go_on(160)
+    for now in (100.0, 100.9):
+        link.note_stranger("older", now)
+        assert not meeting.advance(now + 60)
+    for now in (101.25, 102.25):
+        link.note_stranger("newer", now)
+        assert not meeting.advance(160)
     link.note_stranger("newer", 102.5)
-    assert not meeting.go_on(103.25)
+    assert not meeting.advance(103.25)
     with pytest.raises(TransportError, match="its generation is 'newer', here it is 'test'"):
-        meeting.go_on(103.5)
+        meeting.advance(103.5)
 
 
-def test_hello_is_said_four_times_a_second_once_somebody_listens(
+def test_a_hello_is_sent_four_times_a_second_once_the_peer_listens(
     alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[Hello] = []
+    sent: list[Hello] = []
     link, meeting = link_of(alone), alone._meeting
-    monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
+    monkeypatch.setattr(meeting, "_send", lambda _, hello: sent.append(hello))
     for listens, now, times in ((False, 99.0, 0), (True, 100.0, 1), (True, 100.125, 1), (True, 100.25, 2)):
         link.connected = listens
-        assert not meeting.go_on(now)
-        assert len(said) == times
-    assert not any(hello.answer for hello in said)
+        assert not meeting.advance(now)
+        assert len(sent) == times
+    assert not any(hello.answer for hello in sent)
     link.connected = False
 
 
-def test_a_peer_that_has_said_hello_and_is_silent_without_a_connection_is_gone(alone: SocketAllocator) -> None:
+def test_a_peer_that_has_sent_a_hello_and_is_silent_and_disconnected_is_gone(alone: SocketAllocator) -> None:
     link, meeting = link_of(alone), alone._meeting
-    assert not meeting.go_on(50.0)  # one that never came may be late
-    link.heard_at = 100.0
-    assert not meeting.go_on(100.0 + SILENCE_SECONDS)
+    assert not meeting.advance(50.0)  # one that never came may be late
+    link.greeted_at = 100.0
+    assert not meeting.advance(100.0 + SILENCE_SECONDS)
     link.connected = True
-    assert not meeting.go_on(120.0)  # it has met us, and has nothing to say until we have met it
+    assert not meeting.advance(120.0)  # it has met us, and sends nothing until we have met it
     link.connected, link.broke_at = False, 130.0
-    assert not meeting.go_on(130.0 + SILENCE_SECONDS)
+    assert not meeting.advance(130.0 + SILENCE_SECONDS)
     with pytest.raises(TransportError, match=r"^process 1 \(worker 1 at ipc:.*\) is gone before all have met"):
-        meeting.go_on(130.1 + SILENCE_SECONDS)
+        meeting.advance(130.1 + SILENCE_SECONDS)
 
 
 def test_a_peer_that_breaks_off_between_its_hello_and_its_answer_is_named_long_before_the_rendezvous_ends(
@@ -273,7 +273,7 @@ def test_a_connection_that_breaks_without_a_hello_may_be_an_earlier_runs(tmp_pat
         while link.connected:
             assert clock.monotonic() < end, "the connection has not broken after 30 s"
             clock.sleep(0.01)
-    assert not allocator._meeting.go_on(clock.monotonic() + 60)
+    assert not allocator._meeting.advance(clock.monotonic() + 60)
     (other,) = socket_allocators(second)
     assert together([allocator.connect, other.connect]) == [None, None]
     allocator.close()
@@ -285,13 +285,13 @@ def test_what_the_launcher_knows_of_a_missing_peer_ends_the_meeting(
 ) -> None:
     notes = Notes(tmp_path)
     monkeypatch.setenv(REPORT_VARIABLE, str(notes.report(0)))
-    assert not alone._meeting.go_on(100.0)
+    assert not alone._meeting.advance(100.0)
     notes.write_fate(1, "is stopped")
-    assert not alone._meeting.go_on(100.1)  # it looks four times a second
+    assert not alone._meeting.advance(100.1)  # it looks four times a second
     with pytest.raises(TransportError, match=r"^process 1 \(worker 1 at ipc:.*\) is stopped$"):
-        alone._meeting.go_on(100.3)
+        alone._meeting.advance(100.3)
     notes.write_fate(1, "")
-    assert not alone._meeting.go_on(101.0)
+    assert not alone._meeting.advance(101.0)
 
 
 def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def refused_first(first: Config, second: Config) -> list[BaseException | None]:
     return errors
 
 
-def test_peers_started_with_other_numbers_are_both_told(tmp_path: Path) -> None:
+def test_peers_started_with_other_numbers_are_refused_at_both_ends(tmp_path: Path) -> None:
     first, second = ipc_configs(tmp_path)
     three = replace(second, processes=3, addresses=(*second.addresses, f"ipc://{tmp_path}/2"))
     errors = refused_first(first, three)
@@ -328,18 +328,18 @@ def test_peers_started_with_other_numbers_are_both_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("sender", "is_answer", "answers"), [(1, False, 1), (1, True, 0), (7, False, 0)])
-def test_who_was_started_with_other_numbers_is_told_so_where_there_is_a_way_once(
+def test_a_peer_started_with_other_numbers_is_notified_once_if_there_is_a_link(
     sender: int, is_answer: bool, answers: int, alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[Hello] = []
     meeting = alone._meeting
-    monkeypatch.setattr(meeting, "_say", lambda _, hello: said.append(hello))
+    monkeypatch.setattr(meeting, "_send", lambda _, hello: said.append(hello))
     with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
         meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), alone._links.get(sender))
     assert [hello.answer for hello in said] == [True] * answers
 
 
-def test_peers_that_would_add_up_progress_in_other_ways_are_both_told(tmp_path: Path) -> None:
+def test_peers_that_would_add_up_progress_in_other_ways_are_refused_at_both_ends(tmp_path: Path) -> None:
     # They would send each other's changes along routes that do not meet, and wait for ever.
     first, second = ipc_configs(tmp_path)
     errors = refused_first(first, replace(second, accumulation="cluster"))
@@ -437,7 +437,7 @@ def test_what_was_sent_before_and_what_is_not_due_yet_is_refused_and_counted(tmp
         assert collect(first, 1, others=[second]) == [(1, CHANGE)]
 
 
-def test_an_acknowledgement_said_again_makes_no_room(tmp_path: Path) -> None:
+def test_a_repeated_acknowledgement_makes_no_room(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path, queue_bytes=1 << 20)
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))  # 128 KiB
     with connected(settings) as (first, second):
@@ -449,7 +449,7 @@ def test_an_acknowledgement_said_again_makes_no_room(tmp_path: Path) -> None:
         for _ in range(20):
             first.receive()
         assert link.acknowledged == 1 << 18
-        assert link.flying <= 1 << 20
+        assert link.unacknowledged <= 1 << 20
         assert len(collect(second, 100, others=[first])) == 100
 
 
@@ -506,7 +506,7 @@ def test_a_batch_of_more_columns_than_go_together_is_refused_before_it_is_sent(t
 
 
 @pytest.mark.parametrize("keys", ["none", "others"])
-def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_not_heard(keys: str, tmp_path: Path) -> None:
+def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_ignored(keys: str, tmp_path: Path) -> None:
     make_keys(str(tmp_path))
     settings = tcp_configs(curve_dir=str(tmp_path))
     with connected(settings) as (first, second):
@@ -581,7 +581,7 @@ def test_a_slow_receiver_bounds_what_leaves_the_sender(tmp_path: Path) -> None:
         for _ in range(100):
             first.send(1, batch)
         link = first._links[1]  # type: ignore[attr-defined]
-        assert link.flying <= 1 << 20
+        assert link.unacknowledged <= 1 << 20
         assert len(link.queue) > 90
         assert len(collect(second, 100, others=[first])) == 100
         until(lambda: not link.queue and first.backlog < 1 << 19, [first, second])
@@ -592,11 +592,11 @@ def test_nothing_is_held_back_for_a_peer_that_is_gone(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
         for _ in range(10):
             first.send(1, batch)
-        assert first.holds_back
+        assert first.has_unsent
         broadcast(second, Goodbye(1, 0))
         second.close()
         until(lambda: bool(first.farewells), [first])
-        while first.holds_back:
+        while first.has_unsent:
             first.receive()
             first.park(None)
 
@@ -715,7 +715,7 @@ def test_what_has_waited_for_room_goes_as_soon_as_there_is_some(
         link_of(second).quantum = 1
         first.send(1, CHANGE)
         first.send(1, CHANGE)
-        assert first.holds_back
+        assert first.has_unsent
         assert len(collect(second, 2, others=[first])) == 2
         until(lambda: first.backlog == 0, [first])
 
@@ -745,13 +745,13 @@ def test_what_is_held_back_for_one_of_several_peers_is_held_back(tmp_path: Path)
         link: Any = first._links[1]  # type: ignore[attr-defined]
         link.window = link.own_quantum = others[0]._links[0].quantum = 1  # type: ignore[attr-defined]
         first.send(1, CHANGE)
-        assert not first.holds_back
+        assert not first.has_unsent
         first.send(1, CHANGE)
-        assert first.holds_back
+        assert first.has_unsent
         assert len(collect(others[0], 2, others=[first])) == 2
 
 
-def test_a_worker_says_what_it_has_taken_when_that_is_a_quantum(tmp_path: Path) -> None:
+def test_a_worker_acknowledges_what_it_has_taken_when_that_is_a_quantum(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         first.send(1, CHANGE)
         link: Any = link_of(second)
@@ -931,19 +931,19 @@ def test_a_lost_peer_is_raised_when_it_has_had_its_grace(tmp_path: Path) -> None
         link = link_of(first)
         link.lost_at = 100.0
         allocator._watch(100.0 + GRACE_SECONDS)
-        assert "is gone" in str(allocator._unheard(link))
+        assert "is gone" in str(allocator._describe_loss(link))
         with pytest.raises(PeerLost):
             allocator._watch(100.125 + GRACE_SECONDS)
-        assert allocator._unheard(link) is None
+        assert allocator._describe_loss(link) is None
         link.lost_at = None
 
 
-def test_who_has_said_that_it_failed_does_not_speak_of_peers_that_are_gone(tmp_path: Path) -> None:
+def test_a_worker_that_has_failed_does_not_report_peers_that_are_gone(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         second.close()
         link = until_noticed(link_of(first))
         first.send(1, Failure(0, "out of luck"))
-        assert first._unheard(link) is None  # type: ignore[attr-defined]
+        assert first._describe_loss(link) is None  # type: ignore[attr-defined]
 
 
 def until_lost(allocator: Allocator) -> PeerLost:
@@ -965,7 +965,7 @@ def test_a_peer_gone_without_a_farewell_is_named(kind: str, tmp_path: Path) -> N
         assert "process 1 (worker 1" in str(until_lost(first))
 
 
-def test_what_a_lost_peer_said_before_is_still_received(tmp_path: Path) -> None:
+def test_what_a_lost_peer_sent_before_is_still_received(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         second.send(0, CHANGE)
         second.close()
@@ -1026,7 +1026,7 @@ def test_a_peer_is_lost_from_when_its_connection_first_breaks_after_both_have_me
     ("connected", "pid", "lost_at", "lingers"),
     [(True, None, None, True), (False, None, None, False), (False, 7, None, True), (False, 7, 1.0, False)],
 )
-def test_closing_waits_for_who_is_there_or_has_said_hello(
+def test_closing_waits_for_a_peer_that_is_connected_or_has_sent_a_hello(
     connected: bool, pid: int | None, lost_at: float | None, lingers: bool, alone: SocketAllocator
 ) -> None:
     link: Any = link_of(alone)
@@ -1054,7 +1054,7 @@ def test_of_several_lost_peers_the_first_is_named(tmp_path: Path) -> None:
             first._watch(clock.monotonic())  # type: ignore[attr-defined]
 
 
-def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_path: Path) -> None:
+def test_the_last_message_of_a_peer_is_received_though_its_loss_is_noticed_first(tmp_path: Path) -> None:
     # As after a long operator: the peer failed meanwhile, and has been gone for longer than the grace.
     with connected(ipc_configs(tmp_path)) as (first, second):
         broadcast(second, Failure(1, "out of luck"))
@@ -1063,10 +1063,10 @@ def test_what_a_peer_said_last_is_heard_though_its_loss_is_noticed_first(tmp_pat
         assert first._pull.poll(30_000)  # type: ignore[attr-defined]
         assert link.lost_at is not None
         link.lost_at -= GRACE_SECONDS + 0.1
-        assert "is gone" in first._unheard(link)  # type: ignore[attr-defined]
+        assert "is gone" in first._describe_loss(link)  # type: ignore[attr-defined]
         with pytest.raises(PeerFailed, match="worker 1 failed: out of luck"):
             first.receive()
-        assert first._unheard(link) is None  # type: ignore[attr-defined]
+        assert first._describe_loss(link) is None  # type: ignore[attr-defined]
 
 
 def test_a_description_larger_than_a_frame_is_refused_as_what_it_is(tmp_path: Path) -> None:
@@ -1077,7 +1077,7 @@ def test_a_description_larger_than_a_frame_is_refused_as_what_it_is(tmp_path: Pa
             first.send(1, Progress(0, CHANGE.changes * 20_000))
 
 
-def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tmp_path: Path) -> None:
+def test_a_process_that_is_asked_to_end_does_not_report_peers_that_are_gone(tmp_path: Path) -> None:
     asked = []
     first, second = ipc_configs(tmp_path)
     allocators = socket_allocators(first, lambda: bool(asked)) + socket_allocators(second)
@@ -1085,9 +1085,9 @@ def test_a_process_that_is_asked_to_end_does_not_speak_of_peers_that_are_gone(tm
         assert together([allocator.connect for allocator in allocators]) == [None, None]
         allocators[1].close()
         link = until_noticed(link_of(allocators[0]))
-        assert "is gone" in str(allocators[0]._unheard(link))
+        assert "is gone" in str(allocators[0]._describe_loss(link))
         asked.append(True)
-        assert allocators[0]._unheard(link) is None
+        assert allocators[0]._describe_loss(link) is None
     finally:
         for allocator in allocators:
             allocator.close()

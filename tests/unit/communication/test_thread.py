@@ -35,7 +35,7 @@ def test_a_bell_is_waited_for_as_long_as_asked_and_for_ever_if_not(timeout: floa
     assert timeouts == [waited]
 
 
-def test_a_bell_is_heard_once_however_often_it_was_rung() -> None:
+def test_a_bell_wakes_once_however_often_it_was_rung() -> None:
     bell = Bell()
     for _ in range(3):
         bell.ring()

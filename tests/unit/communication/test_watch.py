@@ -14,21 +14,23 @@ import pytest
 import zmq
 
 from timely.communication import watch
-from timely.communication.watch import GRACE_SECONDS, TELL_SECONDS, Watch, heartbeat
+from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, Watch, heartbeat
 
 
 class Watched:
     """A watch over two links and a door that are made up; `wakes` grows when it wakes the worker."""
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], said: dict[int, str | None]) -> None:
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], described: dict[int, str | None]) -> None:
         self.links: list[Any] = [
-            SimpleNamespace(peer=peer, lost_at=None, monitor=context.socket(zmq.PAIR)) for peer in said
+            SimpleNamespace(peer=peer, lost_at=None, monitor=context.socket(zmq.PAIR)) for peer in described
         ]
         self.links[0].monitor.bind("inproc://first")
         self.door: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
         self.context = context
         self.wakes: list[None] = []
-        self.watch: Any = Watch(self.links, self.door, lambda: self.wakes.append(None), lambda link: said[link.peer])
+        self.watch: Any = Watch(
+            self.links, self.door, lambda: self.wakes.append(None), lambda link: described[link.peer]
+        )
 
     def close(self) -> None:
         self.watch.close()
@@ -93,22 +95,22 @@ def test_a_worker_is_woken_for_a_lost_peer_after_its_grace_until_the_peer_is_nam
     for now, wakes, text in (
         (100.0 + GRACE_SECONDS, 0, ""),
         (100.125 + GRACE_SECONDS, 1, ""),
-        (100.0 + TELL_SECONDS, 2, ""),
-        (100.125 + TELL_SECONDS, 3, "worker 1 is gone\n"),
+        (100.0 + REPORT_SECONDS, 2, ""),
+        (100.125 + REPORT_SECONDS, 3, "worker 1 is gone\n"),
         (110.0, 3, ""),
     ):
         monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: now))  # noqa: B023
-        watched.watch._speak()
+        watched.watch._report_losses()
         assert len(watched.wakes) == wakes
         assert capsys.readouterr().err == text
 
 
-def test_nothing_is_said_of_a_lost_peer_where_there_is_nothing_to_say(
+def test_a_lost_peer_without_a_description_is_not_reported(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     watched.links[1].lost_at = 100.0
     monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: 110.0))
-    watched.watch._speak()
+    watched.watch._report_losses()
     assert capsys.readouterr().err == ""
     assert len(watched.wakes) == 1
 
@@ -116,12 +118,12 @@ def test_nothing_is_said_of_a_lost_peer_where_there_is_nothing_to_say(
 def test_one_looks_again_before_long_while_a_lost_peer_is_not_named(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert watched.watch._patience() is None
+    assert watched.watch._poll_milliseconds() is None
     watched.links[1].lost_at = 100.0
-    assert watched.watch._patience() == 250
+    assert watched.watch._poll_milliseconds() == 250
     monkeypatch.setattr(watch, "clock", SimpleNamespace(monotonic=lambda: 110.0))
-    watched.watch._speak()
-    assert watched.watch._patience() is None
+    watched.watch._report_losses()
+    assert watched.watch._poll_milliseconds() is None
 
 
 @pytest.mark.parametrize("peer_timeout", [1.5, 2.0, 5.0, 60.0])

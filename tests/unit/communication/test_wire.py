@@ -37,14 +37,14 @@ def test_a_message_is_taken_with_all_its_frames_or_not_at_all(ends: Ends) -> Non
     assert not readable(pull)
 
 
-def test_only_large_frames_are_handed_over_without_a_copy() -> None:
+def test_only_large_frames_are_sent_without_a_copy() -> None:
     copied: list[tuple[int, bool]] = []
     push = SimpleNamespace(send=lambda frame, _, copy: copied.append((len(frame), copy)))
     assert transmit(cast("zmq.Socket[bytes]", push), [bytes(COPY_BYTES), bytes(COPY_BYTES + 1), b"last"])
     assert copied == [(COPY_BYTES, True), (COPY_BYTES + 1, False), (4, True)]
 
 
-def test_what_a_socket_does_not_take_is_said() -> None:
+def test_a_message_that_a_socket_does_not_accept_is_reported() -> None:
     with zmq.Context() as context, context.socket(zmq.PUSH) as push:
         assert not transmit(push, [b"to nobody"])
 

@@ -65,13 +65,13 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
         ([None], r"None \(NoneType\):"),
         ([object()], r"\(object\)"),
         ((number for number in range(3)), r"\(generator\).*list\(\)"),
-        ([2**70], f"of {2**70}: its integers are too large for 64 bits together"),
+        ([2**70], f"of {2**70}: its integers are too large for any 64-bit type"),
         (2**70, f"of {2**70}"),
-        ([2**63, 1, -1], f"of {2**63}: its integers are too large for 64 bits together"),
+        ([2**63, 1, -1], f"of {2**63}: its integers are too large for any 64-bit type"),
         ([2**53 + 1, 0.5], f"of {2**53 + 1} and of floats"),
-        ("\ud800", "no Unicode"),
+        ("\ud800", "not valid Unicode"),
         ([[1, 2], [3]], "one value for each row"),
-        ([(1, 2), (3, 4)], r"rows become columns by tuple\(zip"),
+        ([(1, 2), (3, 4)], r"tuple\(zip\(\*rows\)\), or tuple\(array.T\), turns rows into columns"),
         (np.ma.masked_array([1, 2], [False, True]), "masked values, as at row 1"),
         (np.array(["2026-11-21"], "M8[D]"), r"\.astype\(np.int64\)"),
         (np.array([1j]), "of complex128"),
@@ -121,12 +121,12 @@ def test_a_column_that_no_peer_would_take_is_not_encoded_and_its_type_is_named(d
     column = np.zeros(2, dtype)
     with pytest.raises(DataError) as raised:
         encode(Columns((np.arange(2), column)))
-    assert f"a column of {column.dtype} cannot go to another process" in str(raised.value)
+    assert f"a column of {column.dtype} cannot be sent to another process" in str(raised.value)
 
 
 @pytest.mark.parametrize("value", [1.5, "a", None])
 def test_a_column_of_objects_that_are_not_bytes_is_not_encoded(value: Any) -> None:
-    with pytest.raises(DataError, match=r"a column of Python objects holds bytes alone, not .*"):
+    with pytest.raises(DataError, match=r"a column of Python objects may hold only bytes, not .*"):
         encode(Columns((np.array([b"to", value], object),)))
 
 

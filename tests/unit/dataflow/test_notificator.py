@@ -24,7 +24,7 @@ from timely import (
     execute_directly,
     new_input,
 )
-from timely.dataflow.ports import InputCapability
+from timely.dataflow.operator import InputCapability
 from timely.errors import OperatorError
 
 
@@ -112,7 +112,7 @@ def test_a_guarantee_may_be_written_as_other_times_are() -> None:
 @pytest.mark.parametrize(
     ("moment", "message"),
     [
-        (1.5, "TypeError: a time is an integer, or a tuple of them, and not 1.5"),
+        (1.5, "TypeError: a time is an integer or a tuple of integers, not 1.5"),
         ((0, 1), r"CapabilityError: \(0, 1\) is not a time of this scope, whose times look like \(0,\)"),
         ((), r"CapabilityError: \(\) is not a time of this scope"),
     ],

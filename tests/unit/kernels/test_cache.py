@@ -16,10 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from differential.kernels import cache as caching
-from differential.kernels import compile as compiling
-from differential.kernels import store as stores
-from differential.kernels import turn as turns
+from differential.kernels import cache as caching, compile as compiling, store as stores, turn as turns
 from differential.kernels.cache import Entry, environment
 from differential.kernels.compile import Ints, Kernel, inner, kernel
 

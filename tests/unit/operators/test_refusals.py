@@ -30,8 +30,8 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
     (lambda scope: numbers(scope).explode(lambda k, v: (k, 0.5 * v)), "one integer for each of the 3 rows"),
     (lambda scope: numbers(scope).totals(lambda k, v: 0.5 * v), "one integer for each of the 3 rows"),
     (lambda scope: numbers(scope).totals(lambda k, v: np.uint64(1 << 63)), "9223372036854775808 times: that is too"),
-    (lambda scope: numbers(scope).flat_map(lambda k, v: (k > 1, v)), r"of positions, integers, not bool\(3,\)"),
-    (lambda scope: numbers(scope).flat_map(lambda k, v: ([0.0, 1.0], v[:2])), r"integers, not float64\(2,\)"),
+    (lambda scope: numbers(scope).flat_map(lambda k, v: (k > 1, v)), r"of positions \(integers\), not bool\(3,\)"),
+    (lambda scope: numbers(scope).flat_map(lambda k, v: ([0.0, 1.0], v[:2])), r"\(integers\), not float64\(2,\)"),
     (lambda scope: Prefixes.of(numbers(scope)).filter(lambda k, v: k).results(), "must return a boolean column"),
     (lambda scope: numbers(scope).delay(lambda time: time[0] - 1), r"from \(0,\) to \(-1,\): times may only"),
     (lambda scope: numbers(scope).delay(lambda time: (0, 0)), r"from \(0,\) to \(0, 0\)"),
@@ -64,12 +64,15 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
         lambda scope: numbers(scope).map(rowwise(lambda k, v: (k,) if v == 5 else (k, v))),
         r"\(.*\) for another",
     ),
-    (lambda scope: numbers(scope).map(rowwise(lambda k, v: k if v == 5 else (k, v))), r"for one and .* for another"),
+    (
+        lambda scope: numbers(scope).map(rowwise(lambda k, v: k if v == 5 else (k, v))),
+        r"for one row and .* for another",
+    ),
     (lambda scope: numbers(scope).window(1.5), "whole numbers of at least 1"),  # type: ignore[arg-type]
     (lambda scope: None, "must return a collection, and returned None"),  # type: ignore[arg-type, return-value]
     (lambda scope: Collection.of(scope, np.array([1, 1]), keys=0), "at least one column, so `keys` cannot be 0"),
     (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "`keys` cannot be 0"),
-    (lambda scope: numbers(scope).map(lambda k, v: ()), "operator 'map'.*at least one column; there is none"),
+    (lambda scope: numbers(scope).map(lambda k, v: ()), "operator 'map'.*at least one column"),
     (lambda scope: new_upsert_input(scope, keys=0)[1], "`keys` cannot be 0"),
     (lambda scope: Collection.of(scope, 1, keys=-2), "`keys` cannot be -2"),
     (lambda scope: Collection.of(scope, 1, keys=1.0), "`keys` cannot be 1.0"),  # type: ignore[arg-type]

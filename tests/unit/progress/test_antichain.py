@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations, product
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from timely.order import less_equal
 from timely.progress.antichain import Antichain, MutableAntichain, minimal
@@ -87,10 +86,11 @@ def test_the_frontier_of_counts_is_that_of_the_positive_ones(
         assert counts.frontier == Antichain(time for time, count in expected.items() if count > 0)
         assert changed == (counts.frontier != before)
         assert dict(counts.items()) == {time: count for time, count in expected.items() if count}
+        counts.validate()
     assert all(counts.count(time) == count for time, count in expected.items())
 
 
-def test_a_negative_count_takes_no_part_until_it_is_made_up_for() -> None:
+def test_a_time_with_a_negative_count_is_not_in_the_frontier() -> None:
     counts = MutableAntichain([((1,), -1), ((5,), 1)])
     assert counts.frontier == Antichain([(5,)])
     assert not counts.update((1,), 1)
@@ -98,7 +98,7 @@ def test_a_negative_count_takes_no_part_until_it_is_made_up_for() -> None:
     assert counts.frontier == Antichain([(1,)])
 
 
-def test_when_the_least_time_goes_the_least_of_those_left_make_the_frontier() -> None:
+def test_when_the_least_time_vanishes_the_minimal_remaining_times_are_the_frontier() -> None:
     counts = MutableAntichain([((0, 0), 1), ((1, 4), 1), ((3, 2), 2), ((2, 5), 1), ((0, 9), -1)])
     assert counts.update((0, 0), -1)
     assert counts.frontier == Antichain([(1, 4), (3, 2)])

@@ -34,7 +34,7 @@ def test_a_time_is_given_as_an_integer_or_several_of_any_kind() -> None:
         assert as_time(moment) == (3,)
     assert [type(coordinate) for coordinate in as_time(np.array([2, 5]))] == [int, int]
     for none in ([2.5], 2.5, "1", None):
-        with pytest.raises(TypeError, match=f"an integer, or a tuple of them, and not {re.escape(repr(none))}"):
+        with pytest.raises(TypeError, match=f"an integer or a tuple of integers, not {re.escape(repr(none))}"):
             as_time(none)  # type: ignore[arg-type]
 
 

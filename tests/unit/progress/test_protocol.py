@@ -119,7 +119,7 @@ def test_a_consumption_may_arrive_before_the_production() -> None:
     assert frontier(first, INPUT) == [(0,)]
 
 
-def test_a_single_worker_tells_its_tracker_at_once() -> None:
+def test_a_single_worker_updates_its_tracker_at_once() -> None:
     tracker = Tracker([1, 1], [Edge(OUTPUT, INPUT, PathSummary.identity(1))])
     protocol = Protocol(tracker)
     protocol.update(OUTPUT, (0,), 1)

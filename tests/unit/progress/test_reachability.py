@@ -119,7 +119,7 @@ def test_all_epochs_of_an_iteration_advance_together(monkeypatch: pytest.MonkeyP
     assert elements(tracker, 3) == [(0, 5)]
 
 
-def test_a_consumption_heard_of_before_its_production_hides_nothing_upstream() -> None:
+def test_a_consumption_counted_before_its_production_hides_nothing_upstream() -> None:
     tracker = chain(2)
     tracker.update_all([(0, (0,), 1), (1, (0,), -1)])
     tracker.propagate()
@@ -181,7 +181,7 @@ def test_what_changes_no_frontier_is_settled_where_it_is(monkeypatch: pytest.Mon
 
 
 @pytest.mark.interpreted
-def test_an_element_that_stays_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_element_that_stays_is_not_passed_on_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update_all([(1, (0, 5), 1), (1, (1, 4), 1)])
     tracker.propagate()
@@ -218,7 +218,7 @@ def test_the_sole_holder_is_the_one_whose_end_would_move_the_frontier() -> None:
     assert not tracker.is_sole_holder(1, (9,))
 
 
-def test_the_holders_of_a_time_are_told_with_their_counts() -> None:
+def test_the_holders_of_a_time_come_with_their_counts() -> None:
     tracker = loop()
     tracker.update_all([(0, (3,), 1), (2, (1, 7), 2), (4, (9,), 1), (3, (0, 0), -1)])
     tracker.propagate()
@@ -245,7 +245,7 @@ def test_a_cycle_that_does_not_advance_is_refused() -> None:
         Tracker([1, 1], [Edge(0, 1, ONE), Edge(1, 0, ONE)])
 
 
-def test_validate_says_what_is_wrong() -> None:
+def test_validate_names_the_invariant_that_is_broken() -> None:
     tracker = chain(2)
     tracker.update(0, (0,), 1)
     tracker.propagate()

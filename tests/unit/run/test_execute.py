@@ -228,7 +228,7 @@ def test_a_farewell_that_waits_for_room_is_said_before_leaving(tmp_path: Path) -
             for _ in range(20):
                 numbers.send(np.arange(10_000))
             numbers.flush()
-        assert worker.allocator.holds_back == (worker.index == 0)
+        assert worker.allocator.has_unsent == (worker.index == 0)
         worker.drop_dataflow(scope.dataflow)
 
     assert cluster(tmp_path, drops, drops, queue_bytes=1 << 16) == [None, None]

@@ -53,7 +53,7 @@ def test_what_is_no_plain_data_is_refused_where_it_is_given() -> None:
     def program(worker: Worker) -> None:
         Sequencer(worker).push(lambda: None)
 
-    with pytest.raises(DataError, match="a function cannot go to another process"):
+    with pytest.raises(DataError, match="a function cannot be sent to another process"):
         execute_directly(program)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection
-from differential import example as contents
+from differential import Collection, example as contents
 from tests.unit.dataflow.running import collected
 from timely.errors import OperatorError
 
@@ -39,8 +38,8 @@ def test_nothing_may_come_of_it() -> None:
     ("made", "problem"),
     [
         (lambda x: x, r"must return \(rows, column, ...\)"),
-        (lambda x: (x + 1, x), "outside of the 4 rows given"),
-        (lambda x: (x > 1, x), r"integers, not bool\(4,\)"),
+        (lambda x: (x + 1, x), "outside the 4 rows of the batch"),
+        (lambda x: (x > 1, x), r"\(integers\), not bool\(4,\)"),
     ],
 )
 def test_what_is_not_rows_and_columns_is_refused(made: Any, problem: str) -> None:

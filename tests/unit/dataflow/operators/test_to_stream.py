@@ -65,7 +65,7 @@ def test_large_integers_of_a_range_are_not_rounded(numbers: range) -> None:
 
 
 def test_integers_of_a_range_beyond_64_bits_are_refused() -> None:
-    with pytest.raises(OperatorError, match=r"'to_stream' failed .* too large for 64 bits"):
+    with pytest.raises(OperatorError, match=r"'to_stream' failed .* too large for any 64-bit type"):
         collected(lambda scope: scope.to_stream(range(2**64, 2**64 + 2)))
 
 
