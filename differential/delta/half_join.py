@@ -24,7 +24,7 @@ from differential.kernels.join import join
 from differential.kernels.occurrences import occurrences
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch, table_of
-from differential.trace.parts import Rows, table_of_parts
+from differential.trace.parts import table_of_parts
 from timely.data.container import as_columns
 from timely.data.user_functions import call
 from timely.dataflow.stream import Stream
@@ -165,9 +165,6 @@ class Pairs:
         self._past = [past[place] for place in seen]
         self._ranks = [ranks[place] for place in seen]
         self._in_part = any(each[-1] > least for each in self._ranks)
-        # Kernels read these by their addresses.
-        self._ranked: list[Rows] = []
-        self._sorted: list[Rows] = []
 
     def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
         yield self._key, self._codes
@@ -180,17 +177,16 @@ class Pairs:
         times = np.ascontiguousarray(self._prefixes.times)
         if self._in_part:
             times = np.column_stack((times, np.full(len(times), NEVER_LATER)))
-            self._ranked = [
+            ranked = [
                 (batch.keys, batch.vals, batch.time_index, batch.diffs, np.column_stack((batch.times, ranks)))
                 for batch, ranks in zip(self._past, self._ranks)
             ]
-            past = table_of_parts(self._ranked)
+            past = table_of_parts(ranked)
         else:
             past = table_of(self._past)
         rows = np.arange(len(self._codes))
         index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
-        self._sorted = [consolidate(self._codes, rows, index, diffs, times.copy())]
-        new, position = table_of_parts(self._sorted), 0
+        new, position = table_of_parts([consolidate(self._codes, rows, index, diffs, times.copy())]), 0
         while position >= 0:
             keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
             if len(keys):

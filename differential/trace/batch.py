@@ -21,6 +21,7 @@ from differential.kernels.consolidate import consolidate
 from differential.kernels.memory import address_of
 from differential.kernels.times import advance, intern
 from differential.trace.description import Description
+from differential.trace.table import owning
 from timely.progress.antichain import Antichain
 
 
@@ -194,8 +195,8 @@ def frontier_table(frontier: Antichain, depth: int) -> Table:
 
 
 def table_of(batches: Sequence[Batch]) -> Table:
-    """Return the addresses of `batches`, which the caller keeps alive, as a table for kernels."""
-    return np.concatenate([batch.address for batch in batches]).reshape(-1, 8) if batches else _NO_ADDRESSES
+    """Return the addresses of `batches` as a table for kernels, which keeps the batches alive."""
+    return owning([batch.address for batch in batches], tuple(batches)) if batches else _NO_ADDRESSES
 
 
 _NO_ADDRESSES: Table = np.empty((0, 8), np.int64)

@@ -92,10 +92,8 @@ class Batcher:
             return None
         if len(chunks) == 1 and len(chunks[0].times) == 1:
             return self._all_due(upper)
-        parts = [chunk.rows() for chunk in chunks]
-        table = table_of_parts(parts)
+        table = table_of_parts([chunk.rows() for chunk in chunks])
         *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
-        parts.clear()  # the kernel read them by their addresses: they had to be held so long
         chunks.clear()
         self._rows = self._last = len(keys)
         self._pile = _PILE

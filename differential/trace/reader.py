@@ -70,7 +70,6 @@ class Reader(ABC):
 
     def table(self, batches: tuple[Batch, ...]) -> Table:
         """Return the addresses of `batches` as a table for kernels; kept until the call for another tuple."""
-        # The tuple is kept beside the table: it keeps the arrays alive whose addresses the table holds.
         if self._table is None or self._table[0] is not batches:
             self._table = batches, table_of(batches)
         return self._table[1]
