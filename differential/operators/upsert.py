@@ -257,21 +257,21 @@ class Upserter:
         rows = np.concatenate([new, old])
         if len(rows):
             times, index = np.unique(time[rows], return_inverse=True)
-            said = np.concatenate([vals[new], was[old]])
+            held = np.concatenate([vals[new], was[old]])
             diffs = np.concatenate([np.ones(len(new), np.int64), np.full(len(old), -1)])
             self._batcher.push(
-                keys[rows], said, times.reshape(-1, 1), index.astype(np.int64) if len(times) > 1 else NOTHING, diffs
+                keys[rows], held, times.reshape(-1, 1), index.astype(np.int64) if len(times) > 1 else NOTHING, diffs
             )
 
     def _values(self, keys: Ints) -> tuple[Ints, Array]:
         """Return the value of each of some keys, sorted and distinct, and whether it has one."""
         vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
         past = tuple(batch for batch in self._held.batches() if len(batch))
-        asked = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), NO_TIMES)
+        wanted = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), NO_TIMES)
         position = 0
         parts = []
         while past and position >= 0:
-            found, _, found_vals, _, _, diffs, position = join(table_of([asked]), position, 1 << 20, table_of(past))
+            found, _, found_vals, _, _, diffs, position = join(table_of([wanted]), position, 1 << 20, table_of(past))
             length = len(found)
             found_vals = found_vals if len(found_vals) else np.zeros(length, np.int64)
             parts.append((found, found_vals, diffs if len(diffs) else np.ones(length, np.int64)))

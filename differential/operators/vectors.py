@@ -42,12 +42,12 @@ def reduce_parts(
     Without `signed` a negative part is an error.
     """
 
-    def make(_key: Encoder, _value: Encoder, said: Encoder) -> InPython:
+    def make(_key: Encoder, _value: Encoder, result: Encoder) -> InPython:
         def apply(groups: CodeGroups) -> CodeRows:
             columns, counts = function(vectors(groups, parts))
             kept = counts != 0
             offsets = np.concatenate([[0], np.cumsum(kept)])
-            return CodeRows(offsets, said.encode(tuple(column[kept] for column in columns)), counts[kept])
+            return CodeRows(offsets, result.encode(tuple(column[kept] for column in columns)), counts[kept])
 
         return InPython(apply, signed=signed, hidden=1)
 
