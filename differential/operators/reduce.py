@@ -19,8 +19,8 @@ from timely.errors import DataError
 def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str = "reduce") -> C:
     """Return (key, value) for the values that `function` makes of each key's values.
 
-    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it
-    belongs to. It is called with many groups at once and must treat each by itself.
+    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of its group. One
+    call has many groups, and `function` must treat each by itself.
 
     >>> def mean(groups):
     ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])
@@ -32,7 +32,7 @@ def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str
 
 
 def reduce_groups(source: ArrangementCore[C], function: Callable[[Groups], Any], *, hidden: int = 0, name: str) -> C:
-    """Return what `reduce` does; `hidden` columns at the end are not the user's."""
+    """Return what `reduce` does; the last `hidden` columns are not the program's."""
 
     def make(key: Encoder, value: Encoder, result: Encoder) -> InPython:
         return InPython(lambda groups: _call(function, groups, key, value, result), hidden=hidden)
@@ -46,7 +46,7 @@ def _call(
 ) -> CodeRows:
     number = len(groups.offsets) - 1
     values = value.decode(groups.vals, len(groups.counts))
-    # What the function returns is copied below, in the order of the groups, so it may keep that.
+    # The arrays that the function returns are copied below, in the order of the groups, so it may keep them.
     returned = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
     if not isinstance(returned, tuple) or not returned:
         raise DataError("a reduction must return (index, value column, ...)")

@@ -1,7 +1,7 @@
-"""Make how often records occur a function of how often they did, where times are totally ordered.
+"""Apply a function to how often each record occurs, where times are totally ordered.
 
-How often a record occurred before a change is looked up in the input's trace, so what was said is not read, and not
-kept unless somebody needs it by key.
+The operator looks up in the input's trace how often a record occurred before a change. So it does not read its own
+trace, which is not kept unless another operator reads it.
 """
 
 from __future__ import annotations
