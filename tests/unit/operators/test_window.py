@@ -91,7 +91,7 @@ def test_what_comes_too_late_is_reported_at_the_users_line_once_and_counted_at_t
     assert "lately (built at " in str(only.message)
     assert "the record 1 arrived at (3,), when its window had ended" in str(only.message)
     first, last = on_line([(0, 2), (1, 4), (2, 9), (9, 9)])
-    assert "the record 0 came at (2,)" in str(first.message)
+    assert "the record 0 arrived at (2,)" in str(first.message)
     assert "on worker 0: 3 records arrived when their windows had ended" in str(last.message)
     assert on_line([(0, 2), (1, 4)], late=late) == []
 
