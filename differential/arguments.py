@@ -1,4 +1,4 @@
-"""Refuse what is no collection where an operator needs one, at the line of the program that gives it."""
+"""Refuse arguments that an operator cannot use, with the line of the program that passes them."""
 
 from __future__ import annotations
 

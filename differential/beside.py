@@ -8,7 +8,7 @@ import timely
 
 
 def check_beside(timely_file: str, differential_file: str) -> None:
-    """Raise `ImportError` where the packages were not found in one directory.
+    """Raise ImportError where the packages were not found in one directory.
 
     >>> check_beside("/here/timely/__init__.py", "/there/differential/__init__.py")
     Traceback (most recent call last):

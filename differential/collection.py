@@ -1,8 +1,7 @@
 """Collections: multisets of records that change with time.
 
 The methods of the classes are the table of contents of `operators/`, whose functions take the types of
-`differential.arrangement.core`: those say what collections and arrangements are. The three classes are in one module
-because a method of each returns another.
+`differential.arrangement.core`. The three classes are in one module because a method of each returns another.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Collection(CollectionCore):
 
     @classmethod
     def of(cls, scope: Scope, *columns: Any, keys: int = 1) -> Collection:
-        """Return a collection that holds the given records from the least time on. Worker 0's are taken.
+        """Return a collection that holds the given records from the least time on; only those of worker 0 count.
 
         >>> example(lambda scope: Collection.of(scope, np.array([1, 2]), np.array(["a", "b"])))
         [((1, 'a'), 1), ((2, 'b'), 1)]
@@ -71,7 +70,7 @@ class Collection(CollectionCore):
         return cls(constant(scope, columns), keys)
 
     def arrange_by_key(self) -> Arrangement:
-        """Return this collection indexed by key: made at the first call, and shared by all who ask after.
+        """Return this collection indexed by key. The first call makes the index, and all callers share it.
 
         >>> def program(scope):
         ...     edges = Collection.of(scope, np.array([1, 2]), np.array([2, 3]))
@@ -101,7 +100,7 @@ class Collection(CollectionCore):
         return Arrangement(*arranged)
 
     def probe(self) -> Probe:
-        """Return a probe of this collection: which times may still change it.
+        """Return a probe of the times at which this collection may still change.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -170,7 +169,7 @@ class Collection(CollectionCore):
 
 
 class Arrangement(ArrangementCore[Collection]):
-    """A collection, indexed. `key` and `value` say what the codes in its batches mean.
+    """A collection, indexed by key.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
@@ -181,9 +180,9 @@ class Arrangement(ArrangementCore[Collection]):
     """
 
     def trace(self) -> Trace:
-        """Return a reader for the program outside, which outlives the building of the dataflow (see `Trace`).
+        """Return a reader for the program, which outlives the building of the dataflow (see `Trace`).
 
-        Called while the dataflow is built, by all workers.
+        All workers call it while they build the dataflow.
 
         Raises BuildError once the dataflow is built, and where the arrangement was made in a scope further out.
 
@@ -209,7 +208,7 @@ class Arrangement(ArrangementCore[Collection]):
         return Collection.arranged(self)
 
     def with_updates(self, stream: Stream, keys: int) -> Collection:
-        """Return a collection of updates made from this one's."""
+        """Return a collection over other updates."""
         return Collection(stream, keys)
 
     # By key
@@ -247,12 +246,12 @@ class Trace(TraceCore):
     ) -> Arrangement:
         """Return the arrangement in another dataflow, built later on the same worker; all workers do the same.
 
-        What the trace holds arrives there first, then each batch as it is sealed, and the frontier follows; nothing is
-        copied. All times are advanced to `since`, which is `logical` if not given: before it the collection is empty
-        there. The trace can be dropped at once. When the exporting dataflow is complete, or dropped, the collection
-        stays as it was sealed.
+        The batches in the trace arrive there first, then each batch as it is sealed, and the frontier follows; nothing
+        is copied. All times are advanced to `since`, by default `logical`: before it the collection is empty there. The
+        trace can be dropped at once. When the exporting dataflow is complete or dropped, the collection stays as it was
+        sealed.
 
-        Raises TraceError where `since` is before what the trace still has, or the trace was dropped.
+        Raises TraceError where `since` is before `logical`, or the trace was dropped.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:

@@ -11,8 +11,9 @@ from timely.errors import BuildError
 
 
 def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...], int]]:
-    """Return the records of the collection that `program(scope)` makes, sorted, each with how often it occurs, which
-    may be a negative number of times.
+    """Return the records of the collection that `program(scope)` returns, sorted, each with how often it occurs.
+
+    A record of a difference of collections may occur a negative number of times.
 
     >>> example(lambda scope: Collection.of(scope, np.array([5, 5, 4])))
     [((4,), 1), ((5,), 2)]

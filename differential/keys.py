@@ -1,4 +1,4 @@
-"""How many of a record's columns are its key: a number, or one of two that stand for what is not known beforehand."""
+"""How many of a record's columns are its key: a number, or one of two that stand for a number not known beforehand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY = 1 << 30
 
 
 def check_keys(keys: int) -> None:
-    """Raise BuildError unless `keys` says which columns are the key.
+    """Raise BuildError unless `keys` is a number of key columns.
 
     >>> check_keys(0)
     Traceback (most recent call last):
@@ -26,7 +26,7 @@ def check_keys(keys: int) -> None:
 
 
 def columns_of(keys: int, name: str) -> int:
-    """Return how many columns the key has, for an operator that must know.
+    """Return how many columns the key has; raise BuildError where the operator `name` cannot know.
 
     >>> columns_of(EVERY, "totals")
     Traceback (most recent call last):

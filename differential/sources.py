@@ -1,4 +1,4 @@
-"""Collections made of nothing but a scope: changed from outside, or read back from a capture."""
+"""Collections that begin in a scope: changed from outside of the dataflow, or read back from a capture."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def new_input(scope: Scope, *, keys: int = 1, name: str = "input") -> tuple[Inpu
 
 
 def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tuple[UpsertSession, Collection]:
-    """Return a session that says which value each key has, and the collection of (key, value). It is arranged by key.
+    """Return a session that sets the value of keys, and the collection of (key, value), which is arranged by key.
 
     Raises BuildError where times have several coordinates, and so are not totally ordered, and for a key of no columns.
 
@@ -65,10 +65,10 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
 
 
 def replay_into(scope: Scope, sources: Sequence[EventSource], *, keys: int = 1, name: str = "replay") -> Collection:
-    """Return the collection that was captured, complete as far as messages have come from any of the sources.
+    """Return the collection that was captured, complete as far as messages have arrived from any of the sources.
 
-    `sources` is the same list on every worker, which takes its share of them. When all are exhausted and something is
-    missing, or when messages contradict each other, `CaptureError` says what.
+    `sources` is the same list on every worker, which reads its share of them. A CaptureError ends the run where all are
+    exhausted and an update is missing, or where messages contradict each other.
 
     >>> from timely.capture import EventQueue
     >>> queue = EventQueue()

@@ -10,9 +10,9 @@ from timely.dataflow.stream import Scope
 class Variable(VariableCore[Collection]):
     """A collection defined by recursion in an iterative scope.
 
-    With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says
-    what it is in the next round; mutually recursive variables are made first and set later. A round adds `step` to the
-    loop's counter. Where there is a `limit`, it is an error that the variable changes when the counter is beyond it.
+    It starts as its `source`, a collection of that scope or of one around it, or empty without one. `set` defines its
+    value in the next round. Make mutually recursive variables first, and set them later. A round adds `step` to the
+    loop's counter. With a `limit`, it is an error if the variable changes when the counter is beyond the limit.
 
     >>> def powers(scope):
     ...     ones = Collection.of(scope, 1)

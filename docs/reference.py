@@ -95,6 +95,8 @@ def _entry(found: Any, level: int = 2) -> str:
     options = f"    options:\n      heading_level: {level}\n"
     if found in FACADES:
         options += "      members: false\n"
+    if inspect.isclass(found) and any(base.__module__.startswith("differential.") for base in found.__mro__[1:]):
+        options += "      inherited_members: true\n"  # a facade lists the operators, and its core has the rest
     if hasattr(found, "_fields") or is_dataclass(found):
         options += "      show_if_no_docstring: true\n"  # the fields
     return f"::: {found.__module__}.{found.__qualname__}\n{options}"

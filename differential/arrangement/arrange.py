@@ -75,8 +75,8 @@ def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
 def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     """Return an empty trace for the operator with that output, which writes codes of `key` and `value`.
 
-    It holds times of the operator's scope, and its batches in memory or in files, as the worker is configured. The
-    worker logs what happens to it, and keeps it tidy.
+    Its times are those of the operator's scope; its batches are in memory or in files, as the worker is configured. The
+    worker logs what happens to the trace, and keeps it tidy.
     """
     spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.host.config))
     spine.watch = watcher(key, value)
@@ -86,7 +86,7 @@ def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
 
 
 class Upkeep:
-    """Keeps a trace tidy in steps of the worker that run no operator, with errors that name who writes the trace."""
+    """Keeps a trace tidy in steps of the worker that run no operator. Its errors name the operator that writes it."""
 
     def __init__(self, spine: Spine, output: OutputPort, key: Encoder, value: Encoder) -> None:
         self._spine = spine
@@ -112,16 +112,16 @@ class Upkeep:
         return error if self._operator is None else self._operator.failure(error, None)
 
     def _part(self) -> None:
-        """Keep nothing of a dataflow that is over; readers may outlive it."""
+        """Keep no reference to a dataflow that is complete: readers of the trace may outlive it."""
         self._operator = None
 
 
 class Arranger:
-    """Gathers updates, and seals them into batches as the input frontier passes.
+    """Gathers updates, and seals them into batches as the input frontier passes their times.
 
-    Capabilities are held for the least times gathered, an antichain. When the frontier moves, each capability that it
-    has passed carries one batch: the updates at its time or later that no capability before it carried and the
-    frontier has passed. So all epochs that have done their fourth round of a loop leave in one batch.
+    It holds capabilities for the least times gathered, an antichain. When the frontier moves, each capability that it
+    has passed carries one batch: the updates at its time or later that the frontier has passed and no capability before
+    it has carried. So all epochs that complete their fourth round of a loop together leave in one batch.
     """
 
     def __init__(
@@ -150,14 +150,15 @@ class Arranger:
         self._input.operator.waits = bool(self._sealer.held)
 
     def _gather(self) -> None:
-        """Move the messages into the batcher, and keep no reference to them: sealing frees what it has packed."""
+        """Move the messages into the batcher."""
+        # No reference to a message outlives its turn of the loop: sealing frees each part once it is packed.
         held, keys, hidden = self._sealer.held, self._keys, self._value.hidden
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
             columns = updates.columns
             if len(columns) - hidden < keys < EVERY:
                 raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
-            if not len(updates):  # the kinds of rows that are on other workers
+            if not len(updates):  # other workers have the rows, this one learns their kinds
                 self._key.learn(columns[:keys])
                 self._value.learn(columns[keys:])
                 continue
@@ -172,10 +173,10 @@ class Arranger:
 
 
 class Sealer:
-    """Turns what a batcher holds into batches: into the trace and, with a capability each, downstream.
+    """Seals the updates of a batcher into batches: for the trace and, with a capability each, for the output.
 
-    Invariant: every update the batcher holds is in advance of a capability held. The trace's upper is the frontier last
-    sealed to: where there is nothing to seal it stays behind, and the next batch covers the whole interval.
+    Invariant: every update that the batcher holds is in advance of a capability held. The upper of the trace is the
+    frontier of the last batch. It lags where nothing was sealed, and the next batch then covers the whole interval.
     """
 
     def __init__(self, output: OutputPort, spine: Spine) -> None:
@@ -184,8 +185,8 @@ class Sealer:
         self.held = CapabilitySet(output)
 
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
-        """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at
-        `pending` times."""
+        """Seal everything not in advance of `frontier`; hold capabilities for what is left, and for `pending` times."""
+        # Every update is in advance of a held time, so if the frontier has passed none of these, nothing is due.
         passed = [time for time in self.held.times if not frontier.less_equal(time)]
         if not passed:
             return
@@ -194,6 +195,7 @@ class Sealer:
                 upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
                 batch = batcher.seal(upper)
                 if batch is not None:
+                    # Readers of the stream share the batch with the trace, and find it there when they receive it.
                     batch = self._spine.insert(batch)
                     self._output.give(self.held[time], cast(Any, batch))
         self.held.downgrade(batcher.frontier().meet(pending))

@@ -1,11 +1,12 @@
-"""What a dataflow tells others of one of its arrangements.
+"""An arrangement as other dataflows see it.
 
 An `Export` is made once for each arrangement that has a trace, while its dataflow is built. It knows the frontier of
-the arrangement's stream: no time that it has passed has anything left to seal, for who seals holds a capability for
-what it has gathered. When the dataflow is complete, or dropped, the frontier is empty, and the dataflow is let go of.
+the arrangement's stream. Once the frontier has passed a time, no batch with updates at that time follows, because the
+operator that seals holds a capability for what it has gathered. When the dataflow is complete or dropped, the frontier
+is empty, and the export releases the dataflow.
 
-Guests are those who import it. While there are any, the export consumes the stream and follows its frontier, and hands
-each batch on as it is sealed; while there are none, the dataflow does not know of it: sealing costs what it always did.
+Guests are the operators that import the arrangement. While there are guests, the export consumes the stream, follows
+its frontier, and passes on each batch as it is sealed. Without guests it does nothing, and sealing costs no more.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from timely.progress.antichain import CLOSED, Antichain
 
 
 class Guest(Protocol):
-    """Who imports an arrangement."""
+    """An operator that imports an arrangement."""
 
     def receive(self, time: Time, batch: Batch) -> None:
-        """Take a batch that was sent at `time`."""
+        """Receive a batch that was emitted at `time`."""
         ...
 
     def wake(self) -> None:
@@ -35,7 +36,7 @@ class Guest(Protocol):
 
 
 class Export:
-    """The stream of an arrangement, as it is seen from outside its dataflow."""
+    """The stream of an arrangement, as other dataflows see it."""
 
     def __init__(self, stream: Stream, key: Encoder, value: Encoder, keys: int) -> None:
         dataflow = stream.scope.dataflow
@@ -54,12 +55,12 @@ class Export:
 
     @property
     def frontier(self) -> Antichain:
-        """The times at which batches may still come."""
+        """The times at which batches may still arrive."""
         if self._stream is None:
             return CLOSED
         dataflow = self._stream.scope.dataflow
         if not dataflow.built:
-            raise BuildError("a trace can be asked once its dataflow is complete: leave its `with` block first")
+            raise BuildError("a trace can be read once its dataflow is built: leave its `with` block first")
         return dataflow.tracker.frontier(dataflow.location(self._stream.location))
 
     @property
@@ -68,7 +69,7 @@ class Export:
         return len(self._guests)
 
     def attach(self, guest: Guest) -> None:
-        """Tell `guest` of every batch from now on, and of every move of the frontier."""
+        """Pass every batch from now on to `guest`, and wake it whenever the frontier moves."""
         if self._stream is None:
             return
         if not self._guests:
@@ -79,7 +80,7 @@ class Export:
         self._guests.append(guest)
 
     def detach(self, guest: Guest) -> None:
-        """Tell `guest` no more."""
+        """Pass nothing more to `guest`."""
         if guest not in self._guests:
             return
         self._guests.remove(guest)
@@ -89,10 +90,10 @@ class Export:
             self._stream.scope.dataflow.unfollow(self._wake)
 
     def pusher(self) -> Push:
-        """Return what hands a batch to the guests (see `timely.dataflow.tee.Consumer`)."""
-        return self._hand_on
+        """Return the function that passes a batch to the guests (see `timely.dataflow.tee.Consumer`)."""
+        return self._pass_on
 
-    def _hand_on(self, time: Time, batch: AnyBatch) -> None:
+    def _pass_on(self, time: Time, batch: AnyBatch) -> None:
         for guest in tuple(self._guests):
             guest.receive(time, cast(Batch, batch))
 

@@ -1,21 +1,21 @@
 """Use an arrangement of another dataflow of this worker: import its trace.
 
-The importing operator is a source. It sends what the trace holds when its dataflow starts (the history), then each
+The importing operator is a source. It emits what the trace holds when its dataflow starts (the history), then each
 batch as the exporting dataflow seals it, as the same object. The spine is shared, so readers here are readers there.
 
-- Its capabilities follow the frontier of the exported stream, on each worker as that worker sees it. A batch is handed
-  over in the step that seals it, when the exporter still holds a capability for its time; so it is queued here before
-  the frontier can pass that time, and everything queued is sent before the frontier is looked at. Hence a time at which
-  something is sent is always one that is held.
-- Every time is replaced by its representative under one frontier, `since`: in what is sent and, by the same views, in
-  what readers find in the trace. So a history of a thousand epochs arrives as one change, and no operator answers for
-  epochs that nobody can ask about. Keys, values and diffs are shared; only a batch whose interval `since` cuts needs a
-  column of its own, that of times.
-- Readers here see the trace as far as this operator has sent it, whenever it gets to run: a join must not find in the
-  past of a side a batch that has yet to come on its input.
-- The operator ends when the exporting dataflow is complete, or dropped: then the frontier here is empty, and the
-  collection stays as it was sealed. Workers that drop a dataflow before all have sealed the same epochs are left with
-  their shares as of different times; wait for the epoch first.
+- Its capabilities follow the frontier of the exported stream, on each worker as that worker sees it. A batch arrives
+  here in the step that seals it, when the exporter still holds a capability for its time. So the batch is queued before
+  the frontier can pass that time, and the operator emits everything queued before it looks at the frontier. Hence it
+  holds a capability for each time at which it emits.
+- Every time is replaced by its representative under one frontier, `since`: in the batches emitted and, by the same
+  views, in those that readers find in the trace (`differential.trace.as_of`). So a history of a thousand epochs arrives
+  as one change, and no operator computes answers for epochs that nobody can ask about. Keys, values and diffs are
+  shared; a batch needs a column of its own, that of times, only if `since` cuts its interval.
+- Readers here see the trace as far as this operator has emitted it, however late it runs: a join must not find in the
+  past of a side a batch that has yet to arrive on its input.
+- The operator ends when the exporting dataflow is complete or dropped. Then the frontier here is empty, and the
+  collection stays as it was sealed. Workers that drop a dataflow before all have sealed the same epochs keep their
+  shares as of different times; wait for the epoch first.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
 
 
 class Importer:
-    """The operator: what it still has to send, and the right to."""
+    """The operator: the batches that it still has to emit, and capabilities for them."""
 
     def __init__(self, export: Export, source: TraceHandle, trace: AsOf, output: OutputPort) -> None:
         self._export = export
@@ -71,7 +71,7 @@ class Importer:
         self._queue: deque[tuple[Time, Batch]] = deque()
 
     def start(self, capabilities: list[Capability]) -> Logic:
-        """Take the history, and listen for what comes after it."""
+        """Queue the history, and attach to the export for what follows."""
         initial = capabilities[0]
         self._held.insert(initial)
         initial.drop()
@@ -91,7 +91,7 @@ class Importer:
         self._output.dataflow.activate(self._output.operator)
 
     def drop(self) -> None:
-        """Listen no more."""
+        """Stop receiving and reading."""
         self._export.detach(self)
         self._queue.clear()
         self._source.drop()
@@ -105,5 +105,5 @@ class Importer:
             with held.covering(time).delayed(time) as capability:
                 self._output.give(capability, cast(AnyBatch, shown))
         held.downgrade(self._export.frontier)
-        # What comes from here on is held by those who read the trace, if any do.
+        # From now on this handle would hold the trace back for nobody: the readers here have handles of their own.
         self._trace.drop()

@@ -1,14 +1,14 @@
-"""Traces: what an arrangement holds, for the program outside and for dataflows built later.
+"""Read an arrangement in the program, outside of its dataflow.
 
-`Arrangement.trace`, called while the dataflow is built, gives a `Trace`: a reader that outlives the building. Between
-steps the program reads the collection out of it, as of any time that is both closed and not compacted away:
+`Arrangement.trace`, called while the dataflow is built, returns a `Trace`: a reader that outlives the building. Between
+steps the program reads the collection out of it, as of any time that is both final and not compacted away:
 
     a time t can be read exactly if `logical` is at or before it, and `upper` is not
 
-`upper` is the frontier of the arrangement's output, and so the truth about what is final; the trace itself is only
-sealed as far as there was something to seal. A trace holds compaction back by its `logical` and `physical` frontiers,
-like every reader (see `differential.trace.handle`), until it moves them or is dropped. What is read is this worker's
-share: the records whose keys live here. Nobody pays for a trace that is not asked anything.
+`upper` is the frontier of the arrangement's output, below which the contents are final. The upper of the batches in the
+trace may lag behind it, because nothing is sealed where nothing has changed. A trace holds compaction back by its
+`logical` and `physical` frontiers, like every reader (see `differential.trace.reader`), until it moves them or is
+dropped. Contents are this worker's share: the records whose keys live here. A trace that nobody reads costs nothing.
 
 >>> def program(worker):
 ...     with worker.dataflow() as scope:
@@ -58,8 +58,8 @@ Columns = tuple[np.ndarray[Any, Any], ...]
 class Contents(NamedTuple):
     """A collection as of a time: distinct records, in columns, and how often each occurs (never 0).
 
-    Where nothing was ever inserted, as on a worker that none of few keys hash to, there are no columns: `keys` and
-    `values` are `()`.
+    Where nothing was ever inserted, as on a worker to which no key hashes, there are no columns: `keys` and `values`
+    are `()`.
     """
 
     keys: Columns
@@ -78,9 +78,9 @@ class Contents(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What some keys have, in columns: row by row which key (its place among those asked for), a value, its count.
+    """The values of some keys, in columns. Each row has the place of its key among those looked up, a value, its count.
 
-    Where nothing was ever inserted, as on a worker that none of few keys hash to, `values` is `()`.
+    Where nothing was ever inserted, as on a worker to which no key hashes, `values` is `()`.
     """
 
     place: Codes
@@ -89,7 +89,7 @@ class Found(NamedTuple):
 
 
 class TraceStatistics(NamedTuple):
-    """What a trace holds on this worker, and how many readers hold it back, dataflows that import it among them."""
+    """What a trace holds on this worker, how many readers hold it back, and how many dataflows import it."""
 
     batches: int
     rows: int
@@ -101,7 +101,7 @@ class TraceStatistics(NamedTuple):
 class Cursor:
     """The collection as of one time, to look keys up in.
 
-    It stays what it is while the trace goes on, and keeps the batches it reads alive for as long as it exists.
+    It does not change when the trace does, and it keeps the batches that it reads alive.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -120,17 +120,17 @@ class Cursor:
         self.time = time
         self._is_signed = signed
         self._batches = batches
-        # A copy, so that a question of another kind is refused and teaches the arrangement nothing.
+        # A copy: keys of another kind are refused here, and the arrangement's encoder must not learn their kind.
         self._key = Encoder(key.interner, key.part, key.kinds)
         self._value = value
 
     __iter__ = None
-    """A cursor answers questions; without this Python would ask for 0, 1, 2, ... for ever."""
+    """A cursor cannot be iterated over; without this Python would look up 0, 1, 2, ... for ever."""
 
     def __getitem__(self, keys: Any) -> Found:
-        """Return the values of each key of a column: of one column of keys, or of a tuple of columns for longer keys.
+        """Return the values of each key in a column, or in a tuple of columns where keys have several.
 
-        A list, an array, or several scalars are such a column. Costs a binary search per key and batch.
+        A column is a list, an array, or several scalars. A lookup costs a binary search for each key and batch.
 
         Raises DataError where a record of one of the keys occurs a negative number of times, unless the cursor is
         `signed`.
@@ -160,15 +160,15 @@ class TraceCore:
 
     @property
     def upper(self) -> Antichain:
-        """The frontier up to which the contents are final, on this worker: those at times not in advance of it are.
+        """The frontier up to which the contents are final on this worker: at all times not in advance of it.
 
-        It is empty once the dataflow is complete or was dropped: nothing changes any more.
+        It is empty once the dataflow is complete or was dropped, because nothing changes any more.
         """
         return self._export.frontier
 
     @property
     def logical(self) -> Antichain:
-        """The frontier from which on contents can be asked for."""
+        """The frontier from which on contents can be read."""
         return self._handle.logical
 
     @property
@@ -177,7 +177,7 @@ class TraceCore:
         return self._handle.physical
 
     def set_logical_compaction(self, frontier: Antichain | Moment) -> None:
-        """Ask for contents only at times in advance of `frontier` from now on; it does not move back."""
+        """Read contents only as of times in advance of `frontier` from now on; it does not move back."""
         self._handle.set_logical_compaction(self._later(frontier, self.logical, "contents"))
 
     def set_physical_compaction(self, frontier: Antichain | Moment) -> None:
@@ -185,16 +185,16 @@ class TraceCore:
         self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
 
     def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
-        """Move both frontiers on, or neither. Until this is called the whole history is kept, in all its batches."""
+        """Move both frontiers on, or neither. Until the first call the trace keeps all of its history and batches."""
         physical = self._later(frontier, self.physical, "batches")
         self.set_logical_compaction(frontier)
         self._handle.set_physical_compaction(physical)
 
     def contents(self, time: Moment, *, signed: bool = False) -> Contents:
-        """Return this worker's share of the collection as of `time`, as columns that are the caller's own.
+        """Return this worker's share of the collection as of `time`, in columns that are the caller's own.
 
-        Raises DataError where a record occurs a negative number of times, unless the collection is a difference, as
-        `signed` says.
+        Raises DataError where a record occurs a negative number of times, unless `signed`, for a difference of
+        collections.
         """
         batches, at = self._as_of(time)
         try:
@@ -206,7 +206,7 @@ class TraceCore:
         return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
 
     def cursor(self, time: Moment, *, signed: bool = False) -> Cursor:
-        """Return the collection as of `time`, to look up the values of a few keys or of many in.
+        """Return the collection as of `time`, in which to look up the values of a few keys or of many.
 
         `signed` is for a difference of collections, in which records may occur a negative number of times.
         """
@@ -226,7 +226,7 @@ class TraceCore:
         return self._handle.batches()
 
     def statistics(self) -> TraceStatistics:
-        """Return how much is held, and by how many."""
+        """Return how much the trace holds, and how many readers and imports it has."""
         held = self.batches()
         rows, size = sum(map(len, held)), sum(batch.nbytes for batch in held)
         return TraceStatistics(len(held), rows, size, self._handle.readers, self._export.imports)
@@ -237,7 +237,7 @@ class TraceCore:
         return self._handle.is_dropped
 
     def drop(self) -> None:
-        """Stop reading: hold nothing back any more. Dataflows that imported the trace go on."""
+        """Stop reading: hold nothing back any more. Dataflows that have imported the trace go on."""
         self._handle.drop()
 
     def __enter__(self) -> Self:
@@ -252,7 +252,7 @@ class TraceCore:
         return f"Trace(of {self._export}, logical={self.logical}, physical={self.physical})"
 
     def _as_of(self, time: Moment) -> tuple[tuple[Batch, ...], Time]:
-        """Return what the contents at a time are made up of, if they can be told."""
+        """Return the batches whose updates add up to the contents as of a time, and the time."""
         at, upper = self._time(time), self.upper
         self._check()
         if upper.less_equal(at):
@@ -262,8 +262,8 @@ class TraceCore:
             )
         if not self.logical.less_equal(at):
             raise TraceError(
-                f"the contents of the trace of {self._export} at {at} were given up: its logical frontier is "
-                f"{self.logical}, its upper {upper}; allow compaction only up to times that are still asked for"
+                f"the contents of the trace of {self._export} at {at} are compacted away: its logical frontier "
+                f"is {self.logical}, its upper {upper}; allow compaction only up to the times still to be read"
             )
         return self._handle.batches(), at
 
@@ -273,8 +273,8 @@ class TraceCore:
         frontier = Antichain(map(self._time, times))
         if not present.dominates(frontier):
             raise TraceError(
-                f"the trace of {self._export} let go of its {what} before {present}, and cannot have those from "
-                f"{frontier} on back"
+                f"the trace of {self._export} has released its {what} before {present}, and cannot restore those from "
+                f"{frontier} on"
             )
         return frontier
 
@@ -292,7 +292,7 @@ class TraceCore:
 
     def _check(self) -> None:
         if self.is_dropped:
-            raise TraceError(f"the trace of {self._export} was dropped, and cannot be asked any more")
+            raise TraceError(f"the trace of {self._export} was dropped, and cannot be read any more")
 
 
 def _refuse_negative(keys: Codes, vals: Codes, counts: Codes, key: Encoder, value: Encoder, time: Time) -> None:

@@ -46,7 +46,7 @@ class Changes:
 
 @register
 class Statement:
-    """How many updates there are at each time in advance of `lower` and not of `upper`; 0 where it is not said.
+    """The number of updates at each time in advance of `lower` and not of `upper`; 0 for times that `counts` omits.
 
     >>> Statement(Antichain([(0,)]), Antichain([(4,)]), (((3,), 2),))  # two at 3, none at 0, 1 and 2
     Statement(Antichain([(0,)]), Antichain([(4,)]), (((3,), 2),))
@@ -77,7 +77,7 @@ class Statement:
 
 
 def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
-    """Return the frontier up to which the statements among the messages of `sources` reach; it reads them all.
+    """Read all messages of `sources`, and return the frontier that their statements reach.
 
     `width` is the number of coordinates of the collection's times.
 

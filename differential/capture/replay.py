@@ -1,13 +1,13 @@
 """A captured collection, read back (see `differential.capture`).
 
-Three operators. Each worker *reads* its share of the sources and sends the updates on by a hash of their record, so
-that copies meet. Each worker *admits* the updates it has not seen, which are the collection, and tells how many. Worker
-0 *tallies* that against the statements; the frontier it finds goes back to all who admit, and they give up their
-capabilities for what is complete. What flows between them is no collection, so no path leads from their inputs to their
-outputs: each holds the capabilities it needs itself.
+There are three operators. Each worker *reads* its share of the sources and routes the updates by a hash of their
+record, so that copies meet. Each worker *admits* the updates that it has not seen, which are the collection, and
+reports their number. Worker 0 *tallies* these numbers against the statements; the frontier of complete times goes back
+to all that admit, and they release their capabilities for it. The streams between the operators are no collections, so
+no path leads from their inputs to their outputs: each operator holds the capabilities that it needs itself.
 
-Updates are passed on as they come, before their time is complete: the frontier says when it is. The memory held is that
-of the updates at times that are not complete.
+Updates are emitted as they arrive, before their time is complete: the frontier shows when it is. The operators hold the
+updates at times that are not complete.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def replayed(scope: Scope, sources: Sequence[EventSource], name: str) -> Stream:
 
 
 class Reader:
-    """Takes the messages out of a worker's sources, until they are exhausted or nothing is wanted any more."""
+    """Takes the messages out of a worker's sources, until these are exhausted or the collection is complete."""
 
     def __init__(self, sources: list[EventSource]) -> None:
         self._sources = sources
 
     def messages(self) -> Iterator[Changes | Statement]:
-        """Yield what there is now, up to a number for each source."""
+        """Yield the messages that have arrived, up to a number for each source."""
         for source in self._sources:
             for _ in range(EVENTS_PER_RUN):
                 event = source.next_nowait()
@@ -79,14 +79,14 @@ class Reader:
             self._sources.remove(source)
 
     def close(self) -> None:
-        """Want no more messages."""
+        """Read no more messages."""
         for source in self._sources:
             source.close()
         self._sources = []
 
     @property
     def done(self) -> bool:
-        """Whether there is nothing to read any more."""
+        """Whether all sources are closed."""
         return not self._sources
 
 
@@ -118,7 +118,7 @@ def _read(scope: Scope, reader: Reader, name: str) -> tuple[Stream, Stream]:
 
 
 class Admission:
-    """Tells the updates seen for the first time from the others."""
+    """Admits each update once, however often it arrives."""
 
     def __init__(self, scope: Scope) -> None:
         self._interner = interner = interner_of(scope.dataflow.host)
@@ -137,12 +137,12 @@ class Admission:
             yield self._value, vals
 
     def reclaim(self) -> None:
-        """Let go of text that nothing has any more. Only called where nothing but what is held has codes."""
+        """Reclaim codes of text. Called only while nothing but the columns held has codes."""
         self._interner.collect()
 
     def admit(self, updates: Updates) -> Updates:
         """Return those of the updates that are new."""
-        if not len(updates):  # the kinds of rows that are on other workers
+        if not len(updates):  # other workers have the rows, this one learns their kinds
             self._key.learn(updates.columns[:1])
             self._value.learn(updates.columns[1:])
             return updates
@@ -163,7 +163,7 @@ class Admission:
         return updates if len(new) == len(updates) else updates.take(new)
 
     def advance_to(self, frontier: Antichain) -> None:
-        """Forget what was seen at times that are complete."""
+        """Release the updates at times that are complete."""
         self.frontier = frontier
         passed = [time for time in self._number if not frontier.less_equal(time)]
         if passed:
@@ -193,9 +193,9 @@ class Admission:
 def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, name: str) -> tuple[Stream, Stream]:
     builder = OperatorBuilder(updates.scope, name)
     received = builder.add_input(updates, ByRecord(), frontier=True)
-    told = builder.add_input(news, Broadcast())
+    complete = builder.add_input(news, Broadcast())
     (result, collection), (count, counts) = builder.add_output(initial=True), builder.add_output(initial=True)
-    for input in (received, told):
+    for input in (received, complete):
         for output in (result, count):
             builder.connect(input, output, None)
 
@@ -212,7 +212,7 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
                 if len(new):
                     count.give(counting, counts_of(new))
                     _send(new, held, result)
-            for _, batch in told.drain():
+            for _, batch in complete.drain():
                 admission.advance_to(Antichain(cast(list[tuple[Time, ...]], batch)[0]))
                 held.downgrade(admission.frontier)
             if not admission.frontier:
@@ -227,7 +227,7 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
 
 
 def _send(updates: Updates, held: CapabilitySet, output: OutputPort) -> None:
-    """Send each update with the first capability that permits its time."""
+    """Emit each update with the first capability that permits its time."""
     for time in held.times:
         permitted = np.array([less_equal(time, tuple(each)) for each in updates.times.tolist()], np.bool_)
         if permitted.all():
@@ -261,17 +261,17 @@ def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
         tally = Tally(Antichain([scope.minimum]))
-        told = tally.frontier
+        emitted = tally.frontier
         capability = capabilities[0]
         if scope.index:
             capability.drop()
 
         def logic() -> None:
-            nonlocal told
+            nonlocal emitted
             _take(claims, counted, tally)
             frontier = tally.frontier
-            if frontier != told:
-                told = frontier
+            if frontier != emitted:
+                emitted = frontier
                 output.give(capability, [frontier.elements])
             if not frontier:
                 capability.drop()

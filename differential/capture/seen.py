@@ -1,4 +1,4 @@
-"""Telling updates seen before from new ones, whole columns at a time.
+"""Separate new updates from those seen before, whole columns at a time.
 
 An update is a row of four integers: codes of its record (two), the number of its time, its diff. Rows are kept sorted
 by the first three in layers of geometrically growing size. Whether a row is there is found by a binary search that

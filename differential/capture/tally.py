@@ -1,8 +1,8 @@
-"""Which times of a captured collection are complete, from statements and from how many updates were seen.
+"""Find which times of a captured collection are complete, from the statements and the numbers of updates seen.
 
 Invariant: a time is complete, not in advance of `frontier`, exactly if statements that form a chain from the least time
-cover it and as many distinct updates were seen at it as stated. Counts are kept for times that are not complete only.
-Statements may come twice and in any order; those beyond a gap in the chain wait.
+cover it and as many distinct updates were seen at it as stated. Counts are kept only for times that are not complete.
+Statements may arrive twice and in any order; those beyond a gap in the chain wait.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Tally:
         self._settled = True
 
     def see(self, counts: Iterable[tuple[Time, int]]) -> None:
-        """Take note that so many distinct updates more were seen at each time."""
+        """Add to the numbers of distinct updates seen at each time."""
         for time, count in counts:
             self._seen[time] = self._seen.get(time, 0) + count
         self._settled = False
 
     def state(self, statement: Statement) -> None:
-        """Take a statement, or the same again."""
+        """Accept a statement, or a copy of it."""
         lower = statement.lower
         if self._is_known(statement):
             return
@@ -63,7 +63,7 @@ class Tally:
         """Return, for people, what the frontier waits for."""
         self._settle()
         times = [f"{self._expected[t] - self._seen.get(t, 0)} update(s) at {t}" for t in sorted(self._expected)[:5]]
-        reasons = [f"{', '.join(times)} did not come"] if times else []
+        reasons = [f"{', '.join(times)} did not arrive"] if times else []
         if self.stated:
             lower = " and ".join(map(str, self.stated))
             reasons.append(f"no source states how many updates there are from {lower} on")
@@ -83,7 +83,7 @@ class Tally:
         self._settled = True
 
     def _is_known(self, statement: Statement) -> bool:
-        """Return whether the statement was taken before; refuse one that contradicts another."""
+        """Return whether the statement was accepted before; refuse one that contradicts another."""
         lower, upper = statement.lower, statement.upper
         if any(len(time) != self._width for time in (*lower, *upper, *(time for time, _ in statement.counts))):
             raise CaptureError(
@@ -93,7 +93,7 @@ class Tally:
             raise CaptureError(f"a statement from {lower} up to {upper} is of no interval")
         for time, count in statement.counts:
             if not lower.less_equal(time) or upper.less_equal(time) or count < 0:
-                raise CaptureError(f"a statement from {lower} up to {upper} says that there are {count} at {time}")
+                raise CaptureError(f"a statement from {lower} up to {upper} cannot count {count} update(s) at {time}")
         waiting = self._waiting.get(lower)
         if waiting is not None:
             if waiting.parts() != statement.parts():

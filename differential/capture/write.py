@@ -26,8 +26,8 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
     Each worker needs a sink of its own; that of worker 0 receives the statements, too. Sinks are closed when the
     dataflow ends.
 
-    With `after`, what `stated` returned for an earlier run's messages, only updates at times in advance of that are
-    written: the program makes the same changes again and goes on.
+    With `after`, the frontier that `stated` returns for an earlier run's messages, only updates at times in advance of
+    it are written: the program makes the same changes again and continues.
 
     Raises BuildError where `after` is no frontier of the scope's times.
 
@@ -76,7 +76,7 @@ def _checked(after: object, width: int, name: str) -> Antichain:
 
 
 class Statements:
-    """Gathers what all workers have written, and states it once the frontier has passed."""
+    """Gathers the counts of all workers, and states them once the frontier has passed their times."""
 
     def __init__(self, sink: EventSink, lower: Antichain) -> None:
         self._sink = sink
@@ -84,7 +84,7 @@ class Statements:
         self._counts: dict[Time, int] = {}
 
     def write(self, input: InputPort) -> None:
-        """Take counts; write a statement when the frontier has moved past those made."""
+        """Add up counts; write a statement when the frontier has moved since the last one."""
         for _, batch in input.drain():
             for time, count in cast(list[tuple[Time, int]], batch):
                 self._counts[time] = self._counts.get(time, 0) + count
@@ -107,4 +107,4 @@ def _in_advance(updates: Updates, lower: Antichain) -> Updates:
 
 
 def _nothing(input: InputPort) -> None:
-    """Take nothing: all counts are gathered elsewhere."""
+    """Do nothing: worker 0 receives all counts."""

@@ -5,12 +5,11 @@ Below the operators everything is int64: one code for a row's key and one for it
 - Integers and booleans are their own codes; a float's code is the bit pattern it has in 64 bits, bent so that codes
   order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
   0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
-- Text and bytes are interned: a worker-wide table gives each distinct string a small number, and takes it back when
-  nothing has it any more (see `differential.data.interning`). Codes never leave their worker.
-- Several columns whose codes are small are packed into one word, which keeps their order; anything else that has
-  several columns is interned, as a tuple of codes, row by row and slowly. Small is: two columns of up to 31 and 32
-  bits, three of 21, four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is
-  negative.
+- Text and bytes are interned: a worker-wide table gives each distinct string a small number, and reclaims the number
+  when nothing has it any more (see `differential.data.interning`). Codes never leave their worker.
+- Several columns whose codes are small are packed into one word, which keeps their order; other rows of several columns
+  are interned as tuples of codes, row by row and slowly. Small are two columns of up to 31 and 32 bits, three of 21,
+  four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is negative.
 - No columns at all (the value of a record that is only a key) is the absent column.
 
 An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
@@ -95,7 +94,7 @@ def fields(count: int) -> list[Field]:
 
 
 class Encoder:
-    """Turns the columns of one part of one arrangement into codes and back. The last `hidden` ones are not told of."""
+    """Encodes and decodes the columns of one part of one arrangement. Errors do not mention the last `hidden` ones."""
 
     __slots__ = ("_compared", "hidden", "interner", "kinds", "ordered", "part")
 
@@ -123,9 +122,9 @@ class Encoder:
         return self._codes(columns, kinds, self.interner.encode)
 
     def find(self, columns: tuple[Array, ...]) -> Codes:
-        """Return the code that `encode` would, for each row that it has encoded; for others a code that no row has.
+        """Return the code of each row that `encode` has encoded; for others, a code that no row has.
 
-        So a question costs no numbers. Two rows that were never encoded may have the same code.
+        So a lookup uses up no numbers. Two rows that were never encoded may have the same code.
         """
         kinds = self.learn(columns)
         return self._codes(columns, kinds, self.interner.find)
@@ -143,11 +142,11 @@ class Encoder:
         return tuple(self._decode(part, kind) for part, kind in zip(parts, kinds))
 
     def adopt(self, other: Encoder) -> None:
-        """Let codes mean what they mean in `other`, of the same worker."""
+        """Give codes the meaning that they have in `other`, of the same worker."""
         self.kinds, self.ordered = other.kinds, other.ordered
 
     def learn(self, columns: tuple[Array, ...]) -> tuple[Kind, ...]:
-        """Take note of the kinds of columns and return them. Raises DataError where they are not those known."""
+        """Learn the kinds of columns and return them. Raises DataError where they differ from those known."""
         kinds = tuple([kind_of(column) for column in columns])
         if kinds != self.kinds:
             self._learn(kinds)
@@ -165,7 +164,7 @@ class Encoder:
             self._refuse_unlike(other, refusal)
 
     def stop_comparing(self, refusal: Callable[[], str]) -> None:
-        """Take back `compare_with`."""
+        """Undo `compare_with`."""
         other = self._compared.pop(refusal, None)
         if other is not None:
             other._compared.pop(refusal, None)
@@ -259,7 +258,7 @@ class Encoder:
         return words
 
     def _intern_rows(self, codes: list[Codes], numbers: Numbers) -> Codes:
-        """Return the numbers of tuples. Each says last where it has strings, for a tuple is marked only once."""
+        """Return the numbers of tuples. The last field of each lists where it has strings, for `mark`."""
         self.ordered = False
         strings = repeat(self._strings())
         return numbers(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
@@ -289,14 +288,11 @@ _ONE_STRING = ((Kind.TEXT,), (Kind.BYTES,))
 
 
 def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
-    """Return what keeps the items in a batch's columns of keys and values for as long as the columns exist.
-
-    A batch made before anything was interned holds no interned item, and is passed over.
-    """
+    """Return a function that keeps the items in a batch's key and value columns for as long as the columns exist."""
     interner = key.interner
 
     def watch(keys: Codes, vals: Codes) -> None:
-        if len(interner) > 1:
+        if len(interner) > 1:  # a batch from before the first item was interned has none
             if key.interns:
                 interner.watch(key, keys)
             if value.interns:
@@ -364,5 +360,5 @@ def refuse_nan(column: Array) -> None:
 
 
 def code_floats(codes: Codes) -> NDArray[np.float64]:
-    """Return the floats that `float_codes` made codes of."""
+    """Return the floats that `float_codes` encodes so."""
     return (codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)

@@ -1,7 +1,7 @@
-"""What the records of an input are made of: the same number of fields in all, each always of one kind.
+"""The kinds of an input's fields: all records have the same number of fields, and each field is always of one kind.
 
-Changes are gathered before they are sent, and sent before they are indexed, where a column of another kind is refused.
-By then nobody could tell which statement of the program is wrong, so every record is looked at as it is made.
+Arranging refuses a column of another kind, but an input gathers changes and sends them later, and by then no error can
+name the statement of the program that is wrong. So an input checks every record when the program makes it.
 """
 
 from __future__ import annotations

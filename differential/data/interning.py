@@ -1,29 +1,29 @@
-"""Interned items: small numbers for text, bytes and tuples, given back when nothing has them any more.
+"""Interned items: small numbers for text, bytes and tuples, reclaimed when nothing has them any more.
 
-One table for each worker numbers the distinct items that its arrangements have seen. Strings come and go, and the
-table must not grow with all that ever came, so numbers are reclaimed as a collector does it, by marking and sweeping.
+One table for each worker numbers the distinct items that its arrangements have encoded. The table must not grow with
+every item that was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
 
-What has a number is one of
+A number is in use if one of these has it:
 
-- a column of a batch: traces announce every batch they take in or make of others (`watch`), and the table remembers
-  the columns weakly. A batch on its way to an operator, or still to be joined, shares its columns with one announced;
-- what an operator holds outside batches, such as updates waiting to be sealed: operators name it themselves (`hold`);
-- a tuple whose own number is held, for each of its fields that is interned.
+- a column of a batch: traces announce every batch that they insert or merge (`watch`), and the table keeps weak
+  references to the columns. A batch on its way to an operator, or still to be joined, shares its columns with these;
+- a column that an operator holds outside batches, such as updates that wait to be sealed: operators list them (`hold`);
+- a tuple whose own number is in use, for each of its fields that is interned.
 
-Nothing else has numbers while no operator is in the middle of running, and that is when a collection begins
-(`collect`): it takes a snapshot of these columns. From then on it works in pieces: it marks the numbers in the columns
-of the snapshot, then frees those not marked. The invariant it rests on:
+While no operator is in the middle of a run, nothing else has numbers. A collection begins then (`collect`): it takes a
+snapshot of these columns. From then on it works in pieces: it marks the numbers in the columns of the snapshot, then
+frees those not marked. The invariant that it relies on:
 
     a number in use is in a column of the snapshot, or `encode` has returned it since the snapshot was taken
 
-for columns made meanwhile are made of older columns or by `encode`, and `encode` marks what it returns. A freed number
-is given out again.
+because a new column is made of older columns or by `encode`, and `encode` marks what it returns. Freed numbers are
+reused.
 
-A collection begins when as many items are new as the last one found alive, or a sixteenth of the rows it went
-through, if that is more: so the table is about twice what is alive, and a new item pays for a constant amount of work.
-It is paid in steps: each marks at most `MARKED_PER_ITEM` rows and looks at most at `SWEPT_PER_ITEM` numbers for each
-item that is new since the step before, which is a fraction of what encoding it cost, or `LEAST_STEP`, some 0.1 ms to 1
-ms. The table of hashes itself is a Python dictionary, which still grows all at once.
+A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
+marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
+work. The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM`
+rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; or it does `LEAST_STEP`, some
+0.1 ms to 1 ms. The table of hashes itself is a Python dictionary, which still grows all at once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ABSENT = (1 << 62) - 1
 """Stands for the number of an item that has none."""
 
 LEAST_ITEMS = 1 << 14
-"""So many items must be new before a collection is worth it."""
+"""So many items must be new before a collection is worth its cost."""
 
 MARKED_PER_ITEM = 64
 SWEPT_PER_ITEM = 8
@@ -76,7 +76,7 @@ class Interner:
     """One worker's table of distinct strings, byte strings, and tuples of codes."""
 
     def __init__(self) -> None:
-        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never taken back.
+        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never freed.
         self._codes: dict[Any, int] = {"": 0}
         self._items: list[Any] = [""]
         self._free: list[int] = []
@@ -94,11 +94,11 @@ class Interner:
 
     @property
     def capacity(self) -> int:
-        """The number of items there has been room for: those with a number, and numbers that are free."""
+        """The number of items that have a number, and of numbers that are free."""
         return len(self._items)
 
     def encode(self, items: list[Any]) -> Codes:
-        """Return the number of each item, giving out new ones as needed."""
+        """Return the number of each item. An item without one receives a number."""
         known = self._codes
         codes = [known.get(item, -1) for item in items]
         if -1 in codes:
@@ -111,7 +111,7 @@ class Interner:
         return numbers
 
     def find(self, items: list[Any]) -> Codes:
-        """Return the number of each item, `ABSENT` for one that has none; give out none."""
+        """Return the number of each item, `ABSENT` for one that has none."""
         known = self._codes
         return np.array([known.get(item, ABSENT) for item in items], np.int64)
 
@@ -133,11 +133,11 @@ class Interner:
         self._holders[columns] = None
 
     def release(self, columns: Callable[[], Iterable[Held]]) -> None:
-        """Take back `hold`."""
+        """Undo `hold`."""
         self._holders.pop(columns, None)
 
     def collect(self) -> None:
-        """Do a little of what reclaiming there is to do. Only called when no operator is in the middle of running."""
+        """Reclaim numbers for a bounded time. Called only when no operator is in the middle of a run."""
         if self._collection is None:
             if not self.is_due:
                 return
@@ -155,7 +155,7 @@ class Interner:
         return self._added >= self._threshold
 
     def mark(self, numbers: Codes) -> Codes:
-        """Mark numbers as in use, in a collection; return those that were not yet, some perhaps several times."""
+        """Mark numbers as in use, in a collection; return those not marked before, some perhaps several times."""
         assert self._collection is not None
         return self._collection.mark(numbers)
 
@@ -197,7 +197,7 @@ class Interner:
 
 
 class _Collection:
-    """A collection under way: the columns still to be marked, and then how far it has swept."""
+    """A collection under way: the columns whose numbers it has yet to mark, and how far it has swept."""
 
     def __init__(self, columns: list[Held], limit: int) -> None:
         """Collect among the numbers below `limit`."""
@@ -209,19 +209,19 @@ class _Collection:
         self._swept = 1
 
     def keep(self, numbers: Codes) -> None:
-        """Take note that numbers are in use from now on."""
+        """Mark numbers that are in use from now on."""
         self._marked[numbers[numbers < self._limit]] = True
 
     def mark(self, numbers: Codes) -> Codes:
-        """Mark numbers; return those that were not yet."""
-        # What is not below the limit is not going to be freed, and all that it consists of is as new and kept.
+        """Mark numbers; return those not marked before."""
+        # Numbers from the limit on are newer than the snapshot: never swept, and `encode` has marked their fields.
         numbers = numbers[numbers < self._limit]
         fresh = numbers[~self._marked[numbers]]
         self._marked[fresh] = True
         return fresh
 
     def work(self, interner: Interner, new: int) -> bool:
-        """Do the work that `new` items pay for; return whether all is done."""
+        """Do the work that `new` items pay for; return whether the collection is complete."""
         fuel = max(LEAST_STEP, MARKED_PER_ITEM * new)
         while self._columns and fuel > 0:
             meaning, column = self._columns[-1]
@@ -253,7 +253,7 @@ def interner_of(worker: object) -> Interner:
 
 
 def hold_columns(dataflow: DataflowCore, columns: Callable[[], Iterable[Held]]) -> None:
-    """Keep the items in what `columns` returns until nothing can happen in a dataflow any more."""
+    """Keep the items in what `columns` returns until a dataflow is complete."""
     interner = interner_of(dataflow.host)
     interner.hold(columns)
     dataflow.when_complete(lambda: interner.release(columns))

@@ -1,10 +1,10 @@
 """Errors for records that occur a negative number of times.
 
-The theory has them: a difference of collections is one, and operators that add and multiply numbers of occurrences
-(`concat`, `negate`, `join`, `consolidate`, `sum`, `totals`, ...) pass them on. Mostly, though, one means that a program
-removed what was not there. So whatever gives a number of occurrences a meaning refuses a negative one: `count`,
-`distinct`, `threshold`, the other reductions, and what reads a collection out (`output`, `Trace.contents`, cursors).
-Those that can report a difference as well take `signed=True`.
+The theory allows them: a difference of collections has such records, and operators that add and multiply numbers of
+occurrences (`concat`, `negate`, `join`, `consolidate`, `sum`, `totals`, ...) pass them on. Mostly, though, a negative
+number means that a program has removed a record that was not there. So every operator that interprets a number of
+occurrences refuses a negative one: `count`, `distinct`, `threshold`, the other reductions, and readers of a collection
+(`output`, `Trace.contents`, cursors). Those that can also report a difference accept `signed=True`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEDY = (
 def negative_count(record: Sequence[NDArray[Any]], count: int, time: Time, *, may_be_signed: bool = False) -> DataError:
     """Return the error for a record, the first row of these columns, that occurs a negative number of times.
 
-    `may_be_signed` is whether what refuses it takes `signed=True`.
+    `may_be_signed` is whether the operator that refuses it accepts `signed=True`.
 
     >>> raise negative_count((np.array([7]),), -1, (3,))
     Traceback (most recent call last):

@@ -1,7 +1,7 @@
-"""Errors for what does not fit into 64 bits: numbers of occurrences, and sums.
+"""Errors for numbers of occurrences, and sums, that do not fit into 64 bits.
 
-The sums and products that operators on collections make are exact, or refused: they never wrap around. What a program's
-functions compute with NumPy wraps as NumPy does.
+Operators on collections compute exact sums and products or refuse them: these never wrap around. Numbers that a
+program's functions compute with NumPy wrap around as in NumPy.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def shown(record: Sequence[Array]) -> str:
 def refusing(
     run: Callable[[], None], key: Encoder, value: Encoder | None = None, held: CapabilitySet | None = None
 ) -> Callable[[], None]:
-    """Return the logic `run`, with errors that name the record when a kernel raises `Overflow`.
+    """Return the logic `run` with errors that name the record when a kernel raises `Overflow`.
 
-    `key` and `value` give the codes of the record their meaning; without `value` only the key is named. The time named
-    is the least that the operator holds.
+    `key` and `value` decode the record; without `value` the error names only the key. The time in it is the least that
+    the operator holds.
     """
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
@@ -60,7 +60,7 @@ def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = Non
 
 
 def too_large(key: Sequence[Array], time: Time | None) -> DataError:
-    """Return the error for a key, the first row of these columns, whose values add up to too much.
+    """Return the error for a key, the first row of these columns, whose values have too large a sum.
 
     >>> raise too_large((np.array([7]),), (3,))
     Traceback (most recent call last):
@@ -89,7 +89,7 @@ def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
 
 
 def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
-    """Return the products of diffs, `times` for each row of `columns`, and again for each as often as there are more.
+    """Return the products of `diffs` and `times`, which have one for each row of `columns`, once or several times over.
 
     Raises DataError, which names the record, where a product does not fit into 64 bits.
 

@@ -1,8 +1,8 @@
-"""What pacts for updates have in common.
+"""Pacts that route updates.
 
-Rows are spread by their contents, so rows of kinds that do not go together, such as the keys 1 and 2.5, may never meet
-on one worker. Still each worker learns of all kinds there are: the first batch of each kind goes to every worker, empty
-where it has no rows. It costs each worker a message to each peer, once for each operator that rows are spread for.
+Rows are routed by their contents, so rows of kinds that do not go together, such as the keys 1 and 2.5, may never meet
+on one worker. Still each worker must learn all kinds, to refuse such rows: the first batch of each kind goes to every
+worker, empty where it has no rows. It costs each worker a message to each peer, once for each input with such a pact.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Spreading(OfUpdates):
         raise NotImplementedError
 
     def split(self, batch: Batch, peers: int) -> Parts:
-        """Yield what `spread` does; of kinds that have not come before, an empty batch for all others."""
+        """Yield what `spread` does and, for kinds of columns that are new, an empty batch for every other worker."""
         updates = cast(Updates, batch)
-        # The one-letter code of a type has no length in it, so there are few.
+        # The one-letter code of a type does not contain a length, so there are few.
         kinds = tuple([column.dtype.char for column in updates.columns])
         if kinds in self._announced:
             return self.spread(updates, peers)

@@ -1,9 +1,9 @@
 """Batches of updates: what a collection's stream carries.
 
-An update `(data, time, diff)` says that at `time` the number of occurrences of the record `data` changes by `diff`. A
+An update `(data, time, diff)` means that at `time` the number of occurrences of the record `data` changes by `diff`. A
 batch holds its records as columns, its times as a small table of distinct or repeated times and an index into it
-(absent when there is one time for all), and its diffs as a column (absent when all are 1). Nothing is sorted and
-nothing consolidated: that is what arranging does.
+(absent when there is one time for all), and its diffs as a column (absent when all are 1). It is neither sorted nor
+consolidated; arranging does both.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Updates:
         least = np.array(time)
         if bool((self.times >= least).all()):
             return True
-        # The table may have times of rows that were taken elsewhere.
+        # The table may have times that no row has: `take` leaves it as it is.
         return len(self.time_index) > 0 and bool((self.times[self.time_index] >= least).all())
 
     def as_read_only(self) -> Updates:

@@ -1,10 +1,10 @@
-"""Extend prefixes by a column, where all arrangements that have a say in it are at hand.
+"""Extend prefixes by a column where one worker has all the arrangements.
 
-`differential.delta.extend` asks which of several arrangements has fewest values for a prefix, takes these, and keeps
-those that the others have, too. Each of them is asked about another key, so among several workers each step is an
-operator, and prefixes travel from one to the next. A worker by itself has all arrangements, and where times are totally
-ordered one kernel does what all of the steps do: a prefix is looked up when all arrangements are complete, and what is
-proposed and refused is never written down.
+`differential.delta.extend` finds which of several arrangements has the fewest values for a prefix, proposes these, and
+keeps those that the others have, too. Each arrangement is looked up by another key, so among several workers each step
+is an operator, and prefixes travel from one to the next. A worker by itself has all arrangements, and where times are
+totally ordered one kernel does all of the steps: it looks a prefix up when all arrangements are complete, and never
+writes down a value that is proposed and then refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from timely.dataflow.pact import Pipeline
 from timely.errors import DataError
 
 PIECE = 1 << 19
-"""About how many values are looked at before other operators get a turn."""
+"""The operator yields to others after it has looked at about so many values."""
 
 FEW = 1 << 10
 """So many prefixes, or fewer, are looked up in the order they have."""
@@ -90,7 +90,7 @@ class Extensions:
         past = table_of([batch for past in self._pasts for batch in past])
         firsts = np.array([*accumulate(map(len, self._pasts), initial=0)], np.int64)
         excluded = np.array([not offer.inclusive for offer in self._offers], np.int64)
-        # Many are looked up in order of a key, each where the one before was.
+        # Many are looked up in the order of a key, so that each search begins where the one before ended.
         order = np.argsort(self._keys[0]) if len(self._prefixes) > FEW else np.arange(len(self._prefixes))
         keys = np.stack([each[order] for each in self._keys])
         bounds = self._initial[order, 0] if len(self._initial) > 1 else self._initial[:, 0].copy()

@@ -1,9 +1,9 @@
 """Match changes with a collection as it was when they were made: one half of a join.
 
-Of the pairs that a join of two collections gains and loses, `half_join` makes those whose later member is in its first
-argument, where later is meant in a total order. Two of them, one each way, one `inclusive` and one not, make the join;
-n pipelines of n - 1 half joins make the join of n collections (see `differential.delta`), and none keeps anything but
-the collections' own indexes.
+Of the pairs that a join of two collections gains and loses, `half_join` emits those whose later member, in a total
+order, is in its first argument. Two half joins, one each way, one `inclusive` and one not, make the join; n pipelines
+of n - 1 half joins make the join of n collections (see `differential.delta`). They keep nothing but the collections'
+own indexes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from timely.data.user_functions import call
 from timely.dataflow.stream import Stream
 
 PIECE = 1 << 19
-"""About how many pairs are produced before other operators get a turn."""
+"""The operator yields to others after about so many pairs."""
 
 NEVER_LATER = np.iinfo(np.int64).min
 
@@ -46,9 +46,9 @@ def half_join(
 ) -> Collection:
     """Return `function(*key, *rest, *value)` for each prefix and each record of `arrangement` that it sees.
 
-    A prefix sees the updates before its initial time and, if `inclusive`, those at it; what comes of them is at the
+    A prefix sees the updates before its initial time and, if `inclusive`, those at it; the result of a pair is at the
     lattice join of both times. In a scope whose times have several coordinates, the last columns of a prefix are its
-    initial time; `function` does not get them, and they are passed on (`differential.delta.Prefixes` sees to that).
+    initial time: they are passed on, and `function` does not receive them (see `differential.delta.Prefixes`).
 
     >>> def program(scope):
     ...     ages = Collection.of(scope, np.array(["ann", "bob"]), np.array([30, 40]))
@@ -77,9 +77,9 @@ def count_rows(
 ) -> Collection:
     """Return `function(*key, *rest, number)` for each prefix whose key is in `arrangement`, with the number of rows.
 
-    That is how many updates the trace has of the key, seen by the prefix or not, cancelled or not: at least as many as
-    there are records, and 0 only if there are none. It costs a look at the trace, and says which of several
-    arrangements has least to offer. Hidden columns are as in `half_join`.
+    That is how many updates of the key the trace has, seen by the prefix or not, cancelled or not: at least as many as
+    there are records, and 0 only if there are none. It costs a look at the trace, and estimates which of several
+    arrangements has the fewest records for the prefix. Hidden columns are as in `half_join`.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
@@ -96,7 +96,7 @@ def count_rows(
 
 
 def _by_key(prefixes: Collection, arrangement: Arrangement, ask: Ask, inclusive: bool, name: str) -> Stream:
-    """Return the answers to prefixes that are looked up where the arrangement has their keys."""
+    """Return the answers to prefixes, each found by the worker that has its key."""
     refuse_other_keys(name, prefixes.keys, arrangement)
     return lookup(prefixes.stream, ByKey(prefixes.keys), [(arrangement, inclusive)], ask, name=name)
 
@@ -136,9 +136,9 @@ class Numbers:
 class Pairs:
     """Prefixes with each record that they see.
 
-    The prefixes are sorted by key, with the numbers of their rows as values, and joined with the batches of which
-    anything is seen. Where only part of one is, times get one more coordinate, by which each pair tells when its
-    record was, in the total order; pairs not to be seen are taken out after.
+    The prefixes are sorted by key, with the numbers of their rows as values, and joined with the batches of which they
+    see a part. Where they see only a part of one, times have one more coordinate, the place of the record's time in the
+    total order; from it follows which pairs to take out afterwards.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class Pairs:
                     yield piece
 
     def _piece(self, rows: Ints, vals: Ints, times: Ints, index: Ints, diffs: Ints) -> Updates:
-        """Return pairs as updates, those that are to be seen."""
+        """Return as updates those pairs whose record the prefix sees."""
         if self._in_part:
             when = times[index, -1] if len(index) else times[:, -1]
             seen = np.broadcast_to(when <= (self._bounds[rows] if len(self._bounds) > 1 else self._bounds), rows.shape)

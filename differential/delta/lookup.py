@@ -1,18 +1,18 @@
-"""Looking changes up in arrangements as these were when they were made.
+"""Look changes up in arrangements as these were when the changes were made.
 
-A prefix is an update that remembers its *initial* time: that of the change it began as. It sees of an arrangement the
-updates at times before its initial time, or also those at that time itself, in a total order: the lexicographic order
-of times, which extends their partial order. So of two changes, one of them sees the other, and never both.
+A prefix is an update that carries its *initial* time: that of the change it began as. In an arrangement it sees the
+updates at times before its initial time, or also those at that time, in a total order: the lexicographic order of
+times, which extends their partial order. So of two changes exactly one sees the other.
 
-- A prefix waits until no arrangement can show more that it should see: until the least element, in lexicographic
-  order, of the trace's upper, or of the frontier of the arrangement's stream, is beyond its initial time. A capability
-  is held while it waits: for the least times of those that wait and no earlier one, or in a loop it would keep back
-  the rounds of an earlier epoch, which a prefix of a later one waits for.
+- A prefix waits until no arrangement can receive more updates that it sees: until the lexicographically least element
+  of the trace's upper, joined with the frontier of the arrangement's stream, is beyond its initial time. While prefixes
+  wait, the operator holds capabilities for their least times and no earlier ones. An earlier one would hold back the
+  rounds of an earlier epoch of a loop, for which a prefix of a later epoch waits.
 - Later updates may be in the trace already, and are not seen.
-- The first coordinate of a prefix's time is that of its initial time, since what it sees is not later in it. Times are
-  compacted up to `(a - 1, 0, ...)`, where a is the least first coordinate of prefixes waiting and still to come: that
-  leaves every comparison with their initial times as it is. Within one value of the first coordinate (in a loop: within
-  an epoch) nothing is compacted.
+- The first coordinate of a prefix's time is that of its initial time, since nothing that it sees is later in it. Times
+  are compacted up to `(a - 1, 0, ...)`, where a is the least first coordinate of prefixes waiting and still to come:
+  that leaves every comparison with their initial times as it is. Within one value of the first coordinate (in a loop:
+  within an epoch) nothing is compacted.
 
 With times of one coordinate the initial time is the update's own. With more, it is carried along, in columns of its
 own, the last ones (see `differential.delta`).
@@ -49,14 +49,14 @@ from timely.progress.antichain import Antichain
 
 
 class Answer(Protocol):
-    """What comes of looking some prefixes up, in pieces of bounded size."""
+    """The result of looking some prefixes up, in pieces of bounded size."""
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes that are needed until the last piece, and what they mean."""
         ...
 
     def pieces(self) -> Iterator[Updates]:
-        """Yield the pieces; an empty one stands for as much work as a large one, after which others have a turn."""
+        """Yield the pieces. An empty one stands for as much work as a large one: other operators run after it."""
         ...
 
 
@@ -68,7 +68,7 @@ Ask = Callable[[Updates, Ints, list[Past]], Answer]
 
 
 class Waiting:
-    """Prefixes that wait for an arrangement to be complete, and the right to answer them."""
+    """Prefixes that wait for an arrangement to be complete, and a capability for the answer."""
 
     __slots__ = ("capability", "initial", "prefixes")
 
@@ -79,7 +79,7 @@ class Waiting:
 
 
 class Reading:
-    """An arrangement that is looked up in, and whether prefixes see the updates at their initial times."""
+    """An arrangement that is read, and whether prefixes see the updates at their initial times."""
 
     __slots__ = ("input", "is_inclusive", "trace", "upper")
 
@@ -90,8 +90,9 @@ class Reading:
         self.upper: Antichain | None = None
 
     def least_to_come(self) -> Time | None:
-        """Return the lexicographically least time at which the trace may get more, None if it is complete."""
-        # What was sealed in this step is in the trace, before the frontier has moved.
+        """Return the lexicographically least time at which the trace may receive updates, None if it is complete."""
+        # The trace is complete below either frontier: a batch enters it before the stream's frontier moves, and the
+        # upper of its batches lags where nothing was sealed.
         closed = self.trace.upper.join(self.input.frontier)
         return min(closed.elements) if closed.elements else None
 
@@ -99,9 +100,9 @@ class Reading:
 def lookup(
     prefixes: Stream, pact: Pact, arrangements: Sequence[tuple[Arrangement, bool]], ask: Ask, *, name: str
 ) -> Stream:
-    """Return the stream of answers to `prefixes`, which `pact` brings where what is looked up for them is.
+    """Return the stream of answers to `prefixes`, which `pact` sends to the workers that hold what they look up.
 
-    With each arrangement goes whether prefixes see its updates at their initial times.
+    Each arrangement is paired with whether prefixes see its updates at their initial times.
     """
     builder = OperatorBuilder(prefixes.scope, name)
     first = builder.add_input(prefixes, pact, frontier=True, drains=True)
@@ -162,7 +163,7 @@ class Lookup:
     def run(self) -> None:
         for time, batch in self._prefixes.drain():
             prefixes = cast(Updates, batch)
-            if not len(prefixes):  # the kinds of prefixes that are on other workers
+            if not len(prefixes):  # other workers have the prefixes, this one learns their kinds
                 self._arrangement.key.learn(prefixes.columns[: self._arrangement.keys])
                 continue
             self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
@@ -186,7 +187,7 @@ class Lookup:
                 reading.trace.drop()
 
     def _hold(self, capability: Capability, prefixes: Updates, initial: Ints) -> None:
-        """Let prefixes wait, with the right to send at their least times and no earlier one."""
+        """Let prefixes wait, with capabilities for their least times and no earlier ones."""
         times, index = prefixes.times, prefixes.time_index
         if not len(index):
             capability.downgrade(tuple(times[0].tolist()))
@@ -231,14 +232,14 @@ class Lookup:
             self._answering.append((capability, answer, answer.pieces()))
 
     def _is_due(self, initial: Ints, closed: list[Time | None]) -> NDArray[np.bool_]:
-        """Return for which initial times no arrangement has more to show; `closed` are the least times it may have."""
+        """Return for which initial times all arrangements are complete; updates to come are at `closed` or later."""
         due = is_before(initial, closed[0], or_at=not self._read[0].is_inclusive)
         for reading, least in zip(self._read[1:], closed[1:]):
             due = due & is_before(initial, least, or_at=not reading.is_inclusive)
         return due
 
     def _answer(self) -> None:
-        """Send pieces, up to about a batch of rows or as much work, and come back for the rest."""
+        """Emit pieces, up to about a batch of rows or as much work, and resume later for the rest."""
         rows = 0
         while self._answering and rows < ROWS_PER_BATCH:
             capability, _, pieces = self._answering[0]
@@ -255,7 +256,7 @@ class Lookup:
             self._prefixes.operator.resume_later()
 
     def _catch_up(self) -> bool:
-        """Compact; return whether a trace may hold something at a time that prefixes to come may tell apart."""
+        """Compact; return whether a trace may hold updates at times that prefixes to come need not tell apart."""
         self._compact()
         if self._is_released:
             return False
@@ -263,7 +264,7 @@ class Lookup:
         return any(not upper or upper[0][0] > self._since + 1 for upper in uppers)
 
     def _compact(self) -> None:
-        """Let the traces forget what no prefix, waiting or to come, can tell apart."""
+        """Allow compaction of what no prefix, waiting or to come, can tell apart."""
         if self._is_released:
             return
         firsts = [time[0] for time in self._prefixes.frontier.elements]

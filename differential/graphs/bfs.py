@@ -9,7 +9,7 @@ from differential.arguments import check_collections, check_rows
 def bfs(edges: Collection, roots: Collection) -> Collection:
     """Return (node, distance) for every node reachable from `roots`, itself at distance 0.
 
-    The nearest of what was found is indexed by the reduction that tells it, and the edges are matched with that index.
+    The reduction to the least distance indexes its result, and the edges are joined with that index.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 3]))

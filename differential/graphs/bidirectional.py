@@ -1,4 +1,4 @@
-"""How far it is from sources to targets, by two waves that set out from both ends and stop where they meet."""
+"""Distances from sources to targets, by two waves that start from both ends and stop where they meet."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from differential.graphs.directions import transpose
 def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     """Return (source, target, distance) for each pair of `goals`, (source, target), with a path from one to the other.
 
-    In each round, each goal whose waves have not met pushes both on by one edge: forward from the source, backward from
-    the target. Each sees about the square root of what a search from one end would; a goal without a path sees all
-    that either end can reach. Goals share nothing but the edges. (Pohl, "Bi-directional search", 1971; differential
-    dataflow's `bidijkstra` asks the same.)
+    In each round, each goal whose waves have not met advances both by one edge: forward from the source, backward from
+    the target. Each wave reaches about the square root of the nodes that a search from one end would; for a goal
+    without a path the waves reach all nodes that either end can. Goals share nothing but the edges. (Pohl,
+    "Bi-directional search", 1971; differential dataflow's `bidijkstra` computes the same.)
 
-    It settles, although what it finds ends its own search: a wave is, each round, the nearest of itself and where it
-    gets to, so that what it has reached it keeps when it is no longer pushed on. It only grows, among finitely many
-    nodes at their distances; so goals that have met remain so, and some round adds nothing. It is right, since waves
-    that first meet in round i are all that is within i of the source and of the target: the path is of 2i - 1 or 2i
-    edges, and the middle of every such path is in both. All this is about the graph of one time. Removals need no more
-    than that, for iteration gives at each time the rounds that this time's graph has.
+    The loop settles, although a result ends its own search. In each round a wave is the nearest of itself and the nodes
+    one edge further, so a wave that no longer advances keeps the nodes that it has reached. It only grows, among
+    finitely many nodes at their distances; so goals that have met remain so, and some round adds nothing. The result is
+    right: waves that first meet in round i have all nodes within i of the source and of the target, so the path has
+    2i - 1 or 2i edges, and the middle of every such path is in both waves. All this is about the graph at one time.
+    Removals need no more, because at each time the loop has the rounds that this time's graph needs.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([0, 1, 2, 3]), np.array([1, 2, 3, 4]))
@@ -51,7 +51,7 @@ def _meeting(node: Any, source: Any, target: Any, behind: Any, ahead: Any) -> tu
 
 
 def _pushed(wave: Collection, searching: Collection, edges: Collection) -> Collection:
-    """Return (node, source, target, distance) where one edge more leads from what a wave has reached."""
+    """Return (node, source, target, distance) for the nodes one edge further than a wave has reached."""
     by_goal = wave.map(lambda node, source, target, distance: (source, target, node, distance), keys=2)
     pushed = by_goal.semijoin(searching).map(
         lambda source, target, node, distance: (node, source, target, distance + 1)

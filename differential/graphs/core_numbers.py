@@ -1,4 +1,4 @@
-"""How deep in the cores of a graph each node lies."""
+"""The largest core of a graph that each node is in."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from differential.arguments import check_rows
 from differential.graphs.directions import neighbours
 
 MANY = 1 << 40
-"""More neighbours than any node has."""
+"""More than any node's number of neighbours."""
 
 
 def core_numbers(edges: Collection) -> Collection:
     """Return (node, the largest k whose k-core it is in) for every node that has a neighbour other than itself.
 
     Edges count in both directions, once however often they occur, and not from a node to itself. Each node's number is
-    the largest h such that h of its neighbours have h or more; in the first round its degree, then by what the
-    neighbours' numbers were. Numbers only fall, so that they settle, and they settle on the core numbers. (Lü, Zhou,
+    the largest h such that h of its neighbours have h or more: in the first round its degree, then by the neighbours'
+    numbers in the round before. Numbers only fall, so they settle, and they settle on the core numbers. (Lü, Zhou,
     Zhang and Stanley, "The H-index of a network node and its relation to degree and coreness", Nature Communications
-    7, 2016.) A few rounds do on most graphs; a path takes half as many as it has nodes.
+    7, 2016.) A few rounds suffice on most graphs; a path takes half as many as it has nodes.
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4]]).T
     >>> example(lambda scope: core_numbers(Collection.of(scope, *edges)))
@@ -30,9 +30,9 @@ def core_numbers(edges: Collection) -> Collection:
     check_rows("core_numbers", edges=edges)
     joined = neighbours(edges)
     with edges.scope.iterative("core_numbers") as inner:
-        heard = Variable(inner, joined.map(lambda node, _: (node, MANY)))
-        numbers = heard.collection.reduce(_h_index)
-        heard.set(numbers.join_map(joined, lambda node, number, neighbour: (neighbour, number)))
+        received = Variable(inner, joined.map(lambda node, _: (node, MANY)))
+        numbers = received.collection.reduce(_h_index)
+        received.set(numbers.join_map(joined, lambda node, number, neighbour: (neighbour, number)))
         return numbers.leave()
 
 

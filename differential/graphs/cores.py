@@ -1,4 +1,4 @@
-"""Cores: what is left of a graph when nodes of few neighbours go, again and again."""
+"""Cores: the part of a graph that remains when nodes with few neighbours are removed, again and again."""
 
 from __future__ import annotations
 

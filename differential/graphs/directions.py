@@ -24,7 +24,7 @@ def both_ways(edges: Collection) -> Collection:
 
 
 def neighbours(edges: Collection) -> Collection:
-    """Return (node, neighbour) from both ends, once however many edges join the two, and never a node with itself.
+    """Return (node, neighbour) from both ends, once however many edges join the two, and never (node, node).
 
     >>> example(lambda scope: neighbours(Collection.of(scope, np.array([1, 2, 3]), np.array([2, 1, 3]))))
     [((1, 2), 1), ((2, 1), 1)]

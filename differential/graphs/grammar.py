@@ -1,4 +1,4 @@
-"""Reachability along paths whose labels a grammar allows: what program analyses ask, as in Graspan (ASPLOS 2017)."""
+"""Reachability along paths whose labels a grammar allows, as in program analysis (Graspan, ASPLOS 2017)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from differential import Collection, Variable, innermost
 from timely.errors import BuildError
 
 Production = tuple[str, Sequence[str]]
-"""A label, and the labels of the edges that in a row make an edge with it."""
+"""A label, and the labels of consecutive edges that together are an edge with it."""
 
 
 def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[Production]) -> dict[str, Collection]:
     """Return, for each label that a production makes, the (source, target) of all edges with it, given ones included.
 
     Raises BuildError where no edges are given, or a production has no body or a label that is neither given nor made.
-    Here, what a variable may point to, when values flow along assignments:
+    The example computes what each variable may point to, when values flow along assignments:
 
     >>> def program(scope):
     ...     new, assign = Collection.of(scope, 10, 1), Collection.of(scope, *np.array([[1, 2], [2, 3]]).T)

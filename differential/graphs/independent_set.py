@@ -8,7 +8,7 @@ from differential.graphs.directions import both_ways, starts
 
 
 def independent_set(edges: Collection) -> Collection:
-    """Return the nodes that a walk over all nodes in ascending order takes if it has taken no neighbour of theirs.
+    """Return the nodes that a scan over all nodes in ascending order takes: those of which it took no neighbour before.
 
     A node is taken if no smaller neighbour is; that is a fixed point, reached from the smallest nodes upwards. Nodes
     are integers or text; edges count in both directions, and not from a node to itself.

@@ -10,12 +10,12 @@ from differential.graphs.directions import both_ways, starts
 def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
     """Return (node, label of its community) after so many rounds, for every node that has an edge.
 
-    Each node begins as its own label; in each round it takes the one that most of its neighbours have, of several the
-    smallest. All nodes do so at once, and an edge counts from both ends, as often as it occurs. So the answer is
-    always the same, though it need not settle: two nodes joined by one edge swap their labels for ever. (Raghavan,
-    Albert and Kumara, "Near linear time algorithm to detect community structures in large-scale networks", Physical
-    Review E 76, 2007; in this form in the LDBC Graphalytics benchmark.) Rounds follow each other instead of being the
-    turns of a loop: times stay totally ordered.
+    Each node begins with itself as its label. In each round it takes the label that most of its neighbours have, the
+    smallest of several. All nodes do so at once, and an edge counts from both ends, as often as it occurs. So the
+    answer is always the same, though it need not settle: two nodes joined by one edge swap their labels for ever.
+    (Raghavan, Albert and Kumara, "Near linear time algorithm to detect community structures in large-scale networks",
+    Physical Review E 76, 2007; in this form in the LDBC Graphalytics benchmark.) Rounds follow each other instead of
+    being the turns of a loop: times stay totally ordered.
 
     Raises BuildError where `rounds` is negative.
 
@@ -28,7 +28,7 @@ def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
     ends = both_ways(edges)
     labels = starts(ends).map(lambda node: (node, node))
     for _ in range(rounds):
-        heard = labels.join_map(ends, lambda _, label, neighbour: (neighbour, label), keys=2).count()
-        best = heard.map(lambda node, label, count: (node, -count, label)).min()
+        votes = labels.join_map(ends, lambda _, label, neighbour: (neighbour, label), keys=2).count()
+        best = votes.map(lambda node, label, count: (node, -count, label)).min()
         labels = best.map(lambda node, _, label: (node, label))
     return labels

@@ -1,7 +1,7 @@
 """Approximate shortest paths: the distances from and to a few landmarks bound those between all nodes.
 
-What is kept is two distances for each node and landmark, whatever pairs are asked about. (Das Sarma, Gollapudi, Najork
-and Panigrahy, "A sketch-based distance oracle for web-scale graphs", WSDM 2010.)
+The state is two distances for each node and landmark, whatever the pairs. (Das Sarma, Gollapudi, Najork and Panigrahy,
+"A sketch-based distance oracle for web-scale graphs", WSDM 2010.)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from differential.graphs.directions import transpose
 
 
 def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
-    """Return (node, landmark, distance) for every node that can be reached from each of `landmarks`, in edges.
+    """Return (node, landmark, number of edges between them) for every node that can be reached from each landmark.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([0, 1, 3]), np.array([1, 2, 2]))
@@ -32,9 +32,10 @@ def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
 
 
 def approximate_distances(edges: Collection, landmarks: Collection, pairs: Collection) -> Collection:
-    """Return (source, target, distance) for each of `pairs` that is joined by a path by way of a landmark.
+    """Return (source, target, distance) for each of `pairs` that a path through a landmark joins.
 
-    It is the least number of edges of such a path: right where a shortest path passes a landmark, else too large.
+    The distance is the least number of edges of such a path: exact where a shortest path passes a landmark, and
+    otherwise too large.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([0, 1, 0, 3]), np.array([1, 2, 3, 2]))
@@ -45,8 +46,8 @@ def approximate_distances(edges: Collection, landmarks: Collection, pairs: Colle
     check_rows("approximate_distances", edges=edges, landmarks=landmarks, pairs=pairs)
     there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)
     onward = landmark_distances(edges, landmarks)
-    asked = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)
-    to_landmarks = asked.join_map(
+    wanted = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)
+    to_landmarks = wanted.join_map(
         there, lambda source, target, landmark, distance: (target, landmark, source, distance), keys=2
     )
     by_way = to_landmarks.join_map(

@@ -2,11 +2,11 @@
 
 A pattern is a list of edges (i, j) between variables numbered from 0; an occurrence gives each variable a node, so that
 each edge of the pattern is an edge of the graph. Each edge of the pattern is a relation of one join. When an edge of
-the graph changes, it is put in the place of each edge of the pattern in turn, and the other variables are found one by
-one, each by extending what is there by all the edges that bind it (worst-case-optimal; see `differential.delta`).
+the graph changes, it takes the place of each edge of the pattern in turn, and the other variables are found one by one:
+each extends the nodes found so far by all edges that bind it (worst-case-optimal; see `differential.delta`).
 
 Different variables may be the same node, and an occurrence counts as often as the product of its edges' occurrences:
-use `distinct` before, and `filter` after, where that is not meant.
+where that is not wanted, use `distinct` before and `filter` after.
 """
 
 from __future__ import annotations

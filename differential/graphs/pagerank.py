@@ -29,25 +29,25 @@ def pagerank(
     """Return (node, rank) after `rounds` rounds, for every node at the end of an edge; the mean rank is `unit`.
 
     Each node begins with `unit`. In each round it passes the share `damping` of its rank on to its targets, in equal
-    parts rounded down; the rest jumps. A jump leads to any node with the same probability or, with `personalisation`,
-    a collection of (node, weight) with whole weights, to each node in proportion to its weight. What a dangling node,
-    one without edges out of it, passes on jumps too. Weights of the same node are added, those of nodes without edges
-    are ignored; while no node has a weight, the rank that jumps is lost. A node of rank 0 is left out. `damping` is
-    taken as the nearest fraction with a denominator of at most 1,000, so that all sums are exact.
+    parts rounded down; the rest jumps. A jump leads to all nodes with equal probability or, with `personalisation`, a
+    collection of (node, weight) with whole weights, to each node in proportion to its weight. A dangling node, one
+    without outgoing edges, lets the share jump, too. Weights of the same node are added, and those of nodes without
+    edges are ignored; while no node has a weight, the rank that jumps is lost. A node of rank 0 is left out. `damping`
+    is rounded to the nearest fraction with a denominator of at most 1,000, so that all sums are exact.
 
     Ranks are counts of a node's occurrences, so a round is linear but for the division. Rounds follow each other
     instead of being the turns of a loop: times stay totally ordered. (Page, Brin, Motwani and Winograd, 1999.)
 
     A changed edge moves some rank, and in the end a unit or two of nearly every node's. With a `tolerance` of more than
-    one unit a node passes on its rank as rounded to a multiple of it, what dangling nodes pass on reaches each node as
-    a multiple of it, and a change within that is not passed on at all: the changes die out. The answer depends only on
-    the graph, as before. With d for `damping`, all ranks together are off by up to (1 + d) / (1 - d) times half of
-    `tolerance` a node, besides up to 1 / (1 - d) units for each edge and three times that for each node for what is
-    rounded down. (Where nodes have ten edges the errors, of either sign, mostly cancel: in the mean a rank is off by a
-    fifteenth of `tolerance`.)
+    one unit, a node passes on its rank rounded to a multiple of it, and each node receives a multiple of it from the
+    dangling nodes. A smaller change is not passed on, so the changes die out. The answer depends only on the graph, as
+    before. With d for `damping`, the errors of all ranks add up to at most (1 + d) / (1 - d) times half of `tolerance`
+    for each node, besides up to 1 / (1 - d) units for each edge, and three times that for each node, from rounding
+    down. (Where nodes have ten edges the errors, of either sign, mostly cancel: the mean error of a rank is a fifteenth
+    of `tolerance`.)
 
-    Raises BuildError where `damping` is not at least 0 and less than 1, `unit` is so small that a jump has nothing or
-    more than 2 ** 32, of which sums would not fit in 64 bits, `tolerance` is less than 1 or more than `unit`, or
+    Raises BuildError where `damping` is not at least 0 and less than 1, `unit` is so small that nothing jumps or is
+    more than 2 ** 32, with which sums would not fit in 64 bits, `tolerance` is less than 1 or more than `unit`, or
     `rounds` is negative. A DataError ends the run where weights are no whole numbers, or add up to 2 ** 31 or more.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1], [3, 4]]).T

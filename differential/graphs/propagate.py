@@ -12,10 +12,10 @@ from differential.arguments import check_collections, check_rows
 def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., Any] | None = None) -> Collection:
     """Return (node, smallest label) over all labels of nodes from which the node can be reached, its own included.
 
-    `labels` holds (node, label). This is label propagation: each round, each node whose label fell tells its
-    neighbours. With `rounds`, a function of (node, label), a label takes part only from that round on: if the
-    smallest labels come first, most nodes hear of their last label before they would have passed on any other. The
-    result is the same.
+    `labels` holds (node, label). This is label propagation: in each round, each node whose label fell sends it to its
+    neighbours. With `rounds`, a function of (node, label), a label takes part only from that round on. If the smallest
+    labels enter first, most nodes receive their final label before they would have passed on any other. The result is
+    the same.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([2, 1]), np.array([1, 3]))
@@ -28,7 +28,7 @@ def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., An
     edges, labels = innermost(edges, labels)
     with labels.scope.iterative("propagate") as inner:
         own = labels.enter(inner) if rounds is None else labels.enter_at(inner, rounds)
-        heard = Variable(inner)
-        smallest = heard.collection.concat(own).min()
-        heard.set(smallest.join_map(edges, lambda node, label, neighbour: (neighbour, label)))
+        received = Variable(inner)
+        smallest = received.collection.concat(own).min()
+        received.set(smallest.join_map(edges, lambda node, label, neighbour: (neighbour, label)))
         return smallest.leave()

@@ -16,8 +16,8 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
 
     `edges` holds (source, target, length), and `roots` the distances (node, distance) to begin with; all lengths and
     distances are integers, or all are floats. This is the method of Bellman and Ford: round i has the least distances
-    by up to i edges. Raises DataError for a negative length on the way, since there might be no least distance, and for
-    integers of more than 64 bits.
+    by up to i edges. A DataError ends the run where a path has a negative length, since there might be no least
+    distance, and where a distance needs more than 64 bits.
 
     >>> def program(scope):
     ...     roads = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([2, 3, 9]))

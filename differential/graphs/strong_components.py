@@ -1,8 +1,8 @@
 """Strongly connected components, by doubly nested iteration.
 
 An edge lies in a strongly connected component if both its ends do. Labels flow along the edges that may still lie in
-one; an edge whose ends end up with different smallest labels cannot, and is dropped; then the same against the edges'
-directions, and again, until nothing is dropped. What is left are the edges within components. (Naiad, SOSP 2013,
+one. An edge whose ends receive different smallest labels cannot, and is removed. Then labels flow against the edges'
+directions, and so on, until no edge is removed. The remaining edges lie within components. (Naiad, SOSP 2013,
 section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 """
 
@@ -27,9 +27,9 @@ def cyclic_edges(edges: Collection) -> Collection:
 
 
 def on_the_way(edges: Collection) -> Collection:
-    """Return the edges that lie on a path from a cycle to a cycle: no end of theirs is a dead end, however far off.
+    """Return the edges that lie on a path from a cycle to a cycle.
 
-    Edges from nodes that none leads to, and to nodes from which none leads, are taken away until there are no more.
+    Edges from nodes without incoming edges, and to nodes without outgoing ones, are removed until there are none.
 
     >>> example(lambda scope: on_the_way(Collection.of(scope, np.array([1, 2, 2, 3]), np.array([2, 1, 3, 4]))))
     [((1, 2), 1), ((2, 1), 1)]

@@ -1,0 +1,1 @@
+"""The operators on collections and arrangements, one a file."""

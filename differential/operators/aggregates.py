@@ -1,4 +1,4 @@
-"""Reductions of each key's values that run wholly in kernels."""
+"""Reductions of each key's values that run in kernels."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from timely.errors import DataError
 def sum(collection: Keyed[C], *, name: str = "sum") -> C:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
-    A sum of floats is that of the accumulated values, rounded once, to 64 bits, whatever the width of the values; so it
-    does not depend on the order of changes.
-    A sum of integers is exact.
+    A sum of floats is rounded once, to 64 bits, whatever the width of the values, so it does not depend on the order of
+    changes. A sum of integers is exact.
 
     A DataError ends the run where the value is no such column, a sum of integers does not fit into 64 bits, or
-    infinities of both signs are to be added.
+    infinities of both signs would be added.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]
@@ -48,9 +47,9 @@ def max(collection: Keyed[C], *, name: str = "max") -> C:
 
 
 def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "top_k") -> C:
-    """Return (key, value) for the `k` largest (or smallest) values of each key; one that occurs twice counts as two.
+    """Return (key, value) for the `k` largest (or smallest) values of each key. A value that occurs twice counts twice.
 
-    Raises DataError where `k` is less than 1, or no whole number.
+    Raises DataError where `k` is no whole number of at least 1.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]
@@ -69,9 +68,9 @@ class Ordered:
 
     by_value = False
 
-    def __init__(self, kind: int, general: int, k: int, value: Encoder, said: Encoder) -> None:
+    def __init__(self, kind: int, general: int, k: int, value: Encoder, result: Encoder) -> None:
         self._value = value
-        self._said = said
+        self._result = result
         self._in_kernel = BuiltIn(kind, k)
         smallest = general == kernels.SMALLEST
         self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
@@ -80,7 +79,7 @@ class Ordered:
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
     ) -> tuple[list[Chunk], Pending]:
         if self._value.kinds is not None:
-            self._said.adopt(self._value)
+            self._result.adopt(self._value)
         reduction: Reduction = self._in_kernel if self._value.ordered else self._in_python
         return reduction(new, pending, input, output, upper)
 
@@ -90,10 +89,10 @@ class Sum:
 
     by_value = False
 
-    def __init__(self, key: Encoder, value: Encoder, said: Encoder) -> None:
+    def __init__(self, key: Encoder, value: Encoder, result: Encoder) -> None:
         self._key = key
         self._value = value
-        self._said = said
+        self._result = result
         self._integers = BuiltIn(kernels.SUM, 0)
         self._floats = BuiltIn(kernels.SUM_FLOAT, 0)
 
@@ -102,11 +101,11 @@ class Sum:
     ) -> tuple[list[Chunk], Pending]:
         kinds = self._value.kinds
         if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
-            self._said.kinds = (Kind.INT,)
+            self._result.kinds = (Kind.INT,)
             return self._integers(new, pending, input, output, upper)
         if len(kinds) != 1 or kinds[0] not in FLOAT_TYPES:
             raise DataError(f"sum needs one column of numbers as the value, not {self._value.describe()}")
-        self._said.kinds = (Kind.FLOAT,)
+        self._result.kinds = (Kind.FLOAT,)
         chunks, put_off = self._floats(new, pending, input, output, upper)
         for keys, sums, *_ in chunks:
             if (sums == NAN).any():
@@ -118,7 +117,7 @@ class Sum:
 def _by_order(collection: Keyed[C], kind: int, general: int, k: int, name: str) -> C:
     return reduce_arrangement(
         collection.arrange_by_key(),
-        lambda key, value, said: Ordered(kind, general, k, value, said),
+        lambda key, value, result: Ordered(kind, general, k, value, result),
         None,
         name=name,
     ).as_collection()

@@ -12,7 +12,7 @@ from differential.operators.map import map
 
 
 def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin") -> C:
-    """Return, of each key, the record for which `function`, of whole columns, is least.
+    """Return, for each key, the record for which `function`, called with whole columns, is least.
 
     Of several such records it is the one whose value is least, column by column.
 
@@ -28,7 +28,7 @@ def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin")
 
 
 def argmax(collection: C, function: Callable[..., Any], *, name: str = "argmax") -> C:
-    """Return, of each key, the record for which `function`, of whole columns, is greatest.
+    """Return, for each key, the record for which `function`, called with whole columns, is greatest.
 
     Of several such records it is the one whose value is greatest, column by column.
 

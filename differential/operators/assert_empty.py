@@ -1,4 +1,4 @@
-"""Refuse a collection that is not what it should be."""
+"""Refuse a collection that differs from what a program expects."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ SHOWN = 5
 
 
 def assert_empty(collection: C, *, name: str = "assert_empty") -> C:
-    """Return the collection, which must be empty at all times: a record in it ends the run and is named.
+    """Return the collection, which must be empty at all times.
 
-    It is found out when the time at which the record occurs is complete.
-
-    A DataError, which ends the run, names the record and the time.
+    Once a time at which it has a record is complete, a DataError ends the run. It names the record and the time.
 
     >>> def program(scope):
     ...     ages = Collection.of(scope, np.array(["ann"]), np.array([30]))
@@ -42,10 +40,10 @@ def assert_empty(collection: C, *, name: str = "assert_empty") -> C:
 
 
 def assert_eq(collection: C, other: C, *, name: str = "assert_eq") -> C:
-    """Return the collection, which must equal `other` at all times: a record that only one has ends the run.
+    """Return the collection, which must equal `other` at all times.
 
-    A DataError, which ends the run, names the time, the records of which the collection (the left) has more and by how
-    many, and those of which `other` (the right) has more. On several workers it names those of one worker's share.
+    Otherwise a DataError ends the run. It names the time, the records of which the collection (the left) has more and
+    by how many, and those of which `other` (the right) has more; on several workers, those of one worker's share.
 
     >>> def program(scope):
     ...     pairs = Collection.of(scope, np.array([1, 1, 2]))

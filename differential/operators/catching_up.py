@@ -1,10 +1,9 @@
-"""Let traces be compacted though nothing comes.
+"""Allow traces to be compacted though nothing arrives.
 
-An operator that reads traces, and has nothing to do when a frontier moves, does not ask to run then: it lets its traces
-forget what it can when something comes. If a frontier was behind at that time, the traces keep what was still different
-then. So after each run the worker calls the operator's `compact` in a step that runs no operator; and if its readers
-still lag behind what the traces hold, the operator runs when a frontier moves next. A busy dataflow pays for nothing
-of this but a call now and then.
+An operator that reads traces, and has nothing to do when a frontier moves, does not ask to run then: it allows
+compaction when a batch arrives. If a frontier was behind at that time, the traces keep what was different then. So
+after each run the worker calls the operator's `compact` in a step that runs no operator; and if its readers still lag
+behind what the traces hold, the operator runs when a frontier moves next. A busy dataflow pays a call now and then.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from timely.dataflow.operator import Operator
 
 
 class CatchingUp:
-    """Moves an operator's readers on while it has nothing to do.
+    """Moves an operator's readers on while the operator has nothing to do.
 
-    `compact` lets the traces forget what the frontiers allow, and returns whether they hold anything at times that a
-    frontier has not passed yet.
+    `compact` allows compaction as far as the frontiers do, and returns whether the traces hold updates at times that a
+    frontier has not passed.
     """
 
     __slots__ = ("_compact", "_is_expected", "_operator")
@@ -40,12 +39,12 @@ class CatchingUp:
         operator, compact = self._operator, self._compact
         if operator is None or compact is None:
             return False
-        # The frontier of an input that drains does not cover what is queued. An operator that is held back, for lack of
-        # room behind it, has messages queued though the worker runs none; it asks again after its next run.
+        # The frontier of an input that drains does not cover queued messages. An operator that is held back, because
+        # the queues behind it are full, has messages though the worker runs no operator; it expects again after it ran.
         if not any(port.queue for port in operator.inputs) and compact():
             operator.waits = True
         return False
 
     def _end(self) -> None:
-        """Keep nothing of the dataflow, for the worker may call only later."""
+        """Release the dataflow, which the worker's call may outlive."""
         self._operator = self._compact = None

@@ -15,9 +15,9 @@ from differential.operators.vectors import as_part
 
 
 class CoGroups(NamedTuple):
-    """The groups a reduction of two collections is called with.
+    """The groups that a reduction of two collections receives.
 
-    `left` and `right` are `Groups` with the same keys, one of which may be empty for a key, but not both.
+    `left` and `right` are `Groups` with the same keys. For each key one of the two may be empty, but not both.
     """
 
     left: Groups
@@ -35,8 +35,8 @@ class CoGroups(NamedTuple):
 def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str = "cogroup") -> C:
     """Return (key, value) for the values that `function` makes of each key's values on the left and on the right.
 
-    `function` receives `CoGroups` and returns `(index, *value columns)`, as that of `reduce` does. The values on both
-    sides must be of the same kinds of columns; where they are not, `map` one to have those of the other, too.
+    `function` receives `CoGroups` and returns `(index, *value columns)`, like the function of `reduce`. The values on
+    both sides must have the same kinds of columns; where they have not, `map` one side to have those of the other, too.
 
     >>> def missing(groups):
     ...     held, needed = (np.bincount(side.index, side.counts, len(groups)) for side in groups)

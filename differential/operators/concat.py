@@ -11,7 +11,7 @@ from timely.errors import BuildError
 
 
 def concat(collection: C, *others: C, name: str = "concat") -> C:
-    """Return the collection in which each record occurs as often as in all of them together.
+    """Return the collection in which each record occurs as often as in all given collections together.
 
     Raises BuildError where the keys are not of the same number of columns.
 

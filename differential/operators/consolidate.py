@@ -6,7 +6,7 @@ from differential.arrangement.core import C
 
 
 def consolidate(collection: C) -> C:
-    """Return the same collection, with at most one update for each record and time, sent once the time is complete.
+    """Return the same collection with at most one update for each record and time, emitted once the time is complete.
 
     >>> def nothing(scope):
     ...     some = Collection.of(scope, np.arange(3))

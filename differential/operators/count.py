@@ -23,4 +23,4 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
     if source.is_in_order:
         return count_in_order(source, name, signed=signed).as_collection()
     reduction = BuiltIn(kernels.COUNT, kernels.SIGNED if signed else 0)
-    return reduce_arrangement(source, lambda key, value, said: reduction, (Kind.INT,), name=name).as_collection()
+    return reduce_arrangement(source, lambda key, value, result: reduction, (Kind.INT,), name=name).as_collection()

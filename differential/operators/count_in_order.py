@@ -1,7 +1,7 @@
 """Count the records of each key, where times are totally ordered.
 
-A change is answered from what was said last and nothing else (`kernels.count`): the input's trace is not read, and if
-nobody else does, not kept.
+The operator computes a change of a count from the count that it last emitted and from nothing else (`kernels.count`).
+So it does not read the input's trace, which is not kept unless another operator reads it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> Ar
 class CounterInOrder:
     """The operator, where times are totally ordered.
 
-    Invariant: the output's trace is, at every time before its upper, the count of the input. Batches come in the order
-    of their intervals, each is final, and is answered at once, by a batch.
+    Invariant: at every time before its upper, the output's trace is the count of the input. Batches arrive in the order
+    of their intervals, and each is final, so the operator answers it at once, by one batch.
     """
 
     def __init__(self, input: InputPort, output: OutputPort, spine: Spine, key: Encoder, signed: bool) -> None:
@@ -55,7 +55,7 @@ class CounterInOrder:
         self._spine = spine
         self._key = key
         self._is_signed = int(signed)
-        self._said = TraceHandle(spine)
+        self._written = TraceHandle(spine)
 
     def run(self) -> None:
         for capability, message in self._input:
@@ -63,18 +63,18 @@ class CounterInOrder:
             answer = self._answer(batch)
             if len(answer):
                 self._output.give(capability, cast(Any, self._spine.insert(answer)))
-            self._said.set_logical_compaction(batch.upper)
-            self._said.set_physical_compaction(batch.upper)
+            self._written.set_logical_compaction(batch.upper)
+            self._written.set_physical_compaction(batch.upper)
 
     def drop(self) -> None:
         """Stop reading."""
-        self._said.drop()
+        self._written.drop()
 
     def _answer(self, batch: Batch) -> Batch:
         keys, time_index, diffs, times = batch.keys, batch.time_index, batch.diffs, batch.times
         if len(times) > 1:
             keys, _, time_index, diffs, times = consolidate(keys, NOTHING, time_index, diffs, times)
-        past = self._said.table(self._said.batches())
+        past = self._written.table(self._written.batches())
         try:
             keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
         except Negative as fault:

@@ -1,4 +1,4 @@
-"""Let changes happen later."""
+"""Move changes to later times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 def delay(collection: C, function: Callable[[Time], Moment], *, name: str = "delay") -> C:
     """Return the collection with each change at `function` of its time, which must not be before it.
 
-    The function is called once for each time in a batch and should keep times in their order: then the result at
-    `function(t)` is what the collection is at `t`. Changes that fall on one time cancel as if they had been made then.
+    The function is called once for each time in a batch, and should keep times in their order: then the result at
+    `function(t)` equals the collection at `t`. Changes moved to the same time cancel as if they had been made then.
 
     A DataError ends the run where `function` returns no time, an earlier one, or one beyond 2 ** 62.
 

@@ -1,4 +1,4 @@
-"""Make how often records occur a function of how often they did."""
+"""Apply a function to how often each record occurs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from timely.errors import DataError
 
 
 def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
-    """Return the collection in which every record occurs once that occurs at all.
+    """Return the collection in which every record that occurs at all occurs once.
 
-    A record that occurs a negative number of times is an error, which names it.
+    A record that occurs a negative number of times is an error, which names the record.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).distinct())
     [((1,), 1), ((2,), 1)]
@@ -68,21 +68,21 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
 class SameValues:
     """A reduction whose output records are among its input's."""
 
-    def __init__(self, reduction: Reduction, value: Encoder, said: Encoder) -> None:
+    def __init__(self, reduction: Reduction, value: Encoder, result: Encoder) -> None:
         self.by_value = reduction.by_value
         self._reduction = reduction
         self._value = value
-        self._said = said
+        self._result = result
 
     def __call__(
         self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
     ) -> tuple[list[Chunk], Pending]:
         if self._value.kinds is not None:
-            self._said.adopt(self._value)
+            self._result.adopt(self._value)
         return self._reduction(new, pending, input, output, upper)
 
 
 def _same_values(source: ArrangementCore[C], reduction: Reduction, name: str) -> C:
     return reduce_arrangement(
-        source, lambda key, value, said: SameValues(reduction, value, said), None, name=name
+        source, lambda key, value, result: SameValues(reduction, value, result), None, name=name
     ).as_collection()

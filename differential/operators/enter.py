@@ -14,10 +14,10 @@ from timely.order import Time
 
 
 def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
-    """Return the collection in `scope`, which lies inside its own; it is there in every round of the loop.
+    """Return the collection in `scope`, which lies inside its own. It is the same in every round of the loop.
 
-    Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its
-    arrangement outside serves inside as well.
+    Operators enter collections from outside by themselves where they are used in a loop. If the collection is arranged,
+    its arrangement outside serves inside as well.
 
     Raises BuildError unless `scope` lies inside the collection's.
 

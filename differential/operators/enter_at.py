@@ -19,10 +19,10 @@ from timely.order import LIMIT, Time
 
 
 def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:
-    """Return the collection in the loop of `scope`, each record from the round on that `rounds` says.
+    """Return the collection in the loop of `scope`, each record from the round on that `rounds` returns for it.
 
-    `rounds` receives whole columns and returns a column of integers from 0 to 2 ** 61. Records that matter most can be
-    let in first, so that what the others would do is settled by the time they come (prioritised iteration).
+    `rounds` receives whole columns and returns a column of integers from 0 to 2 ** 61. If the most important records
+    enter first, the others find most of their work done when they enter (prioritised iteration).
 
     Raises BuildError unless `scope` is a loop directly inside the collection's. A DataError ends the run where `rounds`
     returns something else.
@@ -51,14 +51,14 @@ def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: s
 
 
 def _is_outside(rounds: Array) -> bool:
-    # As many rounds more may follow before there is no time left.
+    # As many more rounds may follow before a coordinate reaches its limit.
     return rounds.size > 0 and (rounds.min() < 0 or rounds.max() > LIMIT // 2)
 
 
 def delayed(updates: Updates, rounds: Ints) -> Updates:
-    """Return the updates with a counter more in their times: that of `rounds`, one for each row.
+    """Return the updates with one more coordinate in their times, from `rounds`, which has one for each row.
 
-    There are no more times than rows, or than times and different rounds together make.
+    The table of times is no longer than there are rows, or pairs of times and rounds.
     """
     distinct, which = _distinct(rounds)
     base = updates.time_index if len(updates.time_index) else np.int64(0)
@@ -69,11 +69,11 @@ def delayed(updates: Updates, rounds: Ints) -> Updates:
 
 
 def _distinct(rounds: Ints) -> tuple[Ints, Ints]:
-    """Return the different rounds, in order, and for each row the place of its own among them."""
+    """Return the distinct rounds, in order, and for each row the place of its round among them."""
     most = int(rounds.max()) if len(rounds) else 0
     if most > len(rounds):
         return np.unique(rounds, return_inverse=True)
-    # As few numbers as rows can be told apart without sorting.
+    # Numbers no larger than the number of rows are counted faster than sorted.
     place = np.bincount(rounds, minlength=1)
     distinct = np.flatnonzero(place)
     place[distinct] = np.arange(len(distinct))

@@ -1,4 +1,4 @@
-"""Let every record occur as often as a function of it says."""
+"""Multiply how often each record occurs by a function of the record."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from timely.errors import DataError
 
 
 def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "explode") -> C:
-    """Return other records, each as many times as often as `function` says.
+    """Return `record` as often as each record occurs, times `times`, where `function` returns `(record, times)` for it.
 
-    `function` receives whole columns and returns `(record, times)`: a column or a tuple of columns, and a column of
-    integers (or one for all), which may be 0 or negative. So a quantity becomes a number of occurrences, and adding it
-    up is counting: nothing is kept for each value.
+    `function` receives whole columns. `record` is a column or a tuple of columns, and `times` a column of integers (or
+    one for all), which may be 0 or negative. So a quantity becomes a number of occurrences, and counting adds it up:
+    nothing is kept for each value.
 
     A DataError ends the run where `function` returns something else.
 
@@ -46,7 +46,7 @@ def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
 
 
 def occurrences(given: Any, length: int) -> Ints:
-    """Return what a function said of how often its rows occur, as one integer for each."""
+    """Return how often rows occur, as a function has returned it, as one integer for each row."""
     times: Array = np.asarray(given)
     if times.dtype.kind not in "iub" or times.shape not in ((), (length,)):
         raise DataError(

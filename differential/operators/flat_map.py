@@ -15,10 +15,10 @@ from timely.data.user_functions import call
 def flat_map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "flat_map") -> C:
     """Return the collection of all the records that `function` makes of each.
 
-    `function` receives whole columns and returns `(rows, *columns)`: for each record it makes, the position of the
-    row it comes from, and its fields. (A record occurs as often, and when, the one it comes from does.)
+    `function` receives whole columns and returns `(rows, *columns)`: for each new record, the position of the row that
+    it is made from, and its fields. It occurs when, and as often as, the record that it is made from.
 
-    A DataError ends the run where `function` returns something else, or positions that are none.
+    A DataError ends the run where `function` returns something else, or positions that do not exist.
 
     >>> def both_ends(source, target):
     ...     rows = np.arange(len(source))

@@ -1,4 +1,4 @@
-"""Reductions written in Python: one call for all groups of a round."""
+"""Reductions written in Python, which receive all groups of a round in one call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CodeGroups(NamedTuple):
 
 
 class CodeRows(NamedTuple):
-    """What groups are reduced to, in codes, laid out like `CodeGroups`."""
+    """The values that groups are reduced to, in codes, laid out like `CodeGroups`."""
 
     offsets: Codes
     vals: Codes
@@ -32,10 +32,10 @@ class CodeRows(NamedTuple):
 
 
 class Groups:
-    """The groups a reduction is called with.
+    """The groups that a reduction receives.
 
     `keys` are the key columns, one row for each group. `values` are the value columns and `counts` how often each value
-    occurs (never 0); the rows of group `g` are `offsets[g]:offsets[g + 1]`, in no order to rely on. No group is empty.
+    occurs (never 0); the rows of group `g` are `offsets[g]:offsets[g + 1]`, in any order. No group is empty.
     All columns are read-only.
 
     >>> def mean(groups):
@@ -65,7 +65,7 @@ class Groups:
 class InPython:
     """A reduction by a function of `CodeGroups`, called once for each round of interesting times.
 
-    Unless it is `signed`, a negative count is an error; the last `hidden` columns of its record are not told.
+    Unless it is `signed`, a negative count is an error. The error does not mention the last `hidden` columns.
     """
 
     by_value = False
@@ -106,7 +106,7 @@ class InPython:
 
 
 def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> CodeRows:
-    """Return the `k` largest or smallest values of each group, for values whose codes are not in their order."""
+    """Return the `k` largest or smallest values of each group, for values whose codes are not in the values' order."""
     columns = value.decode(groups.vals, len(groups.counts))
     index = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
     order = np.lexsort((*(ranks(column) for column in reversed(columns)), index))

@@ -1,8 +1,8 @@
-"""Let updates wait until their time comes.
+"""Hold updates until everything before their times is final.
 
-Updates may be made at times long before which much is still to happen. Whoever indexes a collection looks through what
-waits each time something happens; here what waits is kept by time, and passed on when all before its time is final. So
-an epoch costs what is due in it, however much waits. The operator holds the least times that wait, and no others.
+Updates may be at times far in the future. An operator that indexes a collection looks through all waiting updates at
+each epoch. This operator keeps them by time, and emits them when everything before their time is final. So an epoch
+costs what is due in it, however much waits. The operator holds capabilities for the least times that wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from timely.progress.antichain import Antichain
 
 
 def hold(collection: C, *, name: str = "hold") -> C:
-    """Return the same collection; its updates are passed on when nothing before their times is to come any more.
+    """Return the same collection; its updates are emitted once everything before their times is final.
 
     >>> def program(scope):
     ...     later = Collection.of(scope, np.array([7])).delay(lambda time: time[0] + 5)
@@ -46,7 +46,7 @@ def hold(collection: C, *, name: str = "hold") -> C:
 
 
 class Holding:
-    """The operator. `_times`, those of what waits, are a heap where times are totally ordered, else a list."""
+    """The operator. `_times`, those that wait, are a heap where times are totally ordered, else a list."""
 
     def __init__(self, held: CapabilitySet, width: int) -> None:
         self._held = held
@@ -70,7 +70,7 @@ class Holding:
             self._held.downgrade(self._times[:1] if self._is_ordered else Antichain(self._times))
 
     def _due(self, frontier: Antichain) -> Iterator[Time]:
-        """Take the times before which nothing is to come."""
+        """Take out the times before which everything is final."""
         if self._is_ordered:
             while self._times and not frontier.less_than(self._times[0]):
                 yield heappop(self._times)

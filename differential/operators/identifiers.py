@@ -1,10 +1,10 @@
 """Give every record a number of its own.
 
-A record's number is a hash of its fields, and where several have the same, the first of them in their order keeps it
-and the others try the next number, round by round, until all are alone: in a loop, so that it stays right when records
-come and go. Almost always there is nothing to do in it, for 64-bit hashes of a million records collide once in ten
-million times. That holds of numbers, and of text and bytes of up to 64 bytes; what is longer goes in by two checksums
-of 32 bits, which are not as evenly spread, and may collide somewhat more often.
+A record's number is a hash of its fields. Where several records have the same hash, the first of them in their order
+keeps it and the others try the next number, round by round, until all numbers are distinct. This happens in a loop, so
+that it stays right when records are inserted and removed. The loop rarely has anything to do, because the hashes of a
+million records, 64 bits each, collide once in ten million times. That is true for numbers, and for text and bytes of up
+to 64 bytes; longer ones are hashed by two checksums of 32 bits, which may collide somewhat more often.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def identifiers(
 ) -> C:
     """Return each distinct record with an integer of its own, 0 or more, as another, last column.
 
-    No two records ever have the same, and which it is depends on what records there are and on nothing else: not on
-    the order of changes nor the number of workers. A record whose hash no other has keeps its number for ever. `hash`
+    No two records have the same number at any time. The numbers depend only on which records there are, not on the
+    order of changes nor on the number of workers. A record whose hash no other has keeps its number for ever. `hash`
     makes a column of integers of columns.
 
     >>> def program(scope):
@@ -61,7 +61,7 @@ def identifiers(
 
 
 def _move_on(groups: Groups) -> tuple[Any, ...]:
-    """Let the first record of each group stay and the others make another attempt."""
+    """Return each group with the next attempt for all records but the first, which stays."""
     index = groups.index
     if len(index) == len(groups):
         return (index, *groups.values)

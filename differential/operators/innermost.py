@@ -11,7 +11,7 @@ from timely.errors import BuildError
 def innermost(*collections: C) -> tuple[C, ...]:
     """Return the collections in the innermost of their scopes, which must lie in each other; raise BuildError if not.
 
-    For operators of one's own, which may be given collections from outside of the loop they are used in:
+    For operators that a program defines, whose arguments may be collections from outside of the loop:
 
     >>> def program(scope):
     ...     with scope.iterative() as loop:

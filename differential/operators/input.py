@@ -1,4 +1,4 @@
-"""Collections that change from outside."""
+"""Change a collection from outside of the dataflow."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class InputSession:
     """Changes a collection, epoch by epoch. Use from the worker's thread.
 
     `insert`, `remove` and `update` take one record given as scalars or many given as whole columns: arrays, lists, or
-    what NumPy makes arrays of. They are copied, so that arrays may be written to again. Changes are handed over by
-    `flush`, `advance_to` and `close`; each happens at the session's time when it was made, or at the later time that
-    `update_at` names.
+    what NumPy makes arrays of. Arrays are copied, so the program may write to them again. `flush`, `advance_to` and
+    `close` send the changes; each happens at the session's time when it was made, or at the later time that `update_at`
+    names.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -68,7 +68,7 @@ class InputSession:
 
     @property
     def is_congested(self) -> bool:
-        """Whether more than `Config.queue_bytes` wait to be taken: a program may wait, too (`Input.is_congested`)."""
+        """Whether more than `Config.queue_bytes` of changes wait in the dataflow (see `Input.is_congested`)."""
         return self._input.is_congested
 
     def insert(self, *record: Any) -> None:
@@ -120,14 +120,14 @@ class InputSession:
         if not less_equal(now, then):
             raise CapabilityError(
                 f"input {self._name!r} is at time {now} and cannot change the collection at {then}, which is not at or "
-                "after it: what the collection is there is final"
+                "after it: the contents of the collection there are final"
             )
         change = owned(record, diff)
         self._fields.check(change[0])
         self._later.append((change, then))
 
     def flush(self) -> None:
-        """Hand over the changes made so far."""
+        """Send the changes made so far."""
         if self._changes:
             changes, self._changes = self._changes, []
             self._input.send_batch(gathered(changes, self._input.time))
@@ -136,12 +136,12 @@ class InputSession:
             self._input.send_batch(_gathered_at(later))
 
     def advance_to(self, time: Moment) -> None:
-        """Move on to a later time; what the collection is before it is final."""
+        """Advance to a later time. The contents of the collection before it are then final."""
         self.flush()
         self._input.advance_to(time)
 
     def close(self) -> None:
-        """Change nothing any more."""
+        """Send the changes made so far and end the session. The contents of the collection are then final."""
         if self._input.is_closed:
             self._changes.clear()
             self._later.clear()
@@ -168,7 +168,7 @@ def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
 
 
 def check_open(input: Input, name: str) -> None:
-    """Raise CapabilityError where an input takes nothing any more."""
+    """Raise CapabilityError where an input is closed."""
     if input.is_closed:
         raise CapabilityError(
             f"input {name!r} was closed and takes no more changes (dropping a dataflow closes its inputs)"
@@ -186,10 +186,10 @@ def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
 
 
 def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
-    """Return a change as it is kept until it is sent: scalars, or columns that nobody else writes to.
+    """Return a change to keep until it is sent: scalars, or columns that nobody else writes to.
 
-    Integers have the width they will have where they are indexed, 64 bits. Floats keep theirs, for most numbers are not
-    the same in another one.
+    Integers have the width that they have where they are indexed, 64 bits. Floats keep their width, because most
+    numbers differ in another width.
     """
     for field in record:
         if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
@@ -241,7 +241,7 @@ def _checked(diff: Any, shape: tuple[int, ...]) -> Diff:
 
 
 def gathered(changes: list[Change], time: Time) -> Updates:
-    """Return many changes, of fields that `Fields` found alike, as one batch of updates."""
+    """Return many changes, whose fields have passed `Fields.check`, as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]
         columns = _columns_of(record)
@@ -258,7 +258,7 @@ def gathered(changes: list[Change], time: Time) -> Updates:
 
 
 def _columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return what `owned` has made of a record as columns: it is, unless it is scalars."""
+    """Return a record from `owned` as columns: as it is, unless it is scalars."""
     return record if type(record[0]) is np.ndarray else tuple(map(_widened, as_columns(record)))
 
 

@@ -1,4 +1,4 @@
-"""Look at updates as they flow by."""
+"""Call a function with updates as they pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timely.order import Time
 def inspect(collection: C, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect") -> C:
     """Return the collection unchanged, after `look(record, time, diff)` was called for each of its updates.
 
-    Updates are seen as they come, not consolidated, on the worker where they are; see `output` for final answers.
+    `look` sees updates as they arrive, not consolidated, on the worker that has them; see `output` for final answers.
 
     >>> _ = example(lambda scope: Collection.of(scope, np.array([7])).inspect(print))
     (7,) (0,) 1

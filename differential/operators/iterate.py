@@ -1,8 +1,8 @@
-"""Fixed points: feeding a collection back to where it came from, changes only.
+"""Fixed points: feed the changes of a collection back into a loop.
 
-A variable is a collection whose value in round i+1 is what was set, as it was in round i; in round 0 it is its
-source. In updates: source, then (result - source) one round later. A loop settles when a round changes nothing, and
-the dataflow finds that out by itself: where there are no updates there is nothing to do.
+In round 0 a variable is its source; in round i+1 it is what its `result` was in round i. In updates: source, then
+(result - source) one round later. A loop settles when a round changes nothing. The dataflow needs no test for that:
+without updates there is nothing to do.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class VariableCore(Generic[C]):
                 f"{described(result.keys)}: give map() the right `keys`"
             )
         dataflow = self.collection.scope.dataflow
-        # Where nothing on the way round lets updates cancel, a change and its opposite would chase each other for ever.
-        # And what is beyond a limit must have cancelled: among the result's updates alone where the source, from
-        # outside, has none there.
+        # Without an operator in the loop that lets updates cancel, a change and its opposite would circulate for ever.
+        # And updates beyond a limit must have had the chance to cancel: with the result's alone where the source is
+        # from outside and has none there.
         goes_on = dataflow.plan.flows_uncancelled(self.collection.stream.location, result.stream.location)
         if goes_on or (self._limit is not None and not self._starts_late):
             result = consolidate(result)
@@ -100,7 +100,7 @@ def iterate(
 ) -> C:
     """Return the fixed point of `body`, starting from `collection`.
 
-    `body` receives the current value and returns the next; collections from outside may be used in it as they are.
+    `body` receives the current value and returns the next. It may use collections from outside as they are.
 
     >>> def halving(scope):
     ...     numbers = Collection.of(scope, np.array([12, 5]))
@@ -108,8 +108,8 @@ def iterate(
     >>> example(halving)
     [((3,), 1), ((5,), 1)]
 
-    With a `limit`, it is an error that the value still changes after so many rounds. Without, a loop that goes on for
-    very long is reported by a warning (`Config.report_rounds`).
+    With a `limit`, it is an error if the value still changes after so many rounds. Without one, a warning reports a
+    loop that continues for very many rounds (`Config.report_rounds`).
 
     >>> def growing(scope):
     ...     return Collection.of(scope, 7).iterate(lambda inner: inner.map(lambda x: x + 1), limit=100)

@@ -1,7 +1,7 @@
 """Match the records of two arrangements that have equal keys.
 
-Each new batch of one side meets the other side's trace as of what that side had shown when the batch arrived; so every
-pair meets exactly once, at the lattice join of its times.
+Each new batch of one side meets those batches of the other side that had arrived before it. So every pair of updates
+meets exactly once, when the later of the two arrives, and its output is at the lattice join of both times.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from timely.errors import BuildError
 from timely.progress.antichain import Antichain
 
 ROWS_PER_BATCH = 1 << 18
-"""About how many pairs an activation produces before other operators get a turn."""
+"""An activation yields to other operators after about so many pairs."""
 
 
 class Pairing(NamedTuple):
-    """New batches of one side still to be matched with the other side's past, and the right to say what comes of it."""
+    """New batches of one side still to be matched with the other side's past, and a capability for the output."""
 
     capability: Capability
     new: tuple[Batch, ...]
@@ -52,8 +52,8 @@ def join_arrangements(
     first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
-    # New batches are all there is to react to; frontiers only say what may be forgotten, and are looked at then, and
-    # when there is nothing else to do.
+    # Only new batches produce output. Frontiers only allow compaction, so the operator looks at them when a batch
+    # arrives, and when the worker has nothing else to do.
     builder.operator.waits = False
     joiner = Joiner(first, second, output, left, right, function)
     builder.build(lambda _: refusing(joiner.run, left.key))
@@ -62,7 +62,7 @@ def join_arrangements(
 
 
 class Joiner:
-    """The operator: both sides, and the pairings not done yet, of which the first is done up to a position."""
+    """The operator: both sides, and the pairings left to do. The first of these is done up to `_position`."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Joiner:
         self._theirs = Side(second, right)
         self._todo: deque[Pairing] = deque()
         self._position = 0
-        self._refusal = self._refuse  # one object, by which the comparison ends
+        self._refusal = self._refuse  # a bound method is a new object each time; this one is the key of the comparison
         left.key.compare_with(right.key, self._refusal)
         self._catching_up = CatchingUp(output.operator, self._compact)
 
@@ -118,7 +118,7 @@ class Joiner:
         return self._mine.lags(self._theirs.input) or self._theirs.lags(self._mine.input)
 
     def _take_in(self, side: Side, other: Side, is_left: bool) -> None:
-        """Note what new batches of one side are to be matched with."""
+        """Pair each new batch of one side with the past of the other."""
         for time, message in side.input.drain():
             batch = cast(Batch, message)
             side.admit(batch)
@@ -128,7 +128,7 @@ class Joiner:
         side.acknowledge()
 
     def _match(self) -> None:
-        """Send about a batch of what comes of the first pairing."""
+        """Emit about a batch of pairs of the first pairing."""
         pairing = self._todo[0]
         pairs, self._position = _matched(pairing, self._position, self._left, self._right, self._function)
         if pairs is not None:
@@ -141,7 +141,7 @@ class Joiner:
 def _matched(
     pairing: Pairing, start: int, left: ArrangementCore[Any], right: ArrangementCore[Any], function: Callable[..., Any]
 ) -> tuple[Updates | None, int]:
-    """Return what comes of up to a batch of pairs, and where to go on, or -1."""
+    """Return up to about a batch of pairs, and the position to go on from, or -1 if these were the last."""
     keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
         table_of(pairing.new), start, ROWS_PER_BATCH, table_of(pairing.past)
     )
@@ -158,12 +158,12 @@ def _matched(
 
 
 class Side:
-    """One input of a join: its batches, and its trace up to what has been seen of it.
+    """One input of a join: its batches, and its trace as far as the batches have arrived.
 
-    `acknowledged` is the upper of the trace when the operator last looked; at first, the least frontier. All batches up
-    to it have come in by the queue, for a batch enters the trace and the queue in the same activation of whoever seals
-    it; and none has that comes later. So what the trace may merge, cut and compact for this reader never reaches a
-    batch that is still on its way here, which would be matched twice or not at all.
+    `acknowledged` is the upper of the trace when the operator last drained the input; at first, the least frontier. All
+    batches up to it have arrived, because the operator that seals a batch adds it to the trace and to the queue in one
+    activation; and no batch beyond it has arrived. The physical frontier of this reader stays at it. So no merge takes
+    in a batch that has yet to arrive, which would then be matched twice or not at all.
     """
 
     def __init__(self, input: InputPort, arrangement: ArrangementCore[Any]) -> None:
@@ -173,7 +173,7 @@ class Side:
         self._released = False
 
     def past(self) -> tuple[Batch, ...]:
-        """Return the batches acknowledged so far that hold anything."""
+        """Return the batches acknowledged so far that have rows."""
         if self._released:
             return ()
         return tuple(batch for batch in self._trace.batches_through(self.acknowledged) if len(batch))
@@ -185,12 +185,12 @@ class Side:
         )
 
     def acknowledge(self) -> None:
-        """Take note of everything that has been drained from the input."""
+        """Acknowledge everything that has been drained from the input."""
         if not self._released:
             self.acknowledged = self._trace.upper
 
     def compact(self, other: InputPort) -> None:
-        """Let the trace forget what no batch still to come on the other input can tell apart."""
+        """Allow compaction up to the other input's frontier, at or after which all times of its batches to come are."""
         if self._released:
             return
         frontier = other.frontier
@@ -201,7 +201,7 @@ class Side:
             self.drop()
 
     def lags(self, other: InputPort) -> bool:
-        """Return whether the trace may hold something at a time that the other input has not passed."""
+        """Return whether the trace may hold updates at a time that the other input has not passed."""
         return not self._released and not self.acknowledged.dominates(other.frontier)
 
     def drop(self) -> None:

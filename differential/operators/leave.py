@@ -14,9 +14,10 @@ from timely.order import Time
 
 
 def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> C:
-    """Return what the collection becomes when its loop has settled, in `scope` (the next one out when not given).
+    """Return the collection as it is once its loop has settled, in `scope` (by default the next one out).
 
-    All rounds' changes fall on the time outside; what rounds took back cancels when the result is consolidated.
+    The changes of all rounds are at one time outside; changes that later rounds retracted cancel when the result is
+    consolidated.
 
     Raises BuildError unless `scope` lies around the collection's.
 

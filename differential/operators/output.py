@@ -26,12 +26,11 @@ class GatherUpdates(OfUpdates, Gather):
 class Output:
     """The changes of a collection, on one worker, as they become final.
 
-    A change at time `t` is handed out once nothing at `t` or before can come any more, consolidated, in the
-    lexicographic order of times. On the other workers there is never anything to read, but `done` and the frontier
-    tell the same.
+    A change at time `t` can be read once the collection is final at `t`. Changes are consolidated, in the lexicographic
+    order of their times. The other workers have no changes to read; `done` and the frontier are the same on all.
 
-    A record that occurs a negative number of times is refused when it is read, where times are totally ordered; unless
-    the output is `signed`, and so may be a difference of collections.
+    Where times are totally ordered, reading refuses a record that occurs a negative number of times, unless the output
+    is `signed`, for a difference of collections.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -69,8 +68,8 @@ class Output:
     def changes(self) -> list[tuple[Record, Time, int]]:
         """Return the updates (record, time, diff) that have become final since the last call, of this or of `contents`.
 
-        Raises BuildError where the dataflow is not complete yet, as all methods but `done` do; OperatorError where a
-        record occurs a negative number of times, and then nothing counts as read.
+        Raises BuildError where the dataflow is not built yet, as all methods but `done` do; OperatorError where a
+        record occurs a negative number of times, and then no change counts as read.
         """
         frontier = self._frontier
         try:
@@ -93,15 +92,15 @@ class Output:
         return result
 
     def contents(self) -> dict[Record, int]:
-        """Return the records of the collection and how often each occurs, as of what has become final.
+        """Return the records of the collection and how often each occurs, after all changes that have become final.
 
-        The changes that have led there are read by that: `changes` returns only later ones.
+        These changes then count as read: `changes` returns only later ones.
         """
         self.changes()
         return dict(self._contents)
 
     def done(self) -> bool:
-        """Return whether the collection can change no more."""
+        """Return whether the collection is final at all times."""
         return self._dataflow.built and not self._input.frontier
 
     def less_than(self, time: Moment) -> bool:
@@ -118,11 +117,11 @@ class Output:
     @property
     def _frontier(self) -> Antichain:
         if not self._dataflow.built:
-            raise BuildError("an output can be read once the dataflow is complete: leave its `with` block first")
+            raise BuildError("an output can be read once the dataflow is built: leave its `with` block first")
         return self._input.frontier
 
     def _check(self, updates: Updates) -> None:
-        """Raise DataError where records are of other kinds than before, or can never be removed."""
+        """Raise DataError where records are of other kinds than those before, or could never be removed (NaN)."""
         kinds = tuple([kind_of(column) for column in updates.columns])
         if kinds != self._kinds:
             if self._kinds and len(kinds) != len(self._kinds):
@@ -140,7 +139,7 @@ class Output:
                 refuse_nan(column)
 
     def _refuse_negative(self, times: list[Time]) -> None:
-        """Raise DataError where the changes at `times` let a record occur a negative number of times."""
+        """Raise DataError where after the changes at `times` a record occurs a negative number of times."""
         counts: dict[Record, int] = {}
         for time in times:
             for record, diff in self._waiting[time].items():
@@ -160,8 +159,8 @@ class Output:
 def output(collection: C, worker: int = 0, *, signed: bool = False, name: str = "output") -> Output:
     """Return a handle on `worker` to read the collection's final changes from.
 
-    Costs Python objects for each update: meant for answers, not for what they are computed from. `signed` is for a
-    difference of collections, in which records may occur a negative number of times (see `Output`).
+    It makes Python objects for each update, so use it for answers, not for the data that they are computed from.
+    `signed` is for a difference of collections, in which records may occur a negative number of times (see `Output`).
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:

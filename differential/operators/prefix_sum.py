@@ -1,9 +1,9 @@
-"""Running totals that a change alters where it must, and is found by in few steps.
+"""Running totals, in which a change costs a number of steps that is logarithmic in the number of positions.
 
-The positions of a key are the leaves of a binary tree, whose nodes hold the sum of what is below them. What is at or
-before a position is made up of at most one whole node of each level: those that the binary digits of the position
-after it name (Fenwick, "A new data structure for cumulative frequency tables", 1994). Sums are numbers of occurrences,
-so no node has a state but its row, and all of it is one join.
+The positions of a key are the leaves of a binary tree, whose nodes hold the sum of the values below them. The positions
+up to a given one are covered by at most one node of each level: the nodes that the binary digits of the next position
+name (Fenwick, "A new data structure for cumulative frequency tables", 1994). Sums are numbers of occurrences, so no
+node has a state but its row, and one join adds the nodes up.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from timely.errors import BuildError, DataError
 def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     """Return (key, position, sum of the values of the key at this and earlier positions) for each position there is.
 
-    The records are (key, position, value), integers; positions are 0 or more and less than 2 ** `bits`. Each record is
-    kept in `bits` + 1 nodes, and a change costs as many steps and what it changes of the result.
+    The records are (key, position, value), integers; positions are at least 0 and less than 2 ** `bits`. Each record is
+    kept in `bits` + 1 nodes, and a change costs as many steps, besides the changes of the result.
 
     Raises BuildError unless `bits` is 1 to 60, and where all columns are the key. A DataError ends the run where a
     position is out of bounds, or a record has other columns.
@@ -46,7 +46,7 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     levels = np.arange(bits + 1)
 
     def above(*columns: Any) -> tuple[Any, ...]:
-        """Say the value at all nodes above its position."""
+        """Return the value at all nodes above its position."""
         if len(columns) != keys + 2:
             raise DataError(f"{name}: a record has {keys + 2} columns (key, position, value), not {len(columns)}")
         *key, position, value = columns
@@ -58,7 +58,7 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
         return (rows, *(column[rows] for column in key), node, value[rows])
 
     def before(*columns: Any) -> tuple[Any, ...]:
-        """Ask at the nodes that make up a position and all before it."""
+        """Return the nodes that cover a position and all before it."""
         *key, position = columns
         end = position + 1
         rows, level = np.nonzero((end[:, None] >> levels) & 1)
@@ -71,6 +71,6 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     positions = distinct(placed.arrange_by_key(), name=name)
     found = semijoin(flat_map(positions, before, keys=keys + 1, name=name), nodes, name=name)
     sums = map(found, lambda *columns: (*columns[:keys], columns[-1]), keys=keys + 1, name=name)
-    # The second part is 1 wherever there is a position, so that a sum of 0 is said, too.
+    # The second part is 1 wherever there is a position, so that a sum of 0 is output, too.
     totals = summed(concat(as_part(sums, 0, name=name), as_part(positions, 1, name=name)), 2, name=name)
     return map(totals, lambda *columns: columns[:-1], keys=keys, name=name)

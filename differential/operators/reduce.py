@@ -19,8 +19,8 @@ from timely.errors import DataError
 def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str = "reduce") -> C:
     """Return (key, value) for the values that `function` makes of each key's values.
 
-    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it
-    belongs to. It is called with many groups at once and must treat each by itself.
+    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of its group. One
+    call has many groups, and `function` must treat each by itself.
 
     >>> def mean(groups):
     ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])
@@ -32,31 +32,31 @@ def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str
 
 
 def reduce_groups(source: ArrangementCore[C], function: Callable[[Groups], Any], *, hidden: int = 0, name: str) -> C:
-    """Return what `reduce` does; `hidden` columns at the end are not the user's."""
+    """Return what `reduce` does; the last `hidden` columns are not the program's."""
 
-    def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
-        return InPython(lambda groups: _call(function, groups, key, value, said), hidden=hidden)
+    def make(key: Encoder, value: Encoder, result: Encoder) -> InPython:
+        return InPython(lambda groups: _call(function, groups, key, value, result), hidden=hidden)
 
     source.value.hidden = hidden
     return reduce_arrangement(source, make, None, name=name).as_collection()
 
 
 def _call(
-    function: Callable[[Groups], Any], groups: CodeGroups, key: Encoder, value: Encoder, said: Encoder
+    function: Callable[[Groups], Any], groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder
 ) -> CodeRows:
     number = len(groups.offsets) - 1
     values = value.decode(groups.vals, len(groups.counts))
-    # What the function returns is copied below, in the order of the groups, so it may keep that.
-    result = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
-    if not isinstance(result, tuple) or not result:
+    # The arrays that the function returns are copied below, in the order of the groups, so it may keep them.
+    returned = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
+    if not isinstance(returned, tuple) or not returned:
         raise DataError("a reduction must return (index, value column, ...)")
-    index, *columns = as_columns(result)
+    index, *columns = as_columns(returned)
     if not len(index):
         # Empty columns may be of any kind.
         return CodeRows(np.zeros(number + 1, np.int64), NOTHING, NOTHING)
     if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
         raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
     order = np.argsort(index, kind="stable")
-    vals = said.encode(tuple(column[order] for column in columns))
+    vals = result.encode(tuple(column[order] for column in columns))
     lengths = np.bincount(index, minlength=number)
     return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, np.ones(len(index), np.int64))

@@ -22,8 +22,8 @@ def reduce_each(
     """Return (key, value) for every value in `function(key, values)`, called for each key that has changed.
 
     `values` is a list of (value, count) in ascending order, never empty; keys and values of several columns are
-    tuples. A call costs Python objects for every value of the key, some microseconds in all: it is the form to try
-    things out with, and `reduce`, which is given all keys at once, the one for large collections.
+    tuples. A call costs Python objects for every value of the key, some microseconds in all. Try
+    things out in this form; for large collections use `reduce`, which receives all keys at once.
 
     A DataError ends the run where `function` returns no list of values, or values of several kinds.
 
@@ -41,9 +41,9 @@ def reduce_each(
         index: list[int] = []
         found: list[Any] = []
         for group, key in enumerate(keys):
-            said = _values(function(key, sorted(pairs[bounds[group] : bounds[group + 1]])), key)
-            index += [group] * len(said)
-            found += said
+            returned = _values(function(key, sorted(pairs[bounds[group] : bounds[group + 1]])), key)
+            index += [group] * len(returned)
+            found += returned
         if found and isinstance(found[0], tuple):
             return (np.array(index, np.int64), *(list(field) for field in zip(*found, strict=True)))
         return np.array(index, np.int64), found
@@ -51,11 +51,11 @@ def reduce_each(
     return reduce(collection, batched, name=name)
 
 
-def _values(said: Any, key: Any) -> list[Any]:
-    """Return what a function says of a key as a list, which text is not meant to be."""
-    if isinstance(said, Iterable) and not isinstance(said, (str, bytes)):
-        return list(said)
-    raise DataError(f"the function of reduce_each must return a list of values, not {said!r:.80} for {key!r:.80}")
+def _values(returned: Any, key: Any) -> list[Any]:
+    """Return what a function has returned for a key as a list; text is no list."""
+    if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)):
+        return list(returned)
+    raise DataError(f"the function of reduce_each must return a list of values, not {returned!r:.80} for {key!r:.80}")
 
 
 def _rows(columns: tuple[Any, ...], length: int) -> list[Any]:

@@ -1,10 +1,10 @@
 """Reduce the values of every key to others, and keep the result right as the input changes.
 
-The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why
-these, is said in `differential.kernels.reduce_times`; this module is the operator around it.
+The result is itself arranged: operators that need it by key use it as it is. This module is the operator;
+`differential.kernels.reduce_times` explains which times matter for a key, and why.
 
 Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each
-round with all the groups that have an interesting time in it, and a round is rarely more than one.
+round, with all groups that have an interesting time in it; mostly there is one round.
 """
 
 from __future__ import annotations
@@ -40,19 +40,18 @@ Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
 """Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
 
 Pending = tuple[Codes, Codes, Codes]
-"""Groups (key, and value where groups are by value) and times to come back to."""
+"""Groups (key, and value where groups are by value) and the times at which they are to be reduced again."""
 
 
 class GroupFault(Exception):
     """The values of a key (a code) have no reduction at a time.
 
-    A record occurs a negative number of times, or the key has a negative number of records; or, if the reduction `adds`
-    (in a kernel, of that kind), the sum does not fit into 64 bits. The last `hidden` columns of a record are not the
-    program's.
+    A record occurs a negative number of times, or the key has a negative number of records; or, for a reduction that
+    `adds`, the sum does not fit into 64 bits. The last `hidden` columns of a record are not the program's.
     """
 
     def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = kernels.DISTINCT) -> None:
-        """Take what a kernel returned: the key, the value if the reduction is by value, then the time."""
+        """Take what a kernel returns: the key, the value if the reduction is by value, then the time."""
         key, *rest = fault.tolist()
         self.key: int = key
         self.time: Time = tuple(rest[by_value:])
@@ -98,9 +97,9 @@ def reduce_arrangement(
 class Reducer:
     """The operator.
 
-    Invariant: the output's trace is, at every time not in advance of `upper` as of the last run, the reduction of the
-    input's; each pending time is in advance of it and of a capability held. A run that has neither new batches nor a
-    pending time that is due has nothing to do, and is not asked for.
+    Invariant: at every time not in advance of the `upper` of the last run, the output's trace is the reduction of the
+    input's. Each pending time is in advance of that `upper`, and of a capability held. So without new batches and
+    without a pending time that is due there is nothing to do, and the operator does not ask to run.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Reducer:
     ) -> None:
         self._input = input
         self._source = source.reader()
-        self._said = TraceHandle(spine)
+        self._written = TraceHandle(spine)
         self._batcher = Batcher(spine.depth)
         self._sealer = sealer
         self._reduction = reduction
@@ -125,10 +124,10 @@ class Reducer:
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes held between runs, and what they mean."""
-        key, value, said = self._meanings
+        key, value, result = self._meanings
         for keys, vals in self._batcher.columns():
             yield key, keys
-            yield said, vals
+            yield result, vals
         yield key, self._pending[0]
         yield value, self._pending[1]
 
@@ -137,8 +136,8 @@ class Reducer:
         for time, batch in self._input.drain():
             held.hold(time)
             self._new.append(cast(Batch, batch))
-        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here, and
-        # the trace's upper is the frontier then; where nothing is sealed, for there is nothing, our own tells.
+        # The operator that seals appends a batch to the trace and to our queue in one step, so every batch below the
+        # trace's upper has arrived. Without new batches that upper may lag; the input's own frontier does not.
         upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
         if self._new or any(not upper.less_equal(time) for time in held.times):
             self._reduce(upper)
@@ -146,22 +145,22 @@ class Reducer:
             least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
             self._sealer.seal(self._batcher, upper, least)
             self._source.allow_compaction(upper)
-            self._said.allow_compaction(upper)
+            self._written.allow_compaction(upper)
         self._input.operator.waits = bool(held)
 
     def drop(self) -> None:
         """Stop reading."""
         self._source.drop()
-        self._said.drop()
+        self._written.drop()
 
     def _reduce(self, upper: Antichain) -> None:
-        source, said = self._source.batches(), self._said.batches()
+        source, written = self._source.batches(), self._written.batches()
         try:
             chunks, self._pending = self._reduction(
                 table_of(self._new),
                 self._pending,
                 self._source.table(source),
-                self._said.table(said),
+                self._written.table(written),
                 frontier_table(upper, self._batcher.depth),
             )
         except GroupFault as fault:
@@ -171,7 +170,7 @@ class Reducer:
             self._batcher.push(*chunk)
 
     def _named(self, fault: GroupFault) -> DataError:
-        """Return the error that names a record which is to blame."""
+        """Return the error that names a record at fault."""
         key, value, _ = self._meanings
         try:
             keys, vals, counts = accumulate(self._source.batches(), fault.time)

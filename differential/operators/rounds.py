@@ -1,8 +1,8 @@
-"""Loops that do not settle: what comes round is looked at, and said when it comes too often.
+"""Report loops that do not settle.
 
-A loop without a fixed point (a rule that adds ever larger numbers, or swaps two values for ever) runs for ever, and
-nothing of it is ever final. So a loop can be given a limit, and one that has turned very often is reported. Where
-there is no limit, looking costs one comparison a batch: with the time of its message, which none of its updates
+A loop without a fixed point (a rule that adds ever larger numbers, or swaps two values for ever) runs for ever, and its
+result is never final. So a loop can have a limit, and a warning reports one that continues for very many rounds.
+Without a limit, a check costs one comparison for each batch: with the time of its message, which no update of it
 precedes.
 """
 
@@ -21,13 +21,13 @@ from timely.order import Time
 from timely.origin import Origin
 
 EXAMPLES = 3
-"""So many records that still change are named."""
+"""Messages name so many of the records that still change."""
 
 
 class Rounds:
-    """How far a loop may go, and when it is next to be reported. `look` at messages whose round is `watched` or later.
+    """The limit of a loop, and the round of the next report. `look` at messages whose round is `watched` or later.
 
-    The round of an update is the last coordinate of the time at which it comes back.
+    The round of an update is the last coordinate of its time in the next round of the loop.
     """
 
     __slots__ = ("_dataflow", "_limit", "_name", "_origin", "_report", "watched")
@@ -41,9 +41,9 @@ class Rounds:
         self.watched: float = 0 if limit is not None else self._report
 
     def look(self, round: int, updates: Updates) -> None:
-        """Look at updates that come back in `round` and later.
+        """Check updates that are fed back into `round` and later.
 
-        Raises `UnsettledError` for what changes beyond the limit; warns of what changes as late as is to be reported.
+        Raises UnsettledError where records change beyond the limit; warns where they change in a round to be reported.
         """
         limit = self._limit
         if limit is not None and int(updates.times[:, -1].max()) > limit:
@@ -72,7 +72,7 @@ class Rounds:
 
 
 def _first_changes(updates: Updates, round: int) -> str:
-    """Return in words what changes at the least time whose round is at least `round`; nothing if nothing does."""
+    """Return in words which records change at the least time whose round is at least `round`; "" if none do."""
     late = updates.times[:, -1] >= round
     late_rows = late[updates.time_index] if len(updates.time_index) else np.repeat(late, len(updates))
     changes: dict[Time, Counter[Any]] = {}

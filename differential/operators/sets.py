@@ -1,7 +1,7 @@
-"""Collections compared record by record: how often each occurs in one and in the other decides how often it is said.
+"""Combine two collections record by record: how often each occurs is a function of how often it does in either.
 
-Records are arranged by all of their columns, both collections' in one arrangement, so a change looks at one record. A
-record that occurs a negative number of times in either is an error.
+One arrangement holds both collections' records, by all of their columns, so a change looks at one record. A record that
+occurs a negative number of times in either collection is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from differential.operators.vectors import as_part, reduce_parts
 
 
 def union(left: C, right: C, *, name: str = "union") -> C:
-    """Return the collection in which each record occurs as often as in the one where it occurs more often.
+    """Return the collection in which each record occurs as often as in the one that has more of it.
 
     >>> def program(scope):
     ...     return Collection.of(scope, np.array([1, 1, 2])).union(Collection.of(scope, np.array([1, 3])))
@@ -31,7 +31,7 @@ def union(left: C, right: C, *, name: str = "union") -> C:
 
 
 def intersect(left: C, right: C, *, name: str = "intersect") -> C:
-    """Return the collection in which each record occurs as often as in the one where it occurs less often.
+    """Return the collection in which each record occurs as often as in the one that has less of it.
 
     >>> def program(scope):
     ...     return Collection.of(scope, np.array([1, 1, 2])).intersect(Collection.of(scope, np.array([1, 3])))
@@ -43,7 +43,7 @@ def intersect(left: C, right: C, *, name: str = "intersect") -> C:
 
 
 def except_(left: C, right: C, *, name: str = "except") -> C:
-    """Return the collection in which each record occurs as many times more as it does on the left, never less than 0.
+    """Return the collection in which each record occurs as often as on the left minus the right, at least 0 times.
 
     >>> def program(scope):
     ...     return Collection.of(scope, np.array([1, 1, 2])).except_(Collection.of(scope, np.array([1, 3])))
@@ -55,7 +55,7 @@ def except_(left: C, right: C, *, name: str = "except") -> C:
 
 
 def symmetric_difference(left: C, right: C, *, name: str = "symmetric_difference") -> C:
-    """Return the collection in which each record occurs as often as its two counts differ by.
+    """Return the collection in which each record occurs as often as its two counts differ.
 
     >>> def program(scope):
     ...     left, right = Collection.of(scope, np.array([1, 1, 2])), Collection.of(scope, np.array([1, 3]))

@@ -1,7 +1,7 @@
-"""Make how often records occur a function of how often they did, where times are totally ordered.
+"""Apply a function to how often each record occurs, where times are totally ordered.
 
-How often a record occurred before a change is looked up in the input's trace, so what was said is not read, and not
-kept unless somebody needs it by key.
+The operator looks up in the input's trace how often a record occurred before a change. So it does not read its own
+trace, which is not kept unless another operator reads it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class ThresholdInOrder:
         output: OutputPort,
         spine: Spine,
         function: Callable[[Codes], Codes],
-        said: Encoder,
+        result: Encoder,
     ) -> None:
         self._input = input
         self._source = source.reader()
-        self._key, self._value, self._said = source.key, source.value, said
+        self._key, self._value, self._result = source.key, source.value, result
         self._output = output
         self._spine = spine
         self._function = function
@@ -79,7 +79,7 @@ class ThresholdInOrder:
 
     def _answer(self, new: list[Batch], through: Codes) -> Batch:
         if self._value.kinds is not None:
-            self._said.adopt(self._value)
+            self._result.adopt(self._value)
         rows = [(batch.keys, batch.vals, batch.time_index, batch.diffs, batch.times) for batch in new]
         keys, vals, time_index, diffs, times = rows[0] if len(rows) == 1 else consolidated(rows)
         before, after = record_changes(keys, vals, diffs, through)

@@ -21,8 +21,8 @@ from timely.errors import BuildError
 def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") -> C:
     """Return (key, total, ...) with the sum of each function over the key's records, while any of them is not 0.
 
-    A function receives whole columns and returns a column of integers, or one for all records. One row is kept for each
-    key and function, and none for values, so a change costs the same however many records a key has.
+    A function receives whole columns and returns a column of integers, or one integer for all records. One row is kept
+    for each key and function, and none for values, so a change costs the same however many records a key has.
 
     Raises BuildError where no function is given, and where all columns are the key.
 
@@ -33,7 +33,7 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
     [((1, 2, 30, 500), 1), ((2, 1, 5, 25), 1)]
     """
     if not functions:
-        raise BuildError(f"{name}: what is to be added up? give one function, or several")
+        raise BuildError(f"{name}: there is nothing to add up: pass one function, or several")
     keys, parts = columns_of(collection.keys, name), len(functions)
 
     def transform(updates: Updates) -> Updates:

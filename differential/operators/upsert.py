@@ -1,11 +1,11 @@
-"""Collections said by what is the case: a key has this value from now on, or none.
+"""Change a collection by statements: from now on a key has this value, or none.
 
-Statements `(key, value)` and `(key, nothing)` become updates by looking up what the key's value was. What it was is in
-the arrangement that is made of them, so nothing else is kept, and whoever needs the collection by key has it. A batch
-of statements costs one look at each key it is about.
+The operator turns statements `(key, value)` and `(key, nothing)` into updates by looking up the key's value before. It
+finds that in the arrangement that it writes, so it keeps nothing else, and the collection is arranged by key already. A
+batch of statements costs one lookup of each of its keys.
 
-Statements go to the worker that their key's hash names, so every worker's session may speak of any key. Times must be
-totally ordered, or there would be no telling what was said last.
+A statement goes to the worker that its key's hash names, so every worker's session may set any key. Times must be
+totally ordered, so that each key has a last statement.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from timely.order import Moment, Time
 from timely.progress.antichain import Antichain
 
 STATEMENTS = 1 << 40
-"""More than a session makes in an epoch."""
+"""More statements than a session makes in an epoch."""
 
 
 class UpsertSession:
-    """Says, epoch by epoch, which value each key has. Use from the worker's thread.
+    """Sets the value of keys, epoch by epoch. Use from the worker's thread.
 
-    Of what is said of a key in one epoch the last holds; where several workers' sessions speak of it, that of the last
-    worker. Statements are handed over by `flush`, `advance_to` and `close`.
+    Of several statements about a key in one epoch the last is valid; if several workers' sessions make some, the last
+    worker's. `flush`, `advance_to` and `close` send the statements.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -76,7 +76,7 @@ class UpsertSession:
 
     @property
     def time(self) -> Time:
-        """The time from which on holds what is said now."""
+        """The time from which on statements made now are valid."""
         return self._input.time
 
     @property
@@ -85,7 +85,7 @@ class UpsertSession:
         return self._input.epoch
 
     def set(self, *record: Any) -> None:
-        """Let a key have a value, whatever it had: `set(*key, *value)`, scalars or whole columns.
+        """Give a key a value, whatever it had before: `set(*key, *value)`, scalars or whole columns.
 
         Raises DataError where there are fewer fields than the key has, or not as many or of other kinds than before, or
         what cannot be a column; CapabilityError after `close`.
@@ -99,7 +99,7 @@ class UpsertSession:
         self._sets.append(((*record, self._order(record)), 1))
 
     def unset(self, *key: Any) -> None:
-        """Let a key have no value, whether it had one or not.
+        """Leave a key without a value, whether it had one or not.
 
         Raises DataError where there are not as many fields as the key has, or others than before, or what cannot
         be a column; CapabilityError after `close`.
@@ -112,7 +112,7 @@ class UpsertSession:
         self._unsets.append(((*key, self._order(key)), -1))
 
     def flush(self) -> None:
-        """Hand over what was said so far."""
+        """Send the statements made so far."""
         time = self._input.time
         for statements in (self._sets, self._unsets):
             if statements:
@@ -121,7 +121,7 @@ class UpsertSession:
                 self._input.send_batch(batch)
 
     def advance_to(self, time: Moment) -> None:
-        """Move on to a later time; what the collection is before it is final."""
+        """Advance to a later time. The contents of the collection before it are then final."""
         self.flush()
         before = self.time
         self._input.advance_to(time)
@@ -129,7 +129,7 @@ class UpsertSession:
             self._next = self._first
 
     def close(self) -> None:
-        """Say nothing any more: what holds now holds for ever."""
+        """Send the statements made so far and end the session. The values are then final."""
         if self._input.is_closed:
             self._sets.clear()
             self._unsets.clear()
@@ -158,9 +158,9 @@ class UpsertSession:
 
 
 def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arranged]:
-    """Return a session that says which value each key has, and the arrangement of (key, value) that follows it."""
+    """Return a session that sets the value of keys, and the arrangement of (key, value) that follows it."""
     if scope.width != 1:
-        raise BuildError(f"{name}: what holds is what was said last, so times must be totally ordered; see update_at()")
+        raise BuildError(f"{name}: the last statement is valid, so times must be totally ordered; see update_at()")
     check_keys(keys)
     session = UpsertSession(scope, keys, name)
     builder = OperatorBuilder(scope, name)
@@ -179,8 +179,8 @@ def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arrange
 class Upserter:
     """The operator.
 
-    Invariant: the trace holds every key at most once at every time before the frontier last sealed to. Statements wait
-    until their time is over, as they came.
+    Invariant: at every time before the frontier of the last seal, the trace holds every key at most once. Statements
+    wait, as they arrived, until the frontier has passed their time.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Upserter:
         self._waiting: list[tuple[Time, Updates]] = []
 
     def run(self) -> None:
-        # Between runs statements wait as columns, and all that has been encoded is in the trace.
+        # Between runs statements wait as columns, so all codes are in the trace: a collection may begin.
         self._key.interner.collect()
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
@@ -209,7 +209,7 @@ class Upserter:
         due = [updates for time, updates in self._waiting if not frontier.less_equal(time)]
         if due:
             self._waiting = [(time, updates) for time, updates in self._waiting if frontier.less_equal(time)]
-            self._say(*self._statements(due))
+            self._push(*self._statements(due))
         self._sealer.seal(self._batcher, frontier, Antichain(time for time, _ in self._waiting))
         self._held.set_logical_compaction(frontier)
         self._held.set_physical_compaction(frontier)
@@ -220,7 +220,7 @@ class Upserter:
         self._held.drop()
 
     def _learn(self, updates: Updates) -> None:
-        """Take note of the kinds of rows that are on other workers; only statements that set a key have a value."""
+        """Learn the kinds of rows that other workers have. Only statements that set a key have a value."""
         *columns, _ = updates.columns
         self._key.learn(tuple(columns[: self._keys]))
         if len(columns) > self._keys:
@@ -245,8 +245,8 @@ class Upserter:
         rows = rows[last]
         return keys[rows], time[rows], vals[rows], present[rows]
 
-    def _say(self, keys: Ints, time: Ints, vals: Ints, present: Array) -> None:
-        """Hand the batcher the difference to what was the case, statement by statement."""
+    def _push(self, keys: Ints, time: Ints, vals: Ints, present: Array) -> None:
+        """Push the difference between each statement and the one before, or the value before, into the batcher."""
         was, had = np.empty_like(vals), np.empty_like(present)
         was[1:], had[1:] = vals[:-1], present[:-1]
         first = np.ones(len(keys), np.bool_)
@@ -257,21 +257,21 @@ class Upserter:
         rows = np.concatenate([new, old])
         if len(rows):
             times, index = np.unique(time[rows], return_inverse=True)
-            said = np.concatenate([vals[new], was[old]])
+            held = np.concatenate([vals[new], was[old]])
             diffs = np.concatenate([np.ones(len(new), np.int64), np.full(len(old), -1)])
             self._batcher.push(
-                keys[rows], said, times.reshape(-1, 1), index.astype(np.int64) if len(times) > 1 else NOTHING, diffs
+                keys[rows], held, times.reshape(-1, 1), index.astype(np.int64) if len(times) > 1 else NOTHING, diffs
             )
 
     def _values(self, keys: Ints) -> tuple[Ints, Array]:
         """Return the value of each of some keys, sorted and distinct, and whether it has one."""
         vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
         past = tuple(batch for batch in self._held.batches() if len(batch))
-        asked = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), NO_TIMES)
+        wanted = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), NO_TIMES)
         position = 0
         parts = []
         while past and position >= 0:
-            found, _, found_vals, _, _, diffs, position = join(table_of([asked]), position, 1 << 20, table_of(past))
+            found, _, found_vals, _, _, diffs, position = join(table_of([wanted]), position, 1 << 20, table_of(past))
             length = len(found)
             found_vals = found_vals if len(found_vals) else np.zeros(length, np.int64)
             parts.append((found, found_vals, diffs if len(diffs) else np.ones(length, np.int64)))

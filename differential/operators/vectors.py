@@ -1,8 +1,8 @@
 """Several sums in one pass: diffs that are vectors.
 
-A diff of W parts is kept as up to W rows that differ in a last column, the number of the part. A row whose part is 0
-is not there. So vectors add up and cancel as diffs do, in the arrangements and kernels that there are, and what is
-kept of a key is one row for each part, however many values were added up.
+A diff of W parts is kept as up to W rows that differ in a last column, the number of the part. A part of 0 has no row.
+So vectors add up and cancel as diffs do, in ordinary arrangements and kernels, and a key keeps one row for each part,
+however many values were added up.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def reduce_parts(
     signed: bool,
     name: str,
 ) -> ArrangementCore[C]:
-    """Return (key, value) for the value columns that `function` makes of each key's vector, and how often it occurs.
+    """Return (key, value) as often as `function` returns for each key's vector.
 
-    The values of `source` are the parts' numbers. `function` receives int64[groups, parts], no row of which is all 0.
-    Without `signed` a negative part is an error.
+    The values of `source` are the parts' numbers. `function` receives int64[groups, parts], no row of which is all 0,
+    and returns value columns and how often each value occurs. Without `signed` a negative part is an error.
     """
 
-    def make(_key: Encoder, _value: Encoder, said: Encoder) -> InPython:
+    def make(_key: Encoder, _value: Encoder, result: Encoder) -> InPython:
         def apply(groups: CodeGroups) -> CodeRows:
             columns, counts = function(vectors(groups, parts))
             kept = counts != 0
             offsets = np.concatenate([[0], np.cumsum(kept)])
-            return CodeRows(offsets, said.encode(tuple(column[kept] for column in columns)), counts[kept])
+            return CodeRows(offsets, result.encode(tuple(column[kept] for column in columns)), counts[kept])
 
         return InPython(apply, signed=signed, hidden=1)
 

@@ -1,20 +1,20 @@
-"""Let records be in a collection for a while: windows that slide or tumble over times.
+"""Keep records in a collection for a while: windows that slide or tumble over times.
 
-With `size` and `slide`, the window at a time t that is a multiple of `slide` holds what happened after t - size, up to
-and including t; between two such times it is what it was at the first. A window whose slide is its size tumbles: what
-there is at t is the last window that is over. In other words, what happens at time e is in the collection from the
-first multiple of `slide` at or after e, until the first at or after e + size.
+With `size` and `slide`, the window at a time t that is a multiple of `slide` holds the changes after t - size, up to
+and including t; between two such times it stays as it is at the first. A window whose slide is its size tumbles: at t
+it is the last complete one. In other words, a change at time e is in the collection from the first multiple of `slide`
+at or after e, until the first at or after e + size.
 
-So a change enters at one time and is taken back at another, both of which are known when it comes. What is to enter or
-to leave later is held until then: an epoch costs what enters and leaves in it, however large the window. No clock
-ticks, and at the end of the input everything leaves.
+So a change enters at one time and is retracted at another, and both times are known when it arrives. Changes that are
+to enter or to leave later are held until then: an epoch costs what enters and leaves in it, however large the window.
+No clock ticks, and at the end of the input everything leaves.
 
-A removal must name the occurrence that it takes back, for that one's end depends on when it happened. With event times
-it does: a record has the same event time when it is removed as when it was inserted. Without them a window accepts
-insertions alone, and refuses a record of which more is removed than inserted in an epoch.
+A removal must identify the occurrence that it removes, because the end of that occurrence depends on when it happened.
+With event times it does: a record has the same event time when it is removed as when it was inserted. Without event
+times a window accepts only insertions, and refuses a record of which an epoch removes more than it inserts.
 
-What comes after its window has ended is late. It is left out, and reported: to a function of the program's, or by a
-`LateWarning` for the first such record and, at the end, by another with their number.
+A change that arrives after its window has ended is late. It is left out, and reported: to a function of the program, or
+by a `LateWarning` for the first such record and, at the end, by another with their number.
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ def window(
     late: Callable[[Updates], object] | None = None,
     name: str = "window",
 ) -> C:
-    """Return the collection of what has happened lately: each change lasts for `size`, in steps of `slide`.
+    """Return the collection of recent changes: each lasts for `size`, in steps of `slide`.
 
     A change happens at its epoch (the first coordinate of its time) or, if `at` is given, at the event time that
-    `at(*columns)` returns for each record: a column of integers, in the unit of epochs. What comes after its event time
-    is in from then on, for as long as it would have been had it come in time, or not at all if that is over; what comes
-    before it waits.
+    `at(*columns)` returns for each record: a column of integers, in the unit of epochs. A change that arrives after its
+    event time enters then, and leaves when it would have left had it arrived in time; if that is over, it does not
+    enter. A change that arrives before its event time waits.
 
-    Insertions that come after their window has ended are left out, and a `LateWarning` reports them; with `late`, that
-    function is called instead with each batch of them, an `Updates`. To remove what has left the window has no effect.
+    Insertions that arrive after their window has ended are left out, and a `LateWarning` reports them; with `late`,
+    that function is called instead with each batch of them, an `Updates`. Removing a record that has left has no
+    effect.
 
     Raises BuildError where `size` or `slide` is less than 1, or no whole number. A DataError ends the run where `at`
     does not return an integer for each record, a window would end after 2 ** 62, or, without `at`, a record is removed.
@@ -111,7 +112,7 @@ def window(
         return _for_a_while(own, moments[:, 0], moments[:, 1], own.time_index)
 
     if at is None:
-        # What is inserted and removed in one epoch, wherever, is no removal.
+        # A record inserted and removed in one epoch, even on different workers, cancels and is no removal.
         both = linear(consolidate(collection), by_epoch, name=name)
     else:
         stragglers = Stragglers(collection.scope, late, name)
@@ -126,8 +127,8 @@ def _refuse_removals(updates: Updates, name: str) -> None:
         removed = updates.take(rows)
         (time,) = removed.each_time()
         raise DataError(
-            f"{name}: the record {shown(removed.columns)} is removed, and nothing tells in which epoch it was inserted "
-            "and hence how long it would have lasted; give it `at`, a function that returns each record's event time",
+            f"{name}: the record {shown(removed.columns)} is removed, but the epoch in which it was inserted, "
+            "and so its end, is unknown; pass `at`, a function that returns each record's event time",
             time,
         )
 
@@ -145,7 +146,7 @@ class Stragglers:
             scope.dataflow.when_complete(self._report_number)
 
     def see(self, updates: Updates) -> None:
-        """Report insertions that came too late."""
+        """Report insertions that arrive too late."""
         if not len(updates):
             return
         if self._late is not None:
@@ -155,13 +156,13 @@ class Stragglers:
         if self._count == len(updates):
             (time,) = updates.take(np.array([0])).each_time()
             self._warn(
-                f"the record {shown(updates.columns)} came at {time}, when its window had ended, and is left out; "
-                "more are only counted; give window() a function as `late` to receive them, or a larger size"
+                f"the record {shown(updates.columns)} arrived at {time}, when its window had ended, and is left "
+                "out; more are only counted; pass window() a function as `late` to receive them, or a larger size"
             )
 
     def _report_number(self) -> None:
         if self._count > 1:
-            self._warn(f"{self._count} records came when their windows had ended, and were left out")
+            self._warn(f"{self._count} records arrived when their windows had ended, and were left out")
 
     def _warn(self, message: str) -> None:
         text = f"{self._name} (built at {self._origin}) on worker {self._worker}: {message}"
@@ -169,7 +170,7 @@ class Stragglers:
 
 
 def _for_a_while(updates: Updates, begin: Ints, end: Ints, index: Ints) -> Updates:
-    """Return the updates, made at the first of two epochs for each of their times, and taken back at the second."""
+    """Return the updates, at the first of two epochs for each of their times, and their retractions at the second."""
     others = updates.times[:, 1:]
     times = np.concatenate([np.column_stack((epochs, others)) for epochs in (begin, end)])
     columns = tuple(np.concatenate((column, column)) for column in updates.columns)

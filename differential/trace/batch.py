@@ -201,4 +201,4 @@ def table_of(batches: Sequence[Batch]) -> Table:
 
 _NO_ADDRESSES: Table = np.empty((0, 8), np.int64)
 _latest: tuple[Antichain, Table] = (Antichain(), no_times(1))
-"""A frontier is mostly asked for several times in a row."""
+"""The latest frontier and its table: mostly the next call is for the same frontier."""

@@ -1,13 +1,12 @@
-"""Batching: updates gather until their times are final, and are then sealed into batches.
+"""Gather updates until their times are final, and seal them into batches.
 
-Chunks of updates come in any order, at any times. `seal(upper)` takes out everything not in advance of `upper` as one
-batch and keeps the rest. Chunks that are wholly due are taken as they are; chunks wholly in the future are not
-touched. A chunk of which only part is due is put into the order of its times, once: from then on a seal costs it what
-it takes out and a look at its times, so that sealing a thousand epochs of one large chunk one by one costs no more
-than twice its size.
+Chunks of updates arrive in any order, at any times. `seal(upper)` takes out everything not in advance of `upper` as one
+batch and keeps the rest. It takes a chunk that is wholly due as it is, and does not touch one that is wholly in the
+future. It sorts a chunk of which only a part is due by time, once. From then on a seal costs what it takes out and a
+look at the times, so that sealing a thousand epochs of one large chunk one by one costs at most twice the chunk's size.
 
-When many chunks pile up, with twice the rows that were left when they last did, they are consolidated into one, so
-that memory follows the number of distinct updates, and each row is sorted twice at most.
+When many chunks have piled up, with twice the rows that were left the last time, they are consolidated into one. So
+memory follows the number of distinct updates, and each row is sorted twice at most.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from timely.order import Time
 from timely.progress.antichain import CLOSED, Antichain
 
 FEW = 256
-"""Up to so many rows, those due are looked for, taken out and sorted by one call of a kernel."""
+"""Of up to so many rows, one call of a kernel finds, takes out and sorts those that are due."""
 
 _PILE = 16
 _GROWTH = 2
-"""With that many more chunks, and so many times the rows, than after the last time chunks are consolidated."""
+"""Chunks are consolidated when there are `_PILE` more, and `_GROWTH` times the rows, than after the last time."""
 
 
 class Batcher:
@@ -61,9 +60,9 @@ class Batcher:
         return ((chunk.keys, chunk.vals) for chunk in self._chunks)
 
     def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
-        """Hold the given updates, all in advance of `upper`. The arrays are not changed, and must not be changed.
+        """Hold the given updates, all in advance of `upper`. The batcher does not write to the arrays, nor may others.
 
-        Read-only and strided arrays, as they come out of messages, are copied: kernels do not take them.
+        Read-only and strided arrays, which messages may have, are copied: kernels do not accept them.
         """
         if len(keys):
             columns = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
@@ -75,7 +74,7 @@ class Batcher:
     def seal(self, upper: Antichain) -> Batch | None:
         """Return the updates not in advance of `upper` as a batch, which follows the one before.
 
-        None when there are no such updates: the next batch then covers this interval, too.
+        Return None when there are no such updates: the next batch then covers this interval, too.
         """
         lower = self.upper
         assert lower.dominates(upper), f"sealing up to {upper} after sealing up to {lower} would go back"
@@ -86,7 +85,7 @@ class Batcher:
         return Batch(*rows, Description(lower, upper, self._origin))
 
     def _few_due(self, upper: Antichain) -> Rows | None:
-        """Take out, consolidated, what is not in advance of `upper`; None if nothing was."""
+        """Take out what is not in advance of `upper`, and return it consolidated; None if there is nothing."""
         chunks = self._chunks
         if not chunks:
             return None
@@ -102,7 +101,7 @@ class Batcher:
         return cast(Rows, tuple(due)) if len(due[0]) else None
 
     def _all_due(self, upper: Antichain) -> Rows | None:
-        """The same for one chunk at one time, which is due or not as a whole."""
+        """Do the same for one chunk at one time, which is due or not as a whole."""
         (chunk,) = self._chunks
         if upper.less_equal(chunk.least()[0]):
             return None
@@ -113,7 +112,7 @@ class Batcher:
         return rows if len(rows[0]) else None
 
     def _many_due(self, upper: Antichain) -> Rows | None:
-        """The same, where looking at all rows would cost too much."""
+        """Do the same where looking at all rows would cost too much."""
         due: list[Rows] = []
         rests = [chunk.split(upper, due) for chunk in self._chunks]
         self._chunks = kept = [rest for rest in rests if rest is not None]
@@ -134,7 +133,7 @@ class Batcher:
         return Antichain(time for chunk in chunks for time in chunk.least())
 
     def _consolidate(self) -> None:
-        """Make one chunk of all, if there are many more rows than after the last time."""
+        """Make one chunk of all if there are many more rows than after the last time."""
         chunks = self._chunks
         self._pile = len(chunks) + _PILE
         if self._rows < _GROWTH * self._last:

@@ -1,9 +1,9 @@
-"""Reading out: the contents of a collection as of a time.
+"""The contents of a collection as of a time.
 
-The contents at a time are the sums of the diffs of all updates at or before it, so all rows at such times are put
-together, their times forgotten, and consolidated. That costs a sort of these rows; rows at later times cost a look at
-their time, and batches wholly later only one at their tables of times. Where only some keys are asked for, their rows
-are found by binary search in each batch, and nothing else is looked at.
+The contents as of a time are the sums of the diffs of all updates at or before it. So all rows at such times are put
+together without their times, and consolidated. That costs a sort of these rows. Rows at later times cost a look at
+their time, and batches wholly later one look at their tables of times. `lookup` finds the rows of some keys by binary
+search in each batch, and looks at nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
 
 
 def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints, Ints]:
-    """Return what `accumulate` does for some keys, each row with the place among `keys` of its own instead of the key.
+    """Return what `accumulate` does for some keys. Each row has the place of its key among `keys` instead of the key.
 
     >>> from differential.trace.description import Description
     >>> columns = np.array([1, 5, 5]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
@@ -62,9 +62,10 @@ def _seen(batches: Sequence[Batch], time: Time) -> Iterator[tuple[Batch, NDArray
     """Yield each batch with updates at or before `time`, and which of its times are."""
     for batch in batches:
         assert batch.since.less_equal(time), (
-            f"the contents as of {time} cannot be told any more: the trace is compacted up to {batch.since}; "
+            f"the contents as of {time} are compacted away: a batch may be read as of {batch.since} and later; "
             "a reader holds compaction back by its logical frontier"
         )
+        # Rows at times before `since` have representatives, which are at or before `time` exactly if their times were.
         past: NDArray[np.bool_] = np.logical_and.reduce(batch.times <= np.array(time, np.int64), axis=1)
         if past.any():
             yield batch, past

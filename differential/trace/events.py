@@ -1,7 +1,7 @@
 """What happens to traces, as frozen records, for the same log as those of `timely.observe.events`.
 
-A trace is named by the operator that writes it: an arrangement, or what a reduction has said. Sizes are rows and bytes
-of columns; batches share columns that are equal, so the bytes of all traces may be more than those in memory.
+The operator that writes a trace, an arrangement or a reduction, names it. Sizes are rows, and bytes of columns. Batches
+share equal columns, so the bytes of all traces may be more than those in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class BatchInserted(NamedTuple):
-    """A batch was added to a trace, or was found there when somebody began to listen."""
+    """A batch was added to a trace, or was there when the first listener began to listen."""
 
     time: int
     worker: int

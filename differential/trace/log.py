@@ -1,6 +1,6 @@
-"""Telling the log of a worker what happens to its traces.
+"""Record in a worker's log what happens to its traces.
 
-While somebody listens, a trace's spine has an observer, which records; otherwise it has none.
+A trace's spine has an observer while the log has listeners for such events, and otherwise none.
 
 >>> def program(worker):
 ...     rows = []
@@ -28,7 +28,7 @@ from timely.observe.log import Log
 
 
 def log_trace(spine: Spine, output: OutputPort) -> None:
-    """Let the worker's log tell what happens to the trace that an operator writes, as long as its dataflow runs."""
+    """Record what happens to the trace that an operator writes, while its dataflow runs and the log has listeners."""
     observer = TraceObserver(output)
 
     def attach(log: Log) -> None:
@@ -44,7 +44,7 @@ def log_trace(spine: Spine, output: OutputPort) -> None:
 
 
 class TraceObserver:
-    """Records what a spine tells. See `differential.trace.report.Observer`."""
+    """Records what becomes of a spine's batches (see `differential.trace.report.Observer`)."""
 
     def __init__(self, output: OutputPort) -> None:
         self._dataflow = output.dataflow

@@ -1,7 +1,7 @@
-"""Merging two adjacent batches into one, a little at a time.
+"""Merge two adjacent batches into one, a little at a time.
 
-A merge first reads its sources into columns long enough for all their rows, and then, if many rows have cancelled or a
-time has gone out of use, settles the result into columns that fit, as gradually.
+A merge first writes the rows of its sources into columns long enough for all of them. Then, if many rows have cancelled
+or a time is no longer in use, it copies the result into columns that fit, as gradually.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Merge:
         return self._rows - int(self._state[FIRST]) - int(self._state[SECOND])
 
     def extend(self, upper: Antichain) -> None:
-        """Take note that there are no updates from the upper of the second batch up to `upper`."""
+        """Extend the interval to `upper`; there are no updates from the upper of the second batch on."""
         self.second = self.second.described(self.second.description.up_to(upper))
 
     def work(self, fuel: int) -> Batch | None:
-        """Earn `fuel` rows of work, done when there is enough to be worth a call; return the result when it is done."""
+        """Earn `fuel` rows of work, done once they are worth a call; return the result when it is complete."""
         self._credit += max(fuel, self._effort)
         if self._credit < min(_PIECE, self.remaining):
             return None
@@ -85,7 +85,7 @@ class Merge:
         if self._settling is None:
             status = self._merge(credit)
             if status == NEEDS_DIFFS:
-                # Every row still to be written will have its diff, so the others are all that is to be filled in.
+                # From now on the kernel writes the diff of every row; those written so far had the diff 1.
                 (self._columns[3],) = self._storage.empty([self._rows])
                 self._columns[3][: self._state[WRITTEN]] = 1
                 status = self._merge(credit)
@@ -117,7 +117,7 @@ class Merge:
         columns = [column[:rows] for column in columns]
         used = self._state[USED:] != 0
         is_all_used = len(index) == 0 or bool(used.all())
-        # What has been allocated beyond the rows written was never touched, and costs nothing unless it is much.
+        # Memory beyond the rows written was never touched, and costs nothing unless it is much.
         if is_all_used and 4 * rows >= 3 * self._rows:
             return columns
         place = NOTHING

@@ -106,14 +106,14 @@ class Spine:
         self._inserted = 0
         self._moved = 0
         self.watch: Callable[[Ints, Ints], None] | None = None
-        """Is told the columns of keys and values of every batch inserted, or made of others."""
+        """Called with the key and value columns of every batch inserted or merged."""
         self.observer: Observer | None = None
-        """Is told what becomes of the batches."""
+        """Receives what becomes of the batches."""
         self.wake: Callable[[], None] | None = None
         """Called when there may be work for `tend`, and not again before that has returned False."""
 
     def insert(self, batch: Batch) -> Batch:
-        """Add the batch that follows; return it as the trace keeps it, which is what others should read."""
+        """Add the batch that follows; return it as the trace keeps it, for all who read it."""
         assert batch.lower == self.upper, f"{batch} does not follow what the trace holds, up to {self.upper}"
         self._is_working = True
         try:
@@ -133,7 +133,7 @@ class Spine:
             self.observer.inserted(batch)
         rows = len(batch)
         if len(batch.times) > 1:
-            _ = batch.rows_at  # counted here, where it is little beside making the batch
+            _ = batch.rows_at  # counted here, where the cost is small beside that of making the batch
         self._inserted += rows
         self._batches = None
         self.untidy()
@@ -141,8 +141,8 @@ class Spine:
             self._roll_up(rows)
         layers = self._layers
         if layers and not rows and not len(layers[-1]):
-            # A cut inside a batch without updates is as good as one at its end, so no reader needs to allow this; and
-            # readers who are only called when there is something to read would never allow it.
+            # No reader needs to allow this: a cut inside a batch without updates is as good as one at its end. And
+            # readers that run only when there is something to read would never allow it.
             layers[-1] = self._merged([cast(Batch, layers[-1]), batch])
         else:
             layers.append(batch)
@@ -165,7 +165,7 @@ class Spine:
             for place, layer in enumerate(self._layers):
                 if isinstance(layer, Merge):
                     self._is_merging |= not self._work(place, layer, fuel)
-        # The newest is not before the readers' physical frontiers as yet.
+        # One more than `TINY_LAYERS`: readers have yet to release the cut before the newest.
         if self._tiny > TINY_LAYERS:
             self._merge_tiny()
         if self._is_unsettled:
@@ -259,11 +259,11 @@ class Spine:
         return len(self._claims)
 
     def register(self, claim: Claim) -> None:
-        """Hold back what `claim` says, from now on."""
+        """Hold back what `claim` needs, from now on."""
         self._claims.add(claim)
 
     def forget(self, claim: Claim) -> None:
-        """Take back `register`; with the last claim goes all that is held."""
+        """Undo `register`. Without claims the trace keeps nothing."""
         is_abandoned = self._claims.discard(claim)
         self.untidy()
         if is_abandoned:
@@ -273,8 +273,9 @@ class Spine:
             self._batches = ()
 
     def leave_behind(self, claim: Claim) -> None:
-        """Take back `register` as soon as nothing else is done with the trace; called at any moment, in any thread."""
+        """Undo `register` as soon as the trace is at rest; called at any moment, in any thread."""
         self._claims.leave_behind(claim)
+        # In the middle of a change of the layers, or in another thread, their list must not be cleared.
         if not self._is_working and threading.get_ident() == self._owner:
             self._forget_left_behind()
 
@@ -315,6 +316,7 @@ class Spine:
             return
         physical = self.physical
         tail = [layer for layer in layers[first:] if isinstance(layer, Batch)]
+        # A reader may still cut at the upper of a batch that is not wholly before the physical frontier.
         while tail and not tail[-1].upper.dominates(physical):
             tail.pop()
         if len(tail) >= TINY_LAYERS:
@@ -340,9 +342,9 @@ class Spine:
                     self._replace(place - 1, place + 1, self._merged([older, newer]))
                     if enough is not None and (self._is_merging or self._moved >= enough):
                         return
-                    # What has been made may now be too close to its newer neighbour.
+                    # The result may now be too close to its newer neighbour.
                     place = min(place + 1, len(layers))
-                elif not len(newer):
+                elif not len(newer):  # a merge under way covers times without updates for nothing
                     older.extend(newer.upper)
                     del layers[place]
                     self._batches = None
@@ -399,7 +401,7 @@ class Spine:
         return batch
 
     def _compact_layers(self) -> None:
-        """Merge with nothing each layer of whose times at most half, or of many a few, can still be told apart."""
+        """Merge each layer with nothing whose times are in half as many classes, or, if there are many, in a few."""
         least = 2 if self._until_compaction < 0 else MANY_TIMES
         for place, layer in enumerate(self._layers):
             if isinstance(layer, Merge) or len(layer.times) < least:
@@ -418,7 +420,7 @@ class Spine:
         self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
     def _compact_one(self) -> None:
-        """Merge with nothing the newest layer of which a good share of the rows is the minority, if there is one."""
+        """Merge with nothing the newest layer that has a large minority, if there is one."""
         since = None
         for place in range(len(self._layers) - 1, -1, -1):
             layer = self._layers[place]
@@ -431,6 +433,7 @@ class Spine:
                     return
 
     def _alone(self, layer: Batch, since: Antichain, effort: int) -> Merge:
+        # An empty batch adjacent to the layer, so that the merge only advances times.
         nothing = Batch.empty(Description(layer.upper, layer.upper, layer.since), self.depth)
         return Merge(layer, nothing, since, self._storage, effort)
 

@@ -1,17 +1,16 @@
-"""Where the columns of batches are: in memory, or in files mapped into it.
+"""Keep the columns of batches in memory, or in files mapped into memory.
 
-Batches whose columns have more than a number of bytes are put into files, so that the operating system can write what
-is not in use to disk, and take its memory for something else: what arrangements hold may then be larger than memory.
-To everybody else a mapped column is an array like any other, and is read and written like one.
+Columns that together have more than a number of bytes are put into files. The operating system can then write what is
+not in use to disk and reuse its memory, so arrangements may hold more than memory does. A mapped column is an array
+like any other, and is read and written like one.
 
 A file has no name: it is removed as soon as it is made or, where the system does not allow that, when it is closed.
-Its space is returned when the last array in it dies, so nothing is left behind, not even by a crash. Where the system
-can (Linux), all of it is reserved beforehand: a disk that is full is an error here, not a signal that kills the process
-where a page is first written. A large merge writes into the file of its result; what is sealed at once is copied into
-one.
+The system reclaims its space when the last array in it dies, so nothing is left behind, not even by a crash. Where the
+system can (Linux), all space is reserved beforehand: a full disk is an error here, not a signal that kills the process
+where it first writes to a page. A large merge writes into the file of its result; a sealed batch is copied into one.
 
-Each such batch holds one file descriptor open. Tables of times, updates that wait to be sealed, and what a kernel
-makes of one activation's input before it is in a trace are in memory always.
+Each such batch holds one file descriptor open. Tables of times, updates that wait to be sealed, and the output of a
+kernel before it is in a trace are always in memory.
 
 >>> with_files = Storage(above=1 << 20)
 >>> small, large = with_files.empty([1000]), with_files.empty([1 << 20])
@@ -52,9 +51,9 @@ class Storage:
         return cls(config.spill_above, config.spill_dir)
 
     def empty(self, lengths: Sequence[int]) -> list[Ints]:
-        """Return columns of so many int64, of whatever was there before; `NOTHING` for 0.
+        """Return columns of so many int64 each, not initialized; `NOTHING` for 0.
 
-        Raises `SpillError` where a file is called for and cannot be made.
+        Raises SpillError where a file is needed and cannot be made.
         """
         if not self._is_spilled(_WORD * sum(lengths)):
             return [np.empty(length, np.int64) if length else NOTHING for length in lengths]

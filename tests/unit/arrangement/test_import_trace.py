@@ -76,7 +76,7 @@ def test_nothing_is_copied_for_those_who_import() -> None:
 
 def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told: Counter[str] = Counter()
-    for name in ("_hand_on", "_wake"):
+    for name in ("_pass_on", "_wake"):
         original = getattr(Export, name)
 
         def counted(export: Export, *given: Any, name: str = name, original: Any = original) -> None:
@@ -96,7 +96,7 @@ def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyP
             worker.step()
             graph.session.insert(0, 5)
             graph.advance()
-            assert told["_hand_on"] == 1
+            assert told["_pass_on"] == 1
             assert told["_wake"] >= 1
             worker.drop_dataflow(dataflow)
             told.clear()
@@ -296,7 +296,7 @@ def test_what_cannot_be_imported_is_refused() -> None:
         graph.trace.allow_compaction_to(1)
         with pytest.raises(BuildError, match="1 coordinate"), worker.dataflow(outer=2) as scope:
             graph.trace.import_into(scope)
-        with pytest.raises(TraceError, match="cannot have those from"), worker.dataflow() as scope:
+        with pytest.raises(TraceError, match="cannot restore those from"), worker.dataflow() as scope:
             graph.trace.import_into(scope, since=0)
         graph.trace.set_logical_compaction(Antichain())
         with pytest.raises(TraceError, match="empty frontier"), worker.dataflow() as scope:

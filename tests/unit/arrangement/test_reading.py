@@ -66,16 +66,16 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
             session.insert(5, epoch)
             session.advance_to(epoch + 1)
             worker.step()
-        with pytest.raises(TraceError, match=r"\(1,\) were given up: its logical frontier is .*2"):
+        with pytest.raises(TraceError, match=r"\(1,\) are compacted away: its logical frontier is .*2"):
             trace.contents(1)
         assert trace.contents(2).records() == {(1, 3): 2}
-        with pytest.raises(TraceError, match="cannot have those from"):
+        with pytest.raises(TraceError, match="cannot restore those from"):
             trace.set_logical_compaction(1)
-        with pytest.raises(TraceError, match="cannot have those from"):
+        with pytest.raises(TraceError, match="cannot restore those from"):
             trace.set_physical_compaction(1)
         assert trace.logical == trace.physical == Antichain([(2,)])
         trace.set_physical_compaction(8)
-        with pytest.raises(TraceError, match="let go of its batches before"):
+        with pytest.raises(TraceError, match="has released its batches before"):
             trace.allow_compaction_to(7)
         assert trace.logical == Antichain([(2,)])
         trace.allow_compaction_to(8)

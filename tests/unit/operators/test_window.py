@@ -86,17 +86,17 @@ def test_late_records_are_reported_once_at_the_users_line_and_counted_at_the_end
     assert only.category is LateWarning
     assert only.filename == __file__
     assert "lately (built at " in str(only.message)
-    assert "the record 1 came at (3,), when its window had ended" in str(only.message)
+    assert "the record 1 arrived at (3,), when its window had ended" in str(only.message)
     first, last = on_line([(0, 2), (1, 4), (2, 9), (9, 9)])
-    assert "the record 0 came at (2,)" in str(first.message)
-    assert "on worker 0: 3 records came when their windows had ended" in str(last.message)
+    assert "the record 0 arrived at (2,)" in str(first.message)
+    assert "on worker 0: 3 records arrived when their windows had ended" in str(last.message)
     assert on_line([(0, 2), (1, 4)], late=late) == []
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_removal_without_event_times_is_refused_and_named(workers: int) -> None:
     updates = [((7, "a"), (0,), 1), ((7, "a"), (2,), -1)]
-    with pytest.raises(OperatorError, match=r"'lately' failed at time \(2,\).*\(7, 'a'\) is removed.*give it `at`"):
+    with pytest.raises(OperatorError, match=r"'lately' failed at time \(2,\).*\(7, 'a'\) is removed.*pass `at`"):
         run(lambda records: records.window(5, name="lately"), updates, workers=workers)
     with_times = [((7, "a", 0), (0,), 1), ((7, "a", 0), (2,), -1)]
     changes = run(lambda records: records.window(5, at=lambda *columns: columns[-1]), with_times, workers=workers)

@@ -77,5 +77,5 @@ def test_the_columns_are_copies_of_those_of_the_batch(rows: int) -> None:
 def test_a_time_that_compaction_has_passed_is_refused() -> None:
     batch = batch_of((1, 0, (5,), 1), since=Antichain([(5,)]))
     assert contents(batch, time=(5,)) == [(1, 0, 1)]
-    with pytest.raises(AssertionError, match=r"as of \(4,\) cannot be told any more"):
+    with pytest.raises(AssertionError, match=r"as of \(4,\) are compacted away"):
         accumulate([batch], (4,))

@@ -1,0 +1,28 @@
+"""Tests of the descriptions of batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from differential.trace.description import Description
+from timely.progress.antichain import Antichain
+
+
+def _at(*elements: int) -> Antichain:
+    return Antichain([elements])
+
+
+def test_a_description_that_ends_before_it_begins_is_refused() -> None:
+    with pytest.raises(AssertionError, match="ends before it begins"):
+        Description(_at(2), _at(1), _at(0)).validate()
+
+
+def test_a_description_of_times_of_different_scopes_is_refused() -> None:
+    with pytest.raises(AssertionError, match="different numbers of coordinates"):
+        Description(_at(2), _at(3, 0), _at(0)).validate()
+
+
+def test_a_description_entered_is_at_inner_counter_zero() -> None:
+    inner = Description(_at(1), _at(3), _at(0)).enter()
+    inner.validate()
+    assert (inner.lower, inner.upper, inner.since) == (_at(1, 0), _at(3, 0), _at(0, 0))
