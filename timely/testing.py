@@ -1,8 +1,8 @@
-"""A plugin for pytest: a test that hangs says who holds its dataflows up.
+"""A plugin for pytest: a test that hangs reports who holds its dataflows up.
 
-With `pytest -p timely.testing` and the time limits of pytest-timeout, what the workers of the process do and wait for
-(see `timely.worker.status`) is printed shortly before a test's time is over, and so is part of what is shown of its
-failure.
+With `pytest -p timely.testing` and the time limits of pytest-timeout, a report of what the workers of the process do
+and wait for (see `timely.worker.status`) is printed shortly before a test's time is over, so the test's failure shows
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from timely.observe.notices import notify
 from timely.worker.status import report, running_workers
 
 BEFORE_SECONDS = 1.0
-"""How long before a test is ended the report is printed; or at four fifths of its time, if that is later."""
+"""How long before the end of a test's time the report is printed, or at four fifths of that time if that is later."""
 
 _timers: pytest.StashKey[Timer] = pytest.StashKey()
 
@@ -35,7 +35,7 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Print nothing: the test has ended in time."""
+    """Cancel the report: the test has ended in time."""
     timer = item.stash.get(_timers, None)
     if timer is not None:
         timer.cancel()
