@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
 from timely.observe.activity import IN_PROGRAM, Status, user_line
 from timely.order import Time
-from timely.worker.threads import engaged
+from timely.worker.standstill import engaged
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker
