@@ -1,8 +1,8 @@
-"""A pytest plugin that reports what a hanging test waits for.
+"""A plugin for pytest: a test that hangs reports who holds its dataflows up.
 
-With `pytest -p timely.testing` and the time limits of pytest-timeout, the plugin prints, shortly before a test exceeds
-its limit, what the workers of the process do and wait for (see `timely.observe.status`). The report appears in the
-output of the failed test.
+With `pytest -p timely.testing` and the time limits of pytest-timeout, a report of what the workers of the process do
+and wait for (see `timely.worker.status`) is printed shortly before a test's time is over, so the test's failure shows
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from timely.observe.notices import notify
 from timely.worker.status import report, running_workers
 
 BEFORE_SECONDS = 1.0
-"""The report is printed this long before the limit, or at four fifths of it, whichever is later."""
+"""How long before the end of a test's time the report is printed, or at four fifths of that time if that is later."""
 
 _timers: pytest.StashKey[Timer] = pytest.StashKey()
 

@@ -1,1 +1,1 @@
-"""What happens on a worker, for whoever subscribes: events, the log, accounts, status and the stall notice."""
+"""What happens on a worker, for whoever listens, and what it does now: events, log, accounts, activity, notices."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -130,16 +130,7 @@ class OperatorAccount:
 
 
 _KEPT = ("rows_kept", "bytes_kept")
-_ADDED = (
-    "activations",
-    "nanoseconds",
-    "messages_in",
-    "records_in",
-    "bytes_in",
-    "messages_out",
-    "records_out",
-    "bytes_out",
-)
+_ADDED = tuple(each.name for each in fields(OperatorAccount) if each.default == 0 and each.name not in _KEPT)
 
 
 @dataclass
@@ -329,34 +320,18 @@ def _by_place(accounts: Iterable[OperatorAccount]) -> dict[Place, OperatorAccoun
     return found
 
 
-_HEADINGS = (
-    "operator",
-    "runs",
-    "busy s",
-    "records in",
-    "bytes in",
-    "records out",
-    "bytes out",
-    "rows kept",
-    "bytes kept",
-)
+_NUMBERS = ("records_in", "bytes_in", "records_out", "bytes_out", *_KEPT)
+_HEADINGS = ("operator", "runs", "busy s", *(name.replace("_", " ") for name in _NUMBERS))
 
 
 def _row(account: OperatorAccount) -> tuple[str, ...]:
-    numbers = (
-        account.records_in,
-        account.bytes_in,
-        account.records_out,
-        account.bytes_out,
-        account.rows_kept,
-        account.bytes_kept,
-    )
     several = account.dataflows > 1
     number = str(account.operator) if several else f"{account.dataflow}.{account.operator}"
     if account.is_in_line:
         number = f"in line, {Path(account.origin).name}"
     name = f"{account.path}/{account.name} ({f'{account.dataflows} dataflows, ' if several else ''}{number})"
-    return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *(f"{number:,}" for number in numbers))
+    numbers = (f"{getattr(account, each):,}" for each in _NUMBERS)
+    return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *numbers)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,9 +1,9 @@
 """What a worker does now, kept as it goes.
 
 A worker that is stuck cannot be asked: it may be inside a long operator, or in the user's program. So the worker notes
-what it does in its `Activity`, which other threads read: that of a report on a signal, a watch for stalls, a test that
-hangs. This costs a few assignments for each step and each wait. A dataflow keeps the operator that it runs for its own
-use (`Dataflow.running`), so an activation costs nothing.
+what it does in its `Activity`. Other threads read it to report on a signal, to watch for stalls, or when a test hangs.
+A note costs a few assignments for each step and each wait. A dataflow keeps the operator that it runs for its own use
+(`Dataflow.running`), so an activation costs nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """What happens on a worker, as frozen records.
 
-The log, per-operator accounting and tests read the same records; see `timely.observe.log` for how to listen. Each
-states when it happened, in nanoseconds since the worker was made, and on which worker. Times of a dataflow are tuples;
-everything else is a number or a text. Dataflows, operators and channels are numbered as on every worker: in the order
-in which they were built; a channel is an input of an operator. Operators that run in line with their producer (`map`,
-`filter`, `enter`, ...) are numbered apart; what they do happens within an activation of their producer.
+The log, accounts and tests read the same records; see `timely.observe.log` for how to listen. A record begins with the
+time, in nanoseconds since the worker was made, and the worker. Times of a dataflow are tuples; every other field is a
+number or a text. Dataflows, operators and channels are numbered in the order in which they were built, so their numbers
+are the same on every worker. A channel is an input of an operator. Operators that run in line with their producer
+(`map`, `filter`, `enter`, ...) have numbers of their own; they run within an activation of their producer.
 
 Other packages define further kinds, as `NamedTuple`s that begin with the same two fields.
 
@@ -21,7 +21,7 @@ from timely.order import Changes, Time
 
 
 class Event(Protocol):
-    """What all records have.
+    """The fields that all records have.
 
     >>> event: Event = Parked(time=2_000, worker=0)
     >>> event.time, event.worker
@@ -35,7 +35,7 @@ class Event(Protocol):
 
     @property
     def worker(self) -> int:
-        """The worker it happened on."""
+        """The worker on which it happened."""
         ...
 
 
@@ -73,7 +73,7 @@ class InlineBuilt(NamedTuple):
 
 
 class ChannelBuilt(NamedTuple):
-    """An input of an operator, how messages are spread over the workers, and the operators they come from."""
+    """An input of an operator, how its messages are spread over the workers, and the operators that send them."""
 
     time: int
     worker: int
@@ -103,7 +103,7 @@ class ScheduleStarted(NamedTuple):
 
 
 class ScheduleStopped(NamedTuple):
-    """An activation ended, after so many nanoseconds."""
+    """An activation has ended; it took this many nanoseconds."""
 
     time: int
     worker: int
@@ -113,7 +113,7 @@ class ScheduleStopped(NamedTuple):
 
 
 class InlineRan(NamedTuple):
-    """An operator in line has made so many records of a batch; its own function took so many nanoseconds."""
+    """An operator in line has turned a batch into this many records; its own function took this many nanoseconds."""
 
     time: int
     worker: int
@@ -125,7 +125,7 @@ class InlineRan(NamedTuple):
 
 
 class MessageSent(NamedTuple):
-    """A batch was handed to a channel, for the worker `target`."""
+    """A batch was sent on a channel, to the worker `target`."""
 
     time: int
     worker: int
@@ -137,7 +137,7 @@ class MessageSent(NamedTuple):
 
 
 class MessageReceived(NamedTuple):
-    """An operator took a batch from its input; it came from `source` (-1: it was queued before anybody listened)."""
+    """An operator received a batch from the worker `source` (-1 if it was queued before anybody listened)."""
 
     time: int
     worker: int
@@ -149,7 +149,7 @@ class MessageReceived(NamedTuple):
 
 
 class StateResized(NamedTuple):
-    """What an operator keeps has grown by so many rows and bytes, or shrunk: an arrangement, say."""
+    """The state of an operator, such as an arrangement, has grown by this many rows and bytes, or shrunk."""
 
     time: int
     worker: int
@@ -160,7 +160,7 @@ class StateResized(NamedTuple):
 
 
 class ProgressSent(NamedTuple):
-    """One atomic batch of changes (location, time, difference) was sent to those that `Route.targets` says.
+    """One atomic batch of changes (location, time, difference) was sent to the workers that are `Route.targets`.
 
     These are all other workers, unless some add up the progress of others (`Config.accumulation`).
     """
@@ -182,7 +182,7 @@ class ProgressReceived(NamedTuple):
 
 
 class FrontierChanged(NamedTuple):
-    """The tracker found another frontier at a location, which `port` names."""
+    """The frontier at a location, which `port` names, has moved."""
 
     time: int
     worker: int
@@ -195,7 +195,7 @@ class FrontierChanged(NamedTuple):
 class CapabilityMade(NamedTuple):
     """A capability for the time `at` is held at an output; `origin` is the line that made it.
 
-    Told, like what was built, also of those that a dataflow begins with or that a listener finds held.
+    A dataflow that begins records those that its operators start with, and a new listener receives those held then.
     """
 
     time: int
@@ -220,7 +220,7 @@ class CapabilityMoved(NamedTuple):
 
 
 class CapabilityDropped(NamedTuple):
-    """A capability was given up."""
+    """A capability was released."""
 
     time: int
     worker: int
@@ -231,14 +231,14 @@ class CapabilityDropped(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """The worker has nothing to do and waits."""
+    """The worker has nothing to do, and begins to wait."""
 
     time: int
     worker: int
 
 
 class Unparked(NamedTuple):
-    """The worker has waited for so many nanoseconds."""
+    """The worker has waited for this many nanoseconds."""
 
     time: int
     worker: int
@@ -246,7 +246,7 @@ class Unparked(NamedTuple):
 
 
 class ApplicationText(NamedTuple):
-    """Something the program itself had to say."""
+    """A text that the program itself has recorded."""
 
     time: int
     worker: int
@@ -254,7 +254,7 @@ class ApplicationText(NamedTuple):
 
 
 BUILT = (DataflowBuilt, OperatorBuilt, InlineBuilt, ChannelBuilt)
-"""What there is; a listener that comes later is told of it too."""
+"""What dataflows consist of; a listener that comes later receives these, too."""
 
 SCHEDULE = (ScheduleStarted, ScheduleStopped)
 INLINE = (InlineRan,)
@@ -269,7 +269,7 @@ def check_kind(kind: Any) -> None:
     >>> check_kind(MESSAGES)
     Traceback (most recent call last):
         ...
-    timely.errors.BuildError: (<class ... is no kind of record: give one, such as timely.observe.events.OperatorBuilt
+    timely.errors.BuildError: (<class ... is not a kind of record: give one, such as timely.observe.events.OperatorBuilt
     """
     if not (isinstance(kind, type) and getattr(kind, "_fields", ())[:2] == ("time", "worker")):
-        raise BuildError(f"{kind!r:.80} is no kind of record: give one, such as timely.observe.events.OperatorBuilt")
+        raise BuildError(f"{kind!r:.80} is not a kind of record: give one, such as timely.observe.events.OperatorBuilt")

@@ -81,7 +81,7 @@ class Log:
         """Pass records of these kinds to `listener` from now on; return a function that ends this.
 
         If `kinds` include what was built, or capabilities made, the listener first receives records of the dataflows
-        that run, and of the capabilities that are held. Raises BuildError if one of `kinds` is no kind of record.
+        that run, and of the capabilities that are held. Raises BuildError if one of `kinds` is not a kind of record.
 
         >>> from timely.observe.events import OperatorBuilt
         >>> def program(worker):

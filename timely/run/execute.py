@@ -43,9 +43,8 @@ from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
 from timely.run.signals import report_on_signal, was_asked_to_end
-from timely.worker.standstill import SECONDS
+from timely.worker.standstill import SECONDS, engaged
 from timely.worker.status import running
-from timely.worker.threads import engaged
 
 if TYPE_CHECKING:
     from timely.dataflow.stream import Scope, Stream

@@ -1,14 +1,14 @@
 """SIGUSR1 makes a running process print what its workers do and wait for, without stopping them.
 
-The system's handler writes the signal's number to a pipe, and a thread that reads it prints the report; so it appears
-also while the main thread is inside a kernel or another call that does not return to the interpreter, as long as that
-lets other threads run.
+The system's handler writes the signal's number to a pipe, and a thread that reads the pipe prints the report. So the
+report also appears while the main thread is inside a kernel or another call that does not return to the interpreter, as
+long as that call lets other threads run.
 
 The same thread notes when the process is asked to end (SIGINT, SIGTERM, SIGQUIT, SIGHUP), often before the main thread
-does anything about it. Where the program handles that signal itself, it also reports to the launcher that the process
-ends in order: nobody else can.
+reacts. If the program handles that signal itself, the thread also reports to the launcher that the process ends in
+order, because nothing else can.
 
-From the end of the program on SIGUSR1 is ignored, for it must never end a process.
+After the end of the program SIGUSR1 is ignored, for it must never end a process.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from timely.origin import is_ours
 
 _NO_SIGNAL = 0
 """In place of a signal's number: the process ends."""
-LAST_WORDS_SECONDS = 5.0
-"""How long a process that ends waits for a thread that is printing."""
+JOIN_SECONDS = 5.0
+"""How long the end of a process waits for a report that is being printed."""
 
 _asked_to_end_at = -1.0
 
 
 def report_on_signal() -> None:
-    """Have SIGUSR1 print a report from now on, unless the program has its own use for it.
+    """Print a report on SIGUSR1 from now on, unless the program handles that signal itself.
 
-    Signals can be handled from the main thread only; called in another one, this does nothing.
+    Only the main thread can handle signals; in another thread this does nothing.
     """
     if not hasattr(signal, "SIGUSR1") or current_thread() is not main_thread():
         return
@@ -49,7 +49,7 @@ def report_on_signal() -> None:
     os.set_blocking(hand, False)
     former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
     if former != -1:
-        signal.set_wakeup_fd(former)  # somebody else's, say an event loop's: then our handler writes to the pipe itself
+        signal.set_wakeup_fd(former)  # the pipe of an event loop, say: then our handler writes to ours itself
 
     def handle(signum: int, frame: FrameType | None) -> None:
         if former != -1:
@@ -60,14 +60,14 @@ def report_on_signal() -> None:
     process = os.getpid()
 
     def end() -> None:
-        # A thread that is writing to stderr when the interpreter goes would end the process by SIGABRT.
-        if os.getpid() == process:  # one that was forked off has no such thread, but the same pipe
+        # A thread that writes to stderr while the interpreter shuts down would end the process by SIGABRT.
+        if os.getpid() == process:  # a forked process has the same pipe, but not the thread
             if signal.getsignal(signal.SIGUSR1) is handle:
-                # The interpreter gives every signal that is handled its default action back, and goes on for a while.
+                # The interpreter restores the default action of every handled signal a while before it ends.
                 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
             with suppress(OSError):
                 os.write(hand, bytes((_NO_SIGNAL,)))
-            reporter.join(LAST_WORDS_SECONDS)
+            reporter.join(JOIN_SECONDS)
 
     signal.signal(signal.SIGUSR1, handle)
     reporter.start()
@@ -75,7 +75,7 @@ def report_on_signal() -> None:
 
 
 def was_asked_to_end(since: float) -> bool:
-    """Return whether a signal that asks for the end is known to have come since a moment of the monotonic clock."""
+    """Return whether a signal that asks for the end is known to have arrived since a moment of the monotonic clock."""
     return _asked_to_end_at >= since
 
 
@@ -99,7 +99,7 @@ def _listen(ear: int, report: Callable[[], str]) -> None:
         if signal.SIGUSR1 in numbers:
             try:
                 text = report()
-            except Exception as error:  # the thread must be there for the next signal
+            except Exception as error:  # the thread must survive for the next signal
                 text = f"no report can be made at this moment ({type(error).__name__}: {error}); ask again"
             with suppress(OSError, ValueError):  # stderr is closed
                 notify(text)

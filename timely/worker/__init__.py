@@ -1,1 +1,1 @@
-"""A worker: one thread that runs its share of every dataflow, and what it compares with its peers."""
+"""A worker: one thread that runs its share of every dataflow, and reports what it does and waits for."""

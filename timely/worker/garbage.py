@@ -1,22 +1,22 @@
 """Short searches for garbage, in the processes that `timely run` starts.
 
-Python finds garbage in cycles by searching. A full search looks at every object there is, those of all modules and
-dataflows too, which takes 10 to 100 ms, and no change is answered meanwhile. `keep_short` has what survives a long
-full search *frozen*: the searches after it look at newer objects alone.
+Python finds garbage in cycles by searching. A full search visits every object, including those of all modules and
+dataflows. It takes 10 to 100 ms, during which no change is answered. After `keep_short`, objects that survive a long
+full search are *frozen*: later searches visit newer objects only.
 
-What is frozen is never found, though it may become garbage later: a dataflow that was dropped, a capability that an
-operator forgot. So everything is searched again
+A search never finds frozen objects, though they may become garbage later, such as a dropped dataflow, or a capability
+that an operator forgot. So everything is searched again
 
-- when that takes at most as long as all searches since the last time together, so that what is frozen is at most about
-  twice what was alive then, and such searches become rarer as it grows;
-- after a dataflow was dropped, whose operators are in cycles;
-- when a worker finds that everything stands still, for which a forgotten capability may be the reason.
+- when that takes at most as long as all long searches since the last such search together: what is frozen then remains
+  below about twice what was alive, and searches of everything become rarer as it grows;
+- after a dataflow was dropped, since its operators are in cycles;
+- when a worker finds that everything stands still, since a forgotten capability may be the reason.
 
-Nothing is ever frozen that was garbage, for a full search has just removed that. Other processes than those of `timely
-run`, such as a notebook's, keep Python's own way unless they call `keep_short`.
+No garbage is ever frozen, for a full search has just removed it. Other processes than those of `timely run`, such as a
+notebook's, search as Python does by itself unless they call `keep_short`.
 
 The collector of Python 3.14.0 to 3.14.4 searches a part at a time, and never everything by itself: there nothing is
-frozen unless the program calls `gc.collect`. Python 3.14.5 and 3.15 have that of 3.13 again.
+frozen unless the program calls `gc.collect`. Python 3.14.5 and 3.15 use the collector of 3.13 again.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from contextlib import contextmanager
 from time import perf_counter
 
 LONG = 0.002
-"""A full search of so many seconds is long."""
+"""A full search is long from this many seconds on."""
 
 _FULL = 2
 
 
 class Searches:
-    """What the searches of this process have cost, which decides what is frozen. `seconds` is a clock."""
+    """What the searches of this process cost, which decides what is frozen. `seconds` is a clock."""
 
     def __init__(self, seconds: Callable[[], float] = perf_counter) -> None:
         self._seconds = seconds
         self._begun = 0.0
         self._of_everything = True
-        # How long the last search of everything took, and all long ones since together.
+        # The seconds that the last search of everything took, and the sum of all long ones since.
         self._everything = 0.0
         self._since = 0.0
         self.are_short = False
-        """Whether this decides anything."""
+        """Whether survivors of long searches are frozen."""
 
     def keep_short(self) -> None:
-        """Decide from now on."""
+        """Freeze the survivors of long searches from now on."""
         if not self.are_short:
             self.are_short = True
             gc.callbacks.append(self.observe)

@@ -1,12 +1,12 @@
 """Whether all workers built the same dataflows: their shapes, compared.
 
-A shape is a dataflow's name, a line for each operator, and a digest of how they are connected. When a dataflow is
-complete each worker tells the others a digest of its shape; where two differ, both tell the whole, and end with the
-same error, which names the first operator that differs. What was said of a dataflow is forgotten once all agree.
+A shape is a dataflow's name, a line for each operator, and a digest of how they are connected. A worker that has built
+a dataflow announces a digest of its shape to the others. If two digests differ, both workers send the whole shape and
+end with the same error, which names the first operator that differs. Workers that agree on a dataflow forget its shape.
 
-Peers build in the same order, so each tells of dataflow 0 first, then 1, and so on, and of none twice.
+Peers build in the same order, so each announces dataflow 0 first, then 1, and so on, and none twice.
 
-It costs a message to each peer for each dataflow, and looks at nothing but shapes: functions of the user may differ.
+This costs a message to each peer for each dataflow. It compares nothing but shapes: functions of the user may differ.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Shapes:
         self._early: dict[tuple[int, int], Shape] = {}
         self._agreed: Counter[int] = Counter()
         self.announced = [0] * allocator.peers
-        """How many dataflows each peer has told of."""
+        """How many dataflows each peer has announced."""
 
     def announce(self, dataflow: Dataflow) -> None:
-        """Tell the peers what was built here, and compare it with what they have told already."""
+        """Announce what was built here, and compare it with what peers have announced already."""
         allocator = self._allocator
         if allocator.peers == 1:
             return
@@ -56,11 +56,11 @@ class Shapes:
     def receive(self, sender: int, theirs: Shape) -> None:
         """Compare what a peer built with what was built here, or keep it until that is.
 
-        Raises `ShapeError` where it differs, and `FrameError` where it is not the peer's turn to tell of this dataflow.
+        Raises `ShapeError` if it differs, and `FrameError` if another dataflow of the peer's is next.
         """
         if theirs.dataflow != self.announced[sender] or theirs.operators:
             raise FrameError(
-                f"worker {sender} told of the shape of dataflow {theirs.dataflow}, where that of dataflow "
+                f"worker {sender} announced the shape of dataflow {theirs.dataflow}, but that of dataflow "
                 f"{self.announced[sender]} is next"
             )
         self.announced[sender] += 1
@@ -75,15 +75,15 @@ class Shapes:
         if theirs.digest == digest:
             self._agreed[theirs.dataflow] += 1
             if self._agreed[theirs.dataflow] == self._allocator.peers - 1:
-                # Nobody will ask for the description any more.
+                # No digest is left to compare, so nobody asks for the whole shape.
                 del self._own[theirs.dataflow], self._agreed[theirs.dataflow]
             return
         self._allocator.send(sender, Shape(theirs.dataflow, digest, shape))
-        described = self._described(sender, theirs)
-        raise ShapeError(difference(theirs.dataflow, self._allocator.index, shape, sender, described))
+        others = self._whole(sender, theirs)
+        raise ShapeError(difference(theirs.dataflow, self._allocator.index, shape, sender, others))
 
-    def _described(self, sender: int, theirs: Shape) -> tuple[str, ...]:
-        """Wait for a peer's description of a dataflow that differs; return nothing if it does not come in time."""
+    def _whole(self, sender: int, theirs: Shape) -> tuple[str, ...]:
+        """Wait for a peer's whole shape of a dataflow that differs; return nothing if it does not arrive in time."""
         deadline = clock.monotonic() + PATIENCE
         while not theirs.operators and clock.monotonic() < deadline:
             self._allocator.park(0.1)
@@ -117,7 +117,7 @@ def _compared(line: str) -> str:
 
 
 def _shown(line: str | None, worker: int) -> str:
-    """Return what a worker has where another has something else."""
+    """Return what a worker has at the first difference."""
     if line is None:
         return f"nothing more on worker {worker}"
     described, _, origin = line.partition("\t")

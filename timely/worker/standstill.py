@@ -16,7 +16,10 @@ dropped a dataflow reports what its completion waits for, once, until something 
 
 from __future__ import annotations
 
+import threading
 import time as clock
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil, inf
 
 from timely.dataflow.dataflow import Dataflow
@@ -26,10 +29,31 @@ from timely.observe.notices import notify
 from timely.worker.dataflows import Dataflows
 from timely.worker.garbage import search_everything
 from timely.worker.requests import Requests
-from timely.worker.threads import is_alone
 
 SECONDS = 30.0
 """After how long a standstill is reported, unless the configuration sets another time."""
+OURS = "timely "
+"""How the names of this library's own threads begin, none of which calls a worker."""
+
+_engaged: set[threading.Thread] = set()
+
+
+@contextmanager
+def engaged() -> Iterator[None]:
+    """Register this thread as one that runs a worker, or waits for those that do, and so calls none from outside."""
+    thread = threading.current_thread()
+    added = thread not in _engaged
+    _engaged.add(thread)
+    try:
+        yield
+    finally:
+        if added:
+            _engaged.discard(thread)
+
+
+def is_alone() -> bool:
+    """Return whether all threads of this process are engaged, or this library's own: nothing else can wake a worker."""
+    return all(thread in _engaged or thread.name.startswith(OURS) for thread in threading.enumerate())
 
 
 class Standstill:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
 from timely.observe.activity import IN_PROGRAM, Status, user_line
 from timely.order import Time
-from timely.worker.threads import engaged
+from timely.worker.standstill import engaged
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker
@@ -70,7 +70,8 @@ def status(worker: Worker) -> Status:
     config, activity = worker.config, worker.activity
     name = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
     doing, seconds = activity.doing, clock.monotonic() - activity.step_began
-    operator = next((str(each.running) for each in worker.dataflows if each.running is not None), None)
+    operators = (each.running for each in worker.dataflows)
+    operator = next((str(each) for each in operators if each is not None), None)
     has_line = operator is not None or doing == IN_PROGRAM
     return Status(name, doing, operator, user_line(activity.thread) if has_line else None, seconds)
 

@@ -1,9 +1,9 @@
 """A worker: one thread's share of every dataflow.
 
 All workers build the same dataflows in the same order; each holds all operators and a share of the data. A step takes
-in what has arrived, runs what is ready, and passes on what changed. Nothing here blocks but `park`, and what waits for
-an answer: `explain`, for `patience`, and a step or the end of `dataflow` that finds a peer's dataflow to be another,
-for 5 seconds at most, to say what differs (`shapes`).
+in what has arrived (`intake`), makes the calls that are due (`requests`), runs the operators that are ready, and sends
+what changed. Three things block: a wait for something to arrive; `explain`, for `patience`; and, for 5 seconds at most,
+a step or the end of `dataflow` that finds that a peer built another dataflow and asks what differs (`shapes`).
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class Worker:
     def dataflow(self, name: str = "dataflow", *, outer: int = 1) -> Iterator[Scope]:
         """Open the outermost scope of a new dataflow; it starts to run when the `with` block is left.
 
-        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built,
-        where `outer` is no whole number of at least 1, and where this worker and its peers have ended with their run.
+        `outer` is the number of coordinates of its times. Raises BuildError while another dataflow is being built, if
+        `outer` is not a whole number of at least 1, and if the run of this worker and its peers has ended.
 
         >>> def program(worker):
         ...     with worker.dataflow("bitemporal", outer=2) as scope:
@@ -98,7 +98,7 @@ class Worker:
         if self._has_parted:
             raise BuildError(self._parted())
         if self._is_building:
-            raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
+            raise BuildError("a dataflow is being built already: open one `with worker.dataflow()` at a time")
         if not isinstance(outer, Integral) or outer < 1:
             raise BuildError(
                 f"a time of dataflow {name!r} has at least one coordinate, so `outer` cannot be {outer!r:.80}"
@@ -136,7 +136,7 @@ class Worker:
         return self._dataflows.built
 
     def step(self) -> bool:
-        """Do what there is to do now, without waiting. Return whether any dataflow is still incomplete.
+        """Do what can be done now, without waiting. Return whether any dataflow is still incomplete.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -156,7 +156,7 @@ class Worker:
         return bool(self._dataflows.running)
 
     def step_or_park(self, timeout: float | None = None) -> bool:
-        """Do what there is to do; if there was nothing, wait for something to arrive, for `timeout` seconds at most.
+        """Do what can be done now. If that is nothing, wait for something to arrive, for `timeout` seconds at most.
 
         Return whether any dataflow is still incomplete.
 
@@ -174,7 +174,7 @@ class Worker:
         return bool(self._dataflows.running)
 
     def step_while(self, condition: Callable[[], bool]) -> None:
-        """Step, waiting where there is nothing to do, as long as `condition()` holds.
+        """Step as long as `condition()` holds, and wait whenever there is nothing to do.
 
         Raises `StalledError` when nothing can ever make the condition false: a worker without peers and without
         activators has nothing left to do.
@@ -199,7 +199,7 @@ class Worker:
                 self._park(None)
 
     def activator(self, operator: Operator) -> Activator:
-        """Return what schedules `operator`, at once or later, and wakes this worker; any thread may call it.
+        """Return a function that schedules `operator`, at once or later, and wakes this worker; for any thread.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -223,10 +223,10 @@ class Worker:
         return self._dataflows.may_be_woken
 
     def call(self, function: Callable[[], None]) -> None:
-        """Have this worker call `function` when it next steps, and wake it; any thread may ask for this.
+        """Call `function` in this worker's next step, and wake the worker; any thread may ask for this.
 
-        `step_while` does not wait for it, and raises `StalledError` where nothing else is left to do: it cannot know
-        that another thread is going to ask. `step_or_park` waits.
+        `step_while` does not wait for such a call, and raises `StalledError` if nothing else is left to do: it cannot
+        know that another thread is going to ask. `step_or_park` waits.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -242,9 +242,9 @@ class Worker:
         self._requests.call(function)
 
     def call_after(self, seconds: float, function: Callable[[], None]) -> None:
-        """Have this worker call `function` in its first step after `seconds`; any thread may ask for this.
+        """Call `function` in this worker's first step after `seconds`; any thread may ask for this.
 
-        Until then the worker does not sleep longer than that. Raises ValueError where that is no finite number.
+        The worker wakes up for the call. Raises ValueError unless `seconds` is a finite number.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -261,8 +261,8 @@ class Worker:
     def when_idle(self, chore: Callable[[], bool]) -> None:
         """Call `chore`, for a bounded piece of work, in steps that run no operator, until it returns False.
 
-        Each such step calls one chore, by turns. While there are any, the worker does not sleep. A dataflow does not
-        wait for them to be complete. Chores are asked for by this thread, or by what Python's garbage collector calls.
+        Each such step calls one chore, in turn. The worker does not sleep while it has chores. A dataflow may be
+        complete while chores remain. Only this thread may ask for this, or what Python's garbage collector calls.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -301,15 +301,15 @@ class Worker:
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
-        for dataflow in self.dataflows:  # what is still sent may have an operator drop one
+        for dataflow in self.dataflows:  # a copy, for what is still sent may make an operator drop a dataflow
             dataflow.close_inputs()
         if self.log.is_idle:
             self.log.end()
 
     def close(self) -> None:
-        """Let go of all dataflows. Whoever runs a worker (`execute` does) calls this when it is done with it.
+        """Drop all dataflows. Whoever runs a worker calls this at the end, as `execute` does.
 
-        One with peers has parted from them, and cannot be used again; a single one can.
+        A worker with peers has parted from them and cannot be used again; a single worker can.
 
         >>> from timely.run.execute import local_allocators
         >>> worker = Worker(*local_allocators(Config()), Config())
@@ -325,7 +325,7 @@ class Worker:
     def explain(self, *, patience: float = PATIENCE) -> str:
         """Return, for people, what every incomplete dataflow is waiting for, and what was refused, if anything was.
 
-        Other workers are asked, and given `patience` seconds to answer; with 0 they are not, and only counted.
+        The other workers have `patience` seconds to answer. With 0 they are not asked; what they hold is only counted.
 
         >>> def program(worker):
         ...     with worker.dataflow("numbers") as scope:
@@ -396,8 +396,8 @@ class Worker:
 
     def _parted(self) -> str:
         return (
-            f"{self} has ended with its run, and parted from its peers: what it is to do belongs in the function that "
-            "execute is given (a single worker, such as execute_directly makes, can be used after it)"
+            f"{self} has ended with its run, and parted from its peers: build and step dataflows in the function that "
+            "execute runs (a single worker, such as execute_directly makes, can be used after its run)"
         )
 
     def _stalled(self) -> StalledError:

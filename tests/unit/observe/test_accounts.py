@@ -59,7 +59,7 @@ def test_records_and_bytes_are_counted_where_they_leave_and_where_they_arrive(wo
 
 
 class Ticks:
-    """The clock of a worker's log: a microsecond passes when it is looked at, and as much more as is said."""
+    """The clock of a worker's log: a microsecond passes when it is looked at, and as much more as a test adds."""
 
     def __init__(self, worker: Worker) -> None:
         self.time = 0

@@ -1,4 +1,4 @@
-"""The log: what happened, told to those who listen, and nothing for nobody."""
+"""The log: listeners receive what happened, and nothing is recorded for nobody."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_the_last_frontier_everywhere_is_empty(workers: int) -> None:
         assert any("'holding'" in event.port for event in events)
 
 
-def test_a_listener_that_comes_later_is_told_what_has_been_built() -> None:
+def test_a_later_listener_receives_what_has_been_built() -> None:
     def program(worker: Worker) -> list[list[Any]]:
         early: list[Any] = []
         late: list[Any] = []
@@ -277,17 +277,17 @@ def test_an_activation_that_fails_has_an_end_too() -> None:
     assert [type(event) for event in found[-2:]] == list(kinds.SCHEDULE)
 
 
-def test_a_program_may_say_something_itself() -> None:
+def test_a_program_may_record_a_text_itself() -> None:
     def program(worker: Worker) -> list[Any]:
         found: list[Any] = []
-        worker.log.say("unheard")
+        worker.log.say("early")
         worker.log.listen(found.extend, kinds.ApplicationText)
-        worker.log.say("heard")
+        worker.log.say("late")
         worker.log.flush()
         return found
 
     (event,) = execute_directly(program)
-    assert event.text == "heard"
+    assert event.text == "late"
     assert event.time > 0
 
 
@@ -393,12 +393,12 @@ def test_what_is_no_kind_of_record_is_refused(ask: Callable[..., object], kind: 
         with worker.dataflow() as scope:
             ask(worker, scope, kind)
 
-    with pytest.raises(BuildError, match="is no kind of record"):
+    with pytest.raises(BuildError, match="is not a kind of record"):
         execute_directly(program)
 
 
 @pytest.mark.parametrize("kind", [kinds.Parked, kinds.Unparked])
-def test_a_worker_that_sleeps_between_other_things_is_told_while_it_runs(kind: Any) -> None:
+def test_sleep_between_other_things_is_reported_while_they_run(kind: Any) -> None:
     def program(worker: Worker) -> bool:
         with worker.dataflow("watching") as scope:
             rows: list[Any] = []
@@ -416,7 +416,7 @@ def test_a_worker_that_sleeps_between_other_things_is_told_while_it_runs(kind: A
     assert execute_directly(program)
 
 
-def test_a_worker_that_only_sleeps_is_told_of_many_times_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sleep_alone_is_reported_many_times_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_stream_module, "AT_ONCE", 50)
 
     def program(worker: Worker) -> int:
@@ -465,26 +465,26 @@ def test_a_dropped_log_stream_leaves_nothing_behind() -> None:
 
 
 def test_what_waits_for_the_end_can_be_taken_back() -> None:
-    said: list[str] = []
+    found: list[str] = []
 
     def program(worker: Worker) -> None:
-        forget, _ = (worker.log.when_idle(partial(said.append, "over")) for _ in range(2))
+        forget, _ = (worker.log.when_idle(partial(found.append, "over")) for _ in range(2))
         forget()
         forget()
 
     execute_directly(program)
-    assert said == ["over"]
+    assert found == ["over"]
 
 
 def test_to_stop_twice_stops_nobody_else() -> None:
     def program(worker: Worker) -> None:
-        said: list[Any] = []
-        first, second = (worker.log.listen(said.extend, kinds.ApplicationText) for _ in range(2))
+        found: list[Any] = []
+        first, second = (worker.log.listen(found.extend, kinds.ApplicationText) for _ in range(2))
         first()
         first()
         worker.log.say("hello")
         worker.log.flush()
-        assert [event.text for event in said] == ["hello"]
+        assert [event.text for event in found] == ["hello"]
         second()
         assert not worker.log.kinds
 

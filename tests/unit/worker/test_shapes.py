@@ -1,4 +1,4 @@
-"""Shapes of dataflows: what is compared, what is said where they differ, and what is kept meanwhile."""
+"""Shapes of dataflows: what is compared, how a difference is reported, and what is kept meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_where_operators_were_built_need_not_be_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "said"),
+    ("others", "expected"),
     [
         (("dataflow 'words'", "operator 'map' ()", "wiring 2e"), ": the same operators, connected in another way; "),
         (("dataflow 'words'", "wiring 1f"), ": operator 'map' () on worker 0, nothing more on worker 1; "),
@@ -53,10 +53,10 @@ def test_where_operators_were_built_need_not_be_the_same() -> None:
         ((), "; "),
     ],
 )
-def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], said: str) -> None:
+def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], expected: str) -> None:
     ours = words("operator 'map' ()").shape()
     text = difference(3, 0, ours, 1, others)
-    assert text == f"worker 0 and worker 1 built different dataflows (number 3){said}{ADVICE}"
+    assert text == f"worker 0 and worker 1 built different dataflows (number 3){expected}{ADVICE}"
     if others:
         assert difference(3, 1, others, 0, ours) == text
 
@@ -87,9 +87,9 @@ def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> 
     second.send(0, Shape(2, b"", words("operator 'join' ()").shape()))
     with pytest.raises(ShapeError, match=r"\(number 1\): operator 'map' \(\) on worker 0, operator 'filter'"):
         shapes.announce(words("operator 'map' ()")._replace(index=1))
-    told = [message for _, message in second.receive()]
-    assert isinstance(told[-1], Shape)
-    assert told[-1].operators == words("operator 'map' ()").shape()
+    received = [message for _, message in second.receive()]
+    assert isinstance(received[-1], Shape)
+    assert received[-1].operators == words("operator 'map' ()").shape()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> 
 def test_a_shape_that_is_not_due_is_refused(wrong: Shape) -> None:
     shapes = Shapes(thread_allocators(2)[0])
     shapes.receive(1, Shape(0, b"digest", ()))
-    with pytest.raises(FrameError, match=f"worker 1 told of the shape of dataflow {wrong.dataflow}, .* 1 is next"):
+    with pytest.raises(FrameError, match=f"worker 1 announced the shape of dataflow {wrong.dataflow}, .* 1 is next"):
         shapes.receive(1, wrong)
     shapes.receive(1, Shape(1, b"digest", ()))
     assert shapes.announced == [0, 2]

@@ -11,8 +11,8 @@ import pytest
 from timely import Config, Worker, execute, new_input
 from timely.dataflow.operators.input import Input
 from timely.worker import standstill
+from timely.worker.standstill import engaged, is_alone
 from timely.worker.status import running_workers
-from timely.worker.threads import engaged, is_alone
 
 SPAN = 0.2
 Reports = list[str]

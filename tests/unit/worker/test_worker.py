@@ -485,13 +485,13 @@ def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_h
         channels = scope.dataflow.channels
         counted = next(port.channel for port in channels if port.ledger is not None)
         if worker.index == 1:
-            said = {
+            taken = {
                 "no channel": (0, len(channels), 1),
                 "a channel not counted": (0, drained.channel, 1),
                 "too many": (0, counted, 1000),
                 "no dataflow": (1, counted, 1),
             }[wrong]
-            worker.allocator.send(0, Taken((said,)))
+            worker.allocator.send(0, Taken((taken,)))
         numbers.send_batch(list(range(10)))
         numbers.close()
         worker.step_while(lambda: not probe.done())

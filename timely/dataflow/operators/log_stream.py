@@ -35,7 +35,7 @@ def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1,
     complete, or with the program; so build what is to be watched before the worker is stepped.
 
     Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
-    where `kind` is no kind of record.
+    where `kind` is not a kind of record.
 
     >>> from timely.observe.events import OperatorBuilt
     >>> def program(worker):
