@@ -158,8 +158,8 @@ class _Vertices:
                 round = self._rounds.pop(time)
                 self._inputs[0].handle(time)
                 self._run(time, round)
-                for capability in round.capabilities:
-                    capability.drop()
+                for held in round.capabilities:
+                    held.drop()
 
     def _run(self, time: Time, round: _Round) -> None:
         """Run the superstep of a time, all of whose messages have arrived."""
