@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: run the cases, print a table, and write JSON."""
+"""The command `python -m benchmarks`: run the cases, print a table, and write JSON."""
 
 from __future__ import annotations
 
@@ -68,22 +68,48 @@ BRIEFLY = (
     "exchange 2 processes, batch 1M",
     "wordcount 1M words",
 )
-"""The cases that run when none is asked for: under two minutes."""
+"""The cases that run without arguments, in under two minutes."""
 RUNS = 3
 NOTE = """\
-Each figure is the median of {runs} runs. The reference figures are those of Rust timely and differential dataflow (for
-word counts by epoch, Pathway), measured elsewhere on a 2-core 2.5 GHz Xeon: orders of magnitude, not a comparison side
-by side. Ratios are to the better end of a range. Kernels are compiled before, the first time on a machine; warm-up is
-loading them, which no other figure includes. Peak bytes are resident memory above what was there after warming up.
-Graphs and bulk work find memory at hand that was used just before, which a virtual machine's host can be slow to give.
-Algorithms: WCC propagates labels with priority, as the reference does; SCC takes dead ends away first, which the
-reference does not. Exchange in one worker hands batches over by reference. What can be compiled to C {was}."""
+Each figure is the median of {runs}. The reference figures are those of Rust timely and differential dataflow (for
+word counts by epoch, of Pathway), measured elsewhere on a 2.5 GHz Xeon with 2 cores: take them as orders of magnitude,
+not as a side-by-side comparison. Ratios are to the better end of a range. Kernels are compiled beforehand, the first
+time on a machine; warm-up is the time to load them, which no other figure includes. Peak bytes are resident memory
+above that after warming up. Graphs and bulk work use memory that the process touched just before, because the host of a
+virtual machine can be slow to provide it. WCC propagates labels with priority, as the reference does; SCC removes dead
+ends first, which the reference does not. An exchange in one worker passes batches by reference. The modules that can be
+compiled to C {were} compiled."""
+DESCRIPTION = """\
+Measure the library, check every answer, and compare the times with reference figures. Without arguments, a dozen quick
+cases run in under two minutes. Every case runs in processes of its own."""
+EPILOG = """\
+workloads, the first word of each case name:
+{workloads}
+
+the table:
+  figure     what is measured, with its unit; less is better, except for rates (`.../s`) and shares
+  here       the median of all runs
+  reference  the figure of Rust timely and differential dataflow (or of Pathway), measured elsewhere
+  ratio      here divided by the reference
+  target     the bound for `here`; 'missed' follows if it is not met
+
+examples:
+  python -m benchmarks --only bfs --only wcc                   two workloads, at quick sizes
+  python -m benchmarks --full --only "degrees 1M"              one case at a large size
+  python -m benchmarks --only breakdown --runs 1               how the time of one change divides, in one run
+  python -m benchmarks --only wcc --peers                      with the time SciPy takes from scratch
+  python -m benchmarks --json before.json                      every run of the quick subset, to compare later
+  python -m benchmarks.growth growth.svg                       the picture of the README
+
+Install what checks the answers first: pip install --editable '.[check]'. With TIMELY_COMPILE=1 in the environment, this
+also compiles the modules that every change passes through, which about halves the cost of a change."""
 
 
 def main() -> int:
-    """Run what the command line asks for; return the exit status.
+    """Run the cases that the command line selects; return the exit status.
 
-    It is 1 if a case failed, 2 if nothing can be measured, 130 if Ctrl-C ended it: what was measured is told then, too.
+    It is 1 if a case failed, 2 if nothing can be measured, and 130 if Ctrl-C interrupted the run, which still prints
+    what was measured.
     """
     options = _parser().parse_args()
     cases = _cases(options)
@@ -101,8 +127,8 @@ def main() -> int:
         print(f"\n{failure}", file=sys.stderr)
     if measured.interrupted:
         print(f"\ninterrupted: {len(cases)} cases had been measured", file=sys.stderr)
-    runs = f"up to {options.runs}" if measured.interrupted else options.runs
-    note = NOTE.format(runs=runs, was="was" if COMPILED else "was not")
+    runs = f"{'up to ' if measured.interrupted else ''}{options.runs} run{'s' if options.runs > 1 else ''}"
+    note = NOTE.format(runs=runs, were="were" if COMPILED else "were not")
     print(f"\n{note}\n{clock.monotonic() - begun:.0f} s in all.")
     if options.json:
         options.json.write_text(json.dumps(_document(cases, results), indent=1) + "\n")
@@ -114,22 +140,36 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, check, and compare.")
-    parser.add_argument("--full", action="store_true", help="all cases at all sizes")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=DESCRIPTION,
+        epilog=EPILOG.format(workloads="\n".join(_summaries())),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--full", action="store_true", help="run all cases, or with --only their large sizes too")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="NAME",
-        help="the cases whose name contains NAME, at sizes of seconds unless --full; may be given several times",
+        help="run the cases whose name contains NAME, without --full those of a few seconds; may be repeated",
     )
-    parser.add_argument("--runs", type=_positive, default=RUNS, help=f"how often each case runs (default {RUNS})")
-    parser.add_argument("--peers", action="store_true", help="other libraries beside: pip install '.[peers]'")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures of all runs")
+    parser.add_argument("--runs", type=_positive, default=RUNS, help=f"how many times each case runs (default {RUNS})")
+    parser.add_argument("--peers", action="store_true", help="also measure other libraries: pip install '.[peers]'")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all runs to FILE")
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the ratios to the references (.svg, .png, .pdf)"
+        "--plot", type=Path, metavar="FILE", help="draw the ratios to the reference figures (.svg, .png, .pdf)"
     )
     return parser
+
+
+def _summaries() -> list[str]:
+    """Return a line for each workload: its name, and the first sentence of its module's docstring."""
+    lines = []
+    for name in WORKLOADS:
+        text = importlib.import_module(f"benchmarks.{name}").__doc__ or ""
+        lines.append(f"  {name:<17}{text.partition(chr(10))[0]}")
+    return lines
 
 
 def _positive(text: str) -> int:
@@ -140,17 +180,17 @@ def _positive(text: str) -> int:
 
 
 def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None:
-    """Return why nothing can be measured, or written afterwards; None if all is well."""
+    """Return the reason why nothing can be measured or written, or None."""
     if not cases:
-        others = "" if options.full else "; --full has more"
-        others += "" if options.peers else "; other libraries are measured with --peers"
-        return f"no case that can be measured is called like {' or '.join(map(repr, options.only))}{others}"
+        others = "" if options.full else "; --full includes larger cases"
+        others += "" if options.peers else "; --peers includes other libraries"
+        return f"no case that can be measured has a name that contains {' or '.join(map(repr, options.only))}{others}"
     if complaint := stale():
         return complaint
     if options.plot and find_spec("matplotlib") is None:
-        return "a picture is drawn by matplotlib: pip install '.[plot]'"
+        return "drawing needs matplotlib: pip install '.[plot]'"
     if find_spec("scipy") is None:
-        return "the answers are checked by SciPy: pip install '.[check]'"
+        return "checking the answers needs SciPy: pip install '.[check]'"
     for file in filter(None, (options.json, options.plot)):
         if not file.parent.is_dir():
             return f"{file} cannot be written: there is no directory {file.parent}"
@@ -170,14 +210,14 @@ def _cases(options: argparse.Namespace) -> list[Case]:
     missing = {module for case in cases for module in case.needs if find_spec(module) is None}
     if missing:
         print(
-            f"not measured, as they are not there: {', '.join(sorted(missing))}; pip install '.[peers]'",
+            f"not installed, so not measured: {', '.join(sorted(missing))}; pip install '.[peers]'",
             file=sys.stderr,
         )
     return [case for case in cases if missing.isdisjoint(case.needs)]
 
 
 def _progress(text: str) -> None:
-    """Say on standard error what runs: on one line of a terminal, else a line each."""
+    """Report on standard error which case runs: on a terminal in one line, otherwise in a line for each."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
     elif text:
@@ -185,7 +225,7 @@ def _progress(text: str) -> None:
 
 
 def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:
-    """Return everything measured, and where."""
+    """Return everything that was measured, with the commit, the machine and the versions."""
     return {
         "commit": _commit(),
         "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},

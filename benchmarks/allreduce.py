@@ -1,7 +1,7 @@
-"""AllReduce: the total of a vector of each worker, known to all workers, data-parallel and along a tree.
+"""AllReduce: add up one vector of each worker, for all workers, data-parallel and along a tree.
 
-One round after another, each waiting for the one before. The bytes are those that this worker, the first, sends in a
-round; of a tree's workers it sends the most.
+Each round waits for the one before. The bytes are those that the first worker sends in a round; in a tree it sends the
+most.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A barrier: an empty loop of notifications.
+"""Barrier: an empty loop of notifications, in which only progress is sent.
 
-Each worker may go on to the next time only when no worker can come back to this one. Nothing is sent but progress. The
-figure is the time from one notification to the next.
+Each worker moves to the next time only when no worker can return to the current one. The figure is the time from one
+notification to the next.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CASES = [
 
 
 def measure(rounds: int) -> Figures:
-    """Return the figures of so many rounds, of the first worker of this process."""
+    """Return the figures of the first worker of this process, over that many rounds."""
     marks, *_ = execute(lambda worker: _program(worker, rounds + WARM_UP_ROUNDS))
     check(len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications")
     microseconds = np.diff(marks)[WARM_UP_ROUNDS:] / 1000
@@ -49,7 +49,7 @@ def measure(rounds: int) -> Figures:
 
 
 def _program(worker: Worker, rounds: int) -> list[int]:
-    """Return when each notification came."""
+    """Return the time of each notification."""
     marks = build(worker, rounds)
     while worker.step_or_park():
         pass
@@ -57,7 +57,7 @@ def _program(worker: Worker, rounds: int) -> list[int]:
 
 
 def build(worker: Worker, rounds: int) -> list[int]:
-    """Build the loop; return the list to which each notification will add when it came."""
+    """Build the loop; return the list to which each notification will append its time."""
     marks: list[int] = []
 
     def barrier(capability: Capability) -> Callable[[InputPort, OutputPort], None]:

@@ -1,4 +1,4 @@
-"""Distances from node 0, by iteration."""
+"""Breadth-first search: distances from node 0 in a random graph, by iteration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, cases_apart, measure_apart
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import (
+    BATCH,
+    INITIAL,
+    SINGLE_MEDIAN,
+    SINGLE_P99,
+    cases_apart,
+    measure as measure_changes,
+    measure_apart,
+)
 from differential import Collection
 from differential.graphs import bfs
 
@@ -61,12 +68,12 @@ CASES = [
 
 
 def definition(edges: Collection) -> Collection:
-    """Return (node, distance) for every node that can be reached from node 0."""
+    """Return (node, distance) for every node reachable from node 0."""
     return bfs(edges, Collection.of(edges.scope, 0))
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, from SciPy."""
+    """Return the same, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order
 

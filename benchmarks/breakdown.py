@@ -1,10 +1,10 @@
-"""Where the microseconds of one change go.
+"""How the microseconds of one change divide among operators, kernels and progress.
 
-Every scheduled operator, every kernel, the propagation of progress, the dataflow's step and the input's hand-over carry
-a clock; time spent in one inside another counts for the inner alone. So an operator's figure is its Python glue, with
-the stateless operators that run in line with it. Calls between compiled parts pass no clock: where dataflows are
-compiled, scheduling, progress and operators are one figure. The clocks cost time themselves: the shares are what to
-read, and the total without clocks stands beside. All are means.
+Each scheduled operator, each kernel, the propagation of progress, the step of the dataflow and the flush of the input
+has a clock. Time spent in one inside another counts only for the inner one. So the figure of an operator is its Python
+code, with the stateless operators that run in line with it. Calls between compiled modules pass no clock: if dataflows
+are compiled, scheduling, progress and operators are one figure. The clocks themselves take time, so read the shares;
+the total without clocks is given as well. All figures are means.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WITH = "1 change with clocks, us"
 
 
 class Clocks:
-    """Seconds and calls by name; a clock stops while another runs inside it."""
+    """Seconds and calls by name; a clock pauses while another one runs inside it."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -74,7 +74,7 @@ class Clocks:
 
 
 def install(clocks: Clocks) -> None:
-    """Put clocks on everything that can have one, in this process, for good."""
+    """Put clocks on everything that can have one, permanently in this process."""
     parts: list[tuple[type, str, Callable[..., str]]] = [(InputSession, "flush", lambda _: "input")]
     if isfunction(Operator.run):
         parts += [
@@ -94,7 +94,7 @@ def install(clocks: Clocks) -> None:
 
 
 def measure(algorithm: str, nodes: int, edges: int, changes: int = 500) -> Figures:
-    """Return the microseconds a change spends in each part, the largest first."""
+    """Return the microseconds that a change spends in each part, the largest first."""
     graph = RandomGraph(nodes, edges)
     return execute_directly(lambda worker: _program(worker, *ALGORITHMS[algorithm], graph, changes))
 
@@ -104,7 +104,7 @@ def _program(
 ) -> Figures:
     session = Session(worker, definition, graph)
     session.load()
-    for _ in range(WARM):  # with the first ones kernels are loaded that loading does not need
+    for _ in range(WARM):  # the first changes load kernels that the initial answer does not need
         session.change(1)
     plain = [session.change(1) for _ in range(changes)]
     clocks = Clocks()

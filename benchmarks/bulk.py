@@ -1,8 +1,8 @@
-"""Indexing, joining and counting in bulk, one worker.
+"""Bulk work: arrange, join and count many rows at once, on one worker.
 
-Arrange: random (key, value) rows become one arrangement. Join: the second of two arrangements of that many rows is
-filled while the first is there; its figure is what that takes beyond arranging the first, for the results, which are
-only counted; of these, the number in a second of arranging and joining is told. Count: the number of rows by key.
+Arrange: random (key, value) rows become one arrangement. Join: a second arrangement of as many rows is filled and
+joined with the first. The figure is the time beyond that of arranging the first; the results are only counted, and
+their rate is for arranging and joining together. Count: the number of rows by key.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from benchmarks.residence import forget_peak, have_at_hand, peak
 from differential import new_input
 from timely import Worker, execute_directly
 
-ARRANGE, JOIN, COUNT = "arrange s", "join beyond arranging s", "count by key s"
+ARRANGE, JOIN, COUNT = "arrange s", "join, without arranging, s", "count by key s"
 RESULTS, PEAK = "results of the join/s", "peak bytes/row"
 BYTES_PER_ROW = 200
-"""More memory than all takes for each row."""
+"""An upper bound of the memory for each row."""
 
 CASES = [
     Case("bulk 1M rows, 100k keys", "bulk", {"rows": 1_000_000, "keys": 100_000}),
@@ -41,7 +41,7 @@ CASES = [
 
 
 def measure(rows: int, keys: int) -> Figures:
-    """Return the figures for so many rows of so many keys on each side."""
+    """Return the figures for that many rows and keys on each side."""
     return execute_directly(lambda worker: _program(worker, rows, keys))
 
 
@@ -60,7 +60,7 @@ def _run(worker: Worker, rows: int, keys: int) -> Figures:
     graph = RandomGraph(keys, 2 * rows)
     source, target = graph.initial
     left, right = (source[:rows], target[:rows]), (source[rows:], target[rows:])
-    counted, said = [0], list[Any]()
+    counted, kept = [0], list[Any]()
 
     def tally(_: Any, batch: Any) -> None:
         counted[0] += len(batch) if not len(batch.diffs) else int(batch.diffs.sum())
@@ -71,7 +71,7 @@ def _run(worker: Worker, rows: int, keys: int) -> Figures:
         joined = ours.join_map(theirs, lambda key, our, their: their).stream.inspect_batch(tally).probe()
     with worker.dataflow("count") as scope:
         third, rows_by_key = new_input(scope)
-        counts = rows_by_key.count().stream.inspect_batch(lambda _, batch: said.append(batch)).probe()
+        counts = rows_by_key.count().stream.inspect_batch(lambda _, batch: kept.append(batch)).probe()
 
     def seconds(change: Callable[[], None], behind: Callable[[], bool]) -> float:
         begun = clock.perf_counter()
@@ -91,7 +91,7 @@ def _run(worker: Worker, rows: int, keys: int) -> Figures:
     check(counted[0] == results, f"{counted[0]} results of the join, not {results}")
     count = seconds(lambda: fill(third, left, third), lambda: counts.less_than(third.time))
     found = np.zeros(keys, np.int64)
-    for batch in said:
+    for batch in kept:
         found[batch.columns[0]] += batch.columns[1]
     check(bool((found == expected).all()), "the counts are wrong")
     for session in (first, second, third):

@@ -1,4 +1,4 @@
-"""Run one case in this process, as `harness.run_case` asks for in a JSON object, and write its figures."""
+"""Run one case in this process, as `harness.run_case` describes it in JSON, and write its figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Run what the first argument describes. Only the first process writes."""
+    """Run the case that the first argument describes. Only the first process writes."""
     given = json.loads(sys.argv[1])
     workload = importlib.import_module(f"benchmarks.{given['workload']}")
     figures = workload.measure(**given["parameters"])

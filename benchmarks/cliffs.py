@@ -1,7 +1,7 @@
-"""Latency has no cliffs: changes one after the other, beside indexes of many rows.
+"""Latency without cliffs: percentiles over many successive changes of large indexes.
 
-Merging layers of an index is spread over the changes that make it necessary, so that no change waits for a whole merge.
-The figures are percentiles of the latency of single changes, and of a thousand at a time, under sustained load.
+The merging of an index's layers is spread over the changes that make it necessary, so no change waits for a whole
+merge. The figures are percentiles of the latency under sustained load, for single changes and for a thousand at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def degrees(edges: Collection) -> Collection:
 
 
 def lines(edges: Collection) -> Collection:
-    """Return (a, c) for all edges (a, b), (b, c) with a below 10: few results, and the edges indexed both ways."""
+    """Return (a, c) for all edges (a, b), (b, c) with a below 10: few results, and edges indexed both ways."""
     starts = edges.filter(lambda source, target: source < 10).map(lambda source, target: (target, source))
     return starts.join_map(edges, lambda middle, start, end: (start, end))
 

@@ -1,4 +1,4 @@
-"""Which nodes can be reached from which: every change may change most of the answer."""
+"""Transitive closure: which nodes are reachable from which; one change can change most of the answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import Case, Figures, Reference
-from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, SINGLE_P99
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure as measure_changes
 from differential.graphs import transitive_closure
 
 CASES = [
@@ -25,7 +24,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return (node, other) for every path of an edge or more, from SciPy: an edge, and what its end reaches."""
+    """Return (node, other) for every path of at least one edge, by SciPy: an edge, and what its end reaches."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import shortest_path
 

@@ -1,4 +1,4 @@
-"""What of both packages was compiled to C in place (`hatch_build.py`)."""
+"""The modules of both packages that were compiled to C in place (`hatch_build.py`)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ COMPILED = {
 
 
 def stale() -> str | None:
-    """Return what to do where an extension module, which runs in its source's place, is not made of that."""
+    """Return what to do if an extension module, which runs instead of its source, is older than that; else None."""
     for file, source in COMPILED.items():
         if not source.exists() or file.stat().st_mtime < source.stat().st_mtime:
-            return f"{file} is older than its source: compile again, or delete it and its like"
+            return f"{file} is older than its source: compile again, or delete it and the others like it"
     return None

@@ -1,9 +1,9 @@
-"""Building dataflows: what an operator costs before anything flows, and after.
+"""Building dataflows: what an operator costs before data arrives, and after it is dropped.
 
-Many small dataflows, and one large one, are chains of scheduled operators, the sort that costs most; `streams` of them
+Many small dataflows, and one large one, are chains of scheduled operators, the most expensive kind. `streams` chains
 run side by side between two hubs, where tracking each pair of operators would cost their number squared. All inputs
-move on by an epoch, all dataflows are dropped, and what is left in memory after that is counted. Times are those that
-the worker's thread was running.
+advance by one epoch, all dataflows are dropped, and the remaining memory is measured. Times are the processor time of
+the worker's thread.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def measure(dataflows: int, operators: int, streams: int) -> Figures:
 
 def _program(worker: Worker, dataflows: int, operators: int, streams: int) -> Figures:
     _built(worker, 10, 2)
-    _drop(worker)  # what is loaded or made once is there now
+    _drop(worker)  # whatever is loaded or created once exists now
     count = dataflows * operators
     gc.collect()
     before, begun = resident(), clock.thread_time()
@@ -72,12 +72,12 @@ def _built(worker: Worker, operators: int, streams: int) -> tuple[Input, Probe]:
         for _ in range(operators // streams):
             chains = [chain.unary(Pipeline(), _same) for chain in chains]
         probe = concatenate(chains).probe()
-    check(len(scope.dataflow.operators) == operators + 1, f"{len(scope.dataflow.operators)} operators")
+    check(len(scope.dataflow.plan.nodes) == operators + 1, f"{len(scope.dataflow.plan.nodes)} operators")
     return handle, probe
 
 
 def _advance(worker: Worker, built: list[tuple[Input, Probe]]) -> None:
-    """Let an epoch pass through all dataflows."""
+    """Complete one epoch in all dataflows."""
     for handle, _ in built:
         handle.advance_to(1)
     for _, probe in built:

@@ -1,4 +1,4 @@
-"""Degree distribution: how many nodes have how many outgoing edges. Two reductions, one after the other."""
+"""Degree distribution: how many nodes have how many outgoing edges, by two successive counts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure as measure_changes
 from differential import Collection
 
 CASES = [
@@ -41,7 +40,7 @@ CASES = [
 
 
 def distribution(edges: Collection) -> Collection:
-    """Return (degree, number of nodes that have it)."""
+    """Return (degree, number of nodes with that degree)."""
     degrees = edges.map(lambda source, _: source).count()
     return degrees.map(lambda _, degree: degree).count()
 

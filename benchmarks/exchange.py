@@ -1,4 +1,4 @@
-"""Exchange of 64-bit integers: each round every worker sends `batch` of them, and all wait until all have arrived."""
+"""Exchange: in each round every worker sends `batch` 64-bit integers, and all wait until all have arrived."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASES = [
 
 
 def measure(batch: int, rounds: int) -> Figures:
-    """Return the figures of the first worker of this process; all workers' records count."""
+    """Return the figures of the first worker of this process; the rate is that of all workers' records."""
     return execute(lambda worker: _program(worker, batch, rounds))[0]
 
 
@@ -40,7 +40,7 @@ def _program(worker: Worker, batch: int, rounds: int) -> Figures:
     received = _Received()
     with worker.dataflow("exchange") as scope:
         session, stream = new_input(scope)
-        # Records stay whole on one worker, where they are only counted: the figure is that of moving them.
+        # One worker does not split the batches, and only counts the records: the figure is that of moving them.
         probe = stream.exchange().inspect_batch(received.take).probe()
         everything, sums = new_input(scope, name="sums")
         totals: list[Any] = []
@@ -69,7 +69,7 @@ def _program(worker: Worker, batch: int, rounds: int) -> Figures:
 
 
 class _Received:
-    """How many records arrived at this worker, and their sum modulo `MODULUS`."""
+    """The number of records that arrived at this worker, and their sum modulo `MODULUS`."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -82,8 +82,8 @@ class _Received:
 
 
 def _check(totals: list[tuple[int, int]], batch: int, rounds: int, peers: int) -> None:
-    """Compare what all workers received with what all sent."""
+    """Compare the records that all workers received with those that all sent."""
     sent = rounds * int(splitmix(np.arange(batch * peers)).view(np.int64).sum())
-    check(len(totals) == peers, f"{len(totals)} workers told what they received")
+    check(len(totals) == peers, f"{len(totals)} workers reported what they received")
     check(sum(count for count, _ in totals) == batch * rounds * peers, f"{totals}, sent {batch * rounds * peers}")
-    check((sum(total for _, total in totals) - sent) % MODULUS == 0, "not what was sent")
+    check((sum(total for _, total in totals) - sent) % MODULUS == 0, "the sums of the records sent and received differ")

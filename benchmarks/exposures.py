@@ -1,4 +1,4 @@
-"""k-exposure on a stream of tweets: `examples/k_exposure.py`. Every tweet has a hashtag and counts."""
+"""k-exposure on a stream of tweets: `examples/k_exposure.py`, in which every tweet has a hashtag."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = [
 
 
 def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figures:
-    """Return the figures of following epochs of `size` tweets."""
+    """Return the figures for epochs of `size` tweets."""
     program, tweets = example("k_exposure").program, example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: program(worker, tweets(1000, 100), follows, 3, 1000))
@@ -47,13 +47,13 @@ def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figu
 
 
 def latencies(pace: Any) -> Figures:
-    """Return the latencies of epochs, and beside them the processor's time, which others on the machine change less."""
+    """Return the latencies of epochs, and their processor time, which other work on the machine affects less."""
     figures = dict(zip(("median ms an epoch", "p95 ms", "p99 ms"), pace.percentiles()))
     return figures | {"mean CPU ms an epoch": 1e3 * pace.busy / len(pace.latencies)}
 
 
 def from_scratch(follows: tuple[Ints, Ints], author: Ints, tag: Ints, epoch: Ints) -> Counter[int]:
-    """Return how many first uses came after k exposures, from whole columns."""
+    """Return the number of first uses after k exposures, for each k, computed from whole columns."""
     follower, followed = follows
     most = int(tag.max()) + 1
     uses, rows = np.unique(author * most + tag, return_index=True)

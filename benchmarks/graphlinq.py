@@ -1,9 +1,9 @@
-"""Vertex programs of `timely.graphlinq` on a random graph, beside SciPy or NumPy doing the same.
+"""Vertex programs of `timely.graphlinq` on a random graph, compared with SciPy or NumPy.
 
-The first answer counts from handing over the edges: they are spread over the workers, indexed, and the program runs.
-Then an edge comes that was there already, and the program runs once more from the beginning, on the graph as loaded.
-Of SciPy, too, the time with and without making its matrix of the edges is told. The memory that either needs has been
-used by the process before: how long a machine takes to hand over memory is no part of the figures.
+The first answer is measured from sending the edges: they are distributed to the workers and indexed, and the program
+runs. Then one edge arrives that exists already, and the program runs again from the beginning, on the loaded graph. For
+SciPy the time is given with and without building its matrix of the edges. The process has touched the memory that
+either needs beforehand, so the time that a machine takes to provide memory is not part of the figures.
 """
 
 from __future__ import annotations
@@ -27,8 +27,13 @@ from timely.graphlinq import (
     weakly_connected_components,
 )
 
-FIRST, AGAIN = "first answer s", "again s"
-SCIPY, SCIPY_AGAIN, RATIO, RATIO_AGAIN = "SciPy s", "SciPy again s", "of SciPy", "again, of SciPy"
+FIRST, AGAIN = "first answer s", "second run s"
+SCIPY, SCIPY_AGAIN, RATIO, RATIO_AGAIN = (
+    "SciPy s",
+    "SciPy without its matrix s",
+    "first answer / SciPy",
+    "second run / SciPy without its matrix",
+)
 NUMPY = "NumPy label propagation s"
 LANDMARKS = list(range(8))
 SUPERSTEPS = 20
@@ -57,14 +62,14 @@ CASES = [
 
 
 def measure(algorithm: str, nodes: int, edges: int) -> Figures:
-    """Return the figures of the first worker of this process. Raises `WrongAnswer` where SciPy says otherwise."""
+    """Return the figures of the first worker of this process. Raises `WrongAnswer` if SciPy's answer differs."""
     small, graph = RandomGraph(20, 60), RandomGraph(nodes, edges)
     execute(lambda worker: _seconds(worker, algorithm, graph))
     worker, first, again, found = execute(lambda worker: _seconds(worker, algorithm, graph))[0]
     figures = {FIRST: first, AGAIN: again}
     if worker.index:
         return figures
-    BY_SCIPY[algorithm](_matrix(*small.initial, small.nodes))  # loads what has to be loaded
+    BY_SCIPY[algorithm](_matrix(*small.initial, small.nodes))  # loads SciPy's modules
     begun = clock.perf_counter()
     matrix = _matrix(*graph.initial, nodes)
     built = clock.perf_counter() - begun
@@ -74,10 +79,10 @@ def measure(algorithm: str, nodes: int, edges: int) -> Figures:
     figures[SCIPY] = built + figures[SCIPY_AGAIN]
     figures |= {RATIO: first / figures[SCIPY], RATIO_AGAIN: again / figures[SCIPY_AGAIN]}
     node, *answers = found
-    # One worker alone has all nodes with edges; of several, the first has a part.
-    check(worker.peers > 1 or np.array_equal(np.sort(node), np.union1d(*graph.initial)), "not an answer a node")
+    # A single worker has all nodes with edges; with several workers, the first has a part.
+    check(worker.peers > 1 or np.array_equal(np.sort(node), np.union1d(*graph.initial)), "not one answer for each node")
     for answer, column in zip(answers, expected, strict=True):
-        check(np.allclose(answer, column[node], rtol=1e-9), f"{algorithm} says otherwise than SciPy")
+        check(np.allclose(answer, column[node], rtol=1e-9), f"the answer of {algorithm} differs from SciPy's")
     if algorithm == "wcc":
         begun = clock.perf_counter()
         scratch.numpy_labels(*graph.initial, nodes)
@@ -86,7 +91,7 @@ def measure(algorithm: str, nodes: int, edges: int) -> Figures:
 
 
 def _seconds(worker: Worker, algorithm: str, graph: RandomGraph) -> tuple[Worker, float, float, Columns]:
-    """Return the worker, the seconds of the first run and of another, and the worker's part of the first answer."""
+    """Return the worker, the seconds of the first and the second run, and the worker's part of the first answer."""
     answers: dict[int, list[Columns]] = {0: [], 1: []}
     with worker.dataflow(algorithm) as scope:
         session, stream = new_input(scope, name="edges")
@@ -113,7 +118,7 @@ def _matrix(source: Ints, target: Ints, nodes: int) -> Any:
 
 
 def _ranks(matrix: Any) -> Columns:
-    """Return the ranks, by products of a matrix and a vector."""
+    """Return the ranks, computed by products of a matrix and a vector."""
     backward = matrix.T.tocsr()
     degrees = np.asarray(matrix.sum(axis=1)).ravel()
     present = (degrees > 0) | (np.asarray(matrix.sum(axis=0)).ravel() > 0)
@@ -125,7 +130,7 @@ def _ranks(matrix: Any) -> Columns:
 
 
 def _components(matrix: Any, connection: str) -> Columns:
-    """Return the smallest node of each node's component."""
+    """Return, for each node, the smallest node of its component."""
     from scipy.sparse.csgraph import connected_components
 
     number, labels = connected_components(matrix, connection=connection)

@@ -1,7 +1,7 @@
-"""Graphs that change, the same in every run.
+"""Changing graphs that are the same in every run.
 
-The random graph has `edges` pairs of a uniform source and a uniform destination among `nodes`, multiple edges and
-loops kept: edge i is (h(2i) mod nodes, h(2i+1) mod nodes), where h(k) is the k-th output of SplitMix64 seeded with 0.
+The random graph has `edges` pairs of a uniform source and a uniform target among `nodes`, and keeps multiple edges and
+loops: edge i is (h(2i) mod nodes, h(2i+1) mod nodes), where h(k) is the k-th output of SplitMix64 seeded with 0.
 Change j removes edge j and adds edge `edges` + j. The Debian graph is that of `examples/upgrade.py`; change j is the
 j-th insertion or removal of the upgrade.
 """
@@ -20,7 +20,7 @@ Edges = tuple[Ints, Ints]
 
 
 class ChangingGraph(Protocol):
-    """A graph and the changes made to it, one after the other."""
+    """A graph and its successive changes."""
 
     nodes: int
     initial: Edges
@@ -30,12 +30,12 @@ class ChangingGraph(Protocol):
         ...
 
     def after(self, changes: int) -> Edges:
-        """Return the edges there are after that many changes."""
+        """Return the edges of the graph after that many changes."""
         ...
 
 
 class RandomGraph:
-    """The random graph of that many nodes and edges."""
+    """The random graph with that many nodes and edges."""
 
     def __init__(self, nodes: int, edges: int) -> None:
         self.nodes = nodes
@@ -49,7 +49,7 @@ class RandomGraph:
         return np.append(gone[0], new[0]), np.append(gone[1], new[1]), diffs
 
     def after(self, changes: int) -> Edges:
-        """Return the edges there are after that many changes."""
+        """Return the edges of the graph after that many changes."""
         return self._range(changes, self._edges)
 
     def _range(self, first: int, count: int) -> Edges:
@@ -58,7 +58,7 @@ class RandomGraph:
 
 
 class DebianGraph:
-    """What Debian's packages depend on, before an upgrade from one release to the next and during it."""
+    """The dependencies of Debian's packages, before and during an upgrade from one release to the next."""
 
     def __init__(self) -> None:
         upgrade = example("debian").load()
@@ -73,7 +73,7 @@ class DebianGraph:
         return self._source[rows], self._target[rows], self._diff[rows]
 
     def after(self, changes: int) -> Edges:
-        """Return the edges there are after that many changes."""
+        """Return the edges of the graph after that many changes."""
         end = self._first + changes
         edges, which = np.unique(self._source[:end] * self.nodes + self._target[:end], return_inverse=True)
         present = edges[np.bincount(which, self._diff[:end]) > 0]
@@ -81,7 +81,7 @@ class DebianGraph:
 
 
 def splitmix(numbers: Ints) -> NDArray[np.uint64]:
-    """Return the outputs of SplitMix64, seeded with 0, that have the given numbers."""
+    """Return the outputs of SplitMix64, seeded with 0, at the given positions."""
     return mixed((numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
 
 

@@ -1,8 +1,10 @@
-"""`python -m benchmarks.growth FILE`: draw how the cost of one change grows with the graph, beside starting over.
+"""Draw how the cost of one change grows with the size of the graph, compared with starting over.
 
-The workload is `wcc`: the connected components of a random graph, with ten edges a node. For each size the picture has
-the seconds for the first answer, for the same answer from SciPy, for one changed edge, and for each of a thousand edges
-that change in one epoch. `wcc` checks every answer against SciPy's.
+    python -m benchmarks.growth growth.svg
+
+The workload is `wcc`: the connected components of a random graph with ten edges for each node. For each size the
+picture shows the seconds for the first answer, for the same answer from SciPy, for one changed edge, and for each of a
+thousand edges that change in one epoch. `wcc` checks every answer against SciPy's.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ MICRO = 1e-6
 
 
 class Curve(NamedTuple):
-    """A figure of every size: its label, its unit in seconds, and how it is drawn (colours of Okabe and Ito)."""
+    """A figure at every size: its label, its unit in seconds, and its appearance (colours of Okabe and Ito)."""
 
     figure: str
     label: str
@@ -42,9 +44,13 @@ CURVES = (
 
 def main() -> int:
     """Measure, draw, and print the figures; return 1 if a case failed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.growth",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("file", type=Path, help="the picture to write (.svg, .png, .pdf)")
-    parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each size runs (default {RUNS})")
+    parser.add_argument("--runs", type=int, default=RUNS, help=f"how many times each size runs (default {RUNS})")
     options = parser.parse_args()
     cases = [case for case in CASES if case.name in SIZES]
     measured = run_all(cases, options.runs, lambda text: print(text, file=sys.stderr, flush=True))
@@ -61,7 +67,7 @@ def main() -> int:
 
 
 def draw(cases: Sequence[Case], figures: Mapping[str, Figures], file: Path) -> None:
-    """Write the picture, in the format that the file's name ends with."""
+    """Write the picture, in the format named by the extension of the file."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

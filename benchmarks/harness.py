@@ -1,8 +1,8 @@
-"""Run cases in fresh processes, and compare what they measure with reference figures.
+"""Run cases in fresh processes, and compare their figures with reference figures.
 
 A run of a case is `timely run -n N -w W -m benchmarks.child`, which warms up, measures, checks the answer against an
-independent computation, and writes its figures as JSON. The first worker's figures count. Cases are interleaved: each
-runs once before any runs again. A figure is the median of its runs.
+independent computation, and writes its figures as JSON. The figures are those of the first worker. Cases are
+interleaved: each runs once before any runs again. The reported figure is the median of the runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES = ROOT / "examples"
 RUN_SECONDS = 900.0
 """How long one run of a case may take."""
 END_SECONDS = 15.0
-"""How long the processes of a run that is given up may take to end: `timely run` leaves them ten."""
+"""How long the processes of an abandoned run may take to end: `timely run` allows them ten seconds."""
 
 WARM_UP = "warm-up s"
 PEAK = "peak bytes/edge"
@@ -34,9 +34,9 @@ PEAK = "peak bytes/edge"
 
 @dataclass(frozen=True)
 class Reference:
-    """A figure measured elsewhere, from `low` to `high` where measurements differed, and what ours should be of it.
+    """A figure measured elsewhere, from `low` to `high` if measurements differed, and a target relative to it.
 
-    `target` is a ratio to the reference; a figure named `.../s` should be at least that, any other at most.
+    `target` is a ratio to the reference: the least for a figure named `.../s`, the most for any other.
     """
 
     low: float
@@ -53,7 +53,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Case:
-    """A workload at a size, on a number of processes and workers (threads) in each."""
+    """A workload of one size, on a number of processes with a number of workers (threads) each."""
 
     name: str
     workload: str
@@ -62,35 +62,35 @@ class Case:
     workers: int = 1
     quick: bool = True
     needs: tuple[str, ...] = ()
-    """Modules of other libraries that are measured beside: the case is left out where they are missing."""
+    """Modules of other libraries that the case measures too; without them the case is left out."""
     references: Mapping[str, Reference] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
-    """Targets that are no ratio: the most a figure should be (or the least, for one named `.../s` or `share ...`)."""
+    """Absolute targets: the most a figure should be, or the least for one named `.../s` or `share ...`."""
 
 
 class CaseFailed(Exception):
-    """A run of a case ended without figures; the message is what it printed."""
+    """A run of a case ended without figures; the message has its output."""
 
 
 class WrongAnswer(Exception):
-    """What was computed is not what an independent computation gives: no time is reported."""
+    """The answer differs from that of an independent computation, so no time is reported."""
 
 
 def check(right: bool, complaint: str) -> None:
-    """Raise `WrongAnswer` unless something is right."""
+    """Raise `WrongAnswer` with the complaint unless `right`."""
     if not right:
         raise WrongAnswer(complaint)
 
 
 def example(name: str) -> Any:
-    """Return a module of `examples/`, whose modules find each other beside the script."""
+    """Return a module of `examples/`, and let it import the others there."""
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
     return importlib.import_module(name)
 
 
 def run_case(case: Case) -> Figures:
-    """Run a case once, in processes of its own; return what it measured."""
+    """Run a case once, in processes of its own; return its figures."""
     with tempfile.TemporaryDirectory() as directory:
         into = Path(directory) / "figures.json"
         given = json.dumps({"workload": case.workload, "parameters": dict(case.parameters), "into": str(into)})
@@ -103,7 +103,7 @@ def run_case(case: Case) -> Figures:
             try:
                 printed = "".join(process.communicate(timeout=RUN_SECONDS))
             except subprocess.TimeoutExpired:
-                raise CaseFailed(f"{case.name}: not done after {RUN_SECONDS:g} s") from None
+                raise CaseFailed(f"{case.name}: not finished after {RUN_SECONDS:g} s") from None
             finally:
                 _end(process)
         if process.returncode or not into.exists():
@@ -113,7 +113,7 @@ def run_case(case: Case) -> Figures:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a launcher that still runs, in order, so that it ends its processes."""
+    """Terminate a launcher that still runs, so that it ends its processes."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -124,19 +124,19 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of the runs of cases."""
+    """The results of running cases."""
 
     results: Mapping[str, list[Figures]]
-    """The figures of each run, by case: of those that have any."""
+    """The figures of each run, by case, for the cases that have any."""
     failures: Sequence[CaseFailed]
     interrupted: bool
-    """Whether Ctrl-C ended it before all was measured."""
+    """Whether Ctrl-C interrupted it before all runs were done."""
 
 
 def run_all(cases: Sequence[Case], runs: int, report: Callable[[str], None]) -> Measured:
-    """Run all cases in turn, `runs` times over.
+    """Run all cases in turn, `runs` times.
 
-    A case that has failed once is not run again, and has no figures.
+    A case that has failed is not run again, and has no figures.
     """
     results: dict[str, list[Figures]] = {}
     failures: dict[str, CaseFailed] = {}
@@ -159,10 +159,10 @@ def run_all(cases: Sequence[Case], runs: int, report: Callable[[str], None]) -> 
 
 
 def medians(runs: Sequence[Figures]) -> Figures:
-    """Return the median of every figure."""
+    """Return the median of each figure over the runs."""
     return {name: statistics.median(figures[name] for figures in runs) for name in runs[0]}
 
 
 def at_least(name: str) -> bool:
-    """Return whether more is better: rates and shares."""
+    """Return whether more is better, as for rates and shares."""
     return name.endswith("/s") or name.startswith("share")

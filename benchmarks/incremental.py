@@ -1,10 +1,10 @@
-"""Measure a graph algorithm: the initial answer, then changes one by one, then a thousand at a time.
+"""Measure a graph algorithm: the initial answer, then single changes, then a thousand changes at a time.
 
-The latency of a round is the time from handing its changes over until the answer's probe has passed. What the answer
-changes by is only kept meanwhile, and added up outside the measured time to a fingerprint: the sum of a hash of each
-record, times how often it occurs. The same of the answer that NumPy or SciPy gives from scratch must be equal, after
-the initial graph and at the end. Of several workers, each loads a part of the graph, and the first one makes the
-changes; the times are the first worker's.
+The latency of a round is the time from inserting its changes until the answer's probe has passed. The updates of the
+answer are only kept meanwhile, and added up outside the measured time to a fingerprint: the sum of a hash of each
+record, times the number of its occurrences. It must equal the fingerprint of the answer that NumPy or SciPy computes
+from scratch, after the initial graph and at the end. With several workers, each loads a part of the graph, and the
+first one makes the changes; the times are those of the first worker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BATCH_SIZE = 1000
 WARM_UP_NODES = 2_000
 BYTES_PER_EDGE = 1500
 MOST_AT_HAND = 2 << 30
-"""More memory than most answers about a graph take: for each edge, and altogether."""
+"""Upper bounds of the memory that most answers about a graph take: for each edge, and in total."""
 
 
 class Fingerprint:
@@ -47,7 +47,7 @@ class Fingerprint:
         self.records = 0
 
     def add(self, columns: tuple[NDArray[Any], ...], diffs: Ints) -> None:
-        """Let each row of the columns occur so many times more."""
+        """Add `diffs` to the occurrences of the rows of the columns."""
         hashes = np.zeros(len(diffs), np.uint64)
         for column in columns:
             hashes = mixed(hashes * np.uint64(31) + column.astype(np.uint64) + np.uint64(1))
@@ -59,14 +59,14 @@ class Fingerprint:
 
 
 class Session:
-    """A dataflow that keeps an answer about a graph, and the graph's changes so far. All workers call the same."""
+    """A dataflow that maintains an answer about a graph, and the number of its changes. All workers use one alike."""
 
     def __init__(self, worker: Worker, definition: Definition, graph: ChangingGraph) -> None:
         self._worker = worker
         self._graph = graph
         self._kept: list[Updates] = []
         self.fingerprint = Fingerprint()
-        """Of the part of the answer that is on this worker."""
+        """The fingerprint of the part of the answer on this worker."""
         self.changes_made = 0
         with worker.dataflow() as scope:
             self._edges, edges = new_input(scope, name="edges")
@@ -74,7 +74,7 @@ class Session:
             self._probe = answer.probe()
 
     def load(self) -> float:
-        """Insert the initial edges; return the seconds until the answer is there."""
+        """Insert the initial edges; return the seconds until the answer is final."""
         index, peers = self._worker.index, self._worker.peers
         rows = len(self._graph.initial[0])
         part = slice(rows * index // peers, rows * (index + 1) // peers)
@@ -83,15 +83,15 @@ class Session:
         return self._seconds(begun)
 
     def change(self, count: int) -> float:
-        """Make the next changes, in one epoch; return the seconds until the answer has followed."""
+        """Make the next changes in one epoch; return the seconds until the answer is final."""
         changes = self._next(count)
         begun = clock.perf_counter()
         self._update(changes)
         return self._seconds(begun)
 
     def change_each(self, rounds: int) -> float:
-        """Make as many changes, each in an epoch of its own, all handed over at once; return the seconds, of handing
-        over, too."""
+        """Make one change in each of several epochs, without waiting between them; return the seconds, including
+        those of inserting."""
         changes = [self._next(1) for _ in range(rounds)]
         begun = clock.perf_counter()
         for change in changes[:-1]:
@@ -101,7 +101,7 @@ class Session:
         return self._seconds(begun)
 
     def close(self) -> None:
-        """Let the dataflow end."""
+        """Complete the dataflow."""
         self._edges.close()
         self._worker.step_while(lambda: not self._probe.done())
 
@@ -119,7 +119,7 @@ class Session:
         self._kept.append(batch)
 
     def _seconds(self, begun: float) -> float:
-        """Return the seconds since then, when the answer has followed what was handed over."""
+        """Wait until the answer for what was inserted is final; return the seconds since `begun`."""
         self._edges.advance_to(self._edges.epoch + 1)
         self._worker.step_while(lambda: self._probe.less_than(self._edges.time))
         seconds = clock.perf_counter() - begun
@@ -137,9 +137,9 @@ def measure(
     batches: int,
     at_hand: int | None = None,
 ) -> Figures:
-    """Return the figures of an algorithm on a graph. Raises `WrongAnswer` where an answer is wrong.
+    """Return the figures of an algorithm on a graph. Raises `WrongAnswer` if an answer is wrong.
 
-    So many bytes of memory are used just before, where what most answers take is too little.
+    `at_hand` is how many bytes of memory to touch beforehand, if more is needed than for most answers.
     """
     small = _small(graph)
     seconds = execute(lambda worker: warm_up(worker, definition, small))[0]
@@ -149,7 +149,7 @@ def measure(
 
 
 def cases_apart(workload: str) -> list[Case]:
-    """Return the cases that `measure_apart` is for."""
+    """Return the cases for `measure_apart`."""
     sizes = (("100k/1M", 100_000, 1_000_000), ("1M/10M", 1_000_000, 10_000_000))
     return [
         Case(
@@ -164,25 +164,25 @@ def cases_apart(workload: str) -> list[Case]:
 
 
 def measure_apart(definition: Definition, from_scratch: FromScratch, nodes: int, edges: int) -> Figures:
-    """Return how long the initial answer takes where each process has a graph to itself, its share of nodes and edges.
+    """Return how long the initial answer takes if each process has a graph of its own, with its share of the size.
 
-    So no process waits for another, nor sends it anything: more than that a second one cannot give on this machine.
+    No process waits for another or sends it anything: this is the most that a second process can gain on this machine.
     """
     processes = execute(lambda worker: worker.peers)[0]
     graph = RandomGraph(nodes // processes, edges // processes)
     seconds = execute_directly(lambda worker: warm_up(worker, definition, _small(graph)))
     have_at_hand(_most(graph))
-    execute(lambda worker: None)  # all are there: they begin together
+    execute(lambda worker: None)  # all processes have met, so they start together
     return {WARM_UP: seconds} | execute_directly(lambda worker: _program(worker, definition, from_scratch, graph, 0, 0))
 
 
 def _most(graph: ChangingGraph) -> int:
-    """Return more bytes than most answers about the graph take."""
+    """Return an upper bound of the bytes that most answers about the graph take."""
     return min(BYTES_PER_EDGE * len(graph.initial[0]), MOST_AT_HAND)
 
 
 def _small(graph: ChangingGraph) -> int:
-    """Return how many nodes the graph has that is warmed up on, before `graph` is measured."""
+    """Return the number of nodes of the graph used for warming up before `graph` is measured."""
     return min(WARM_UP_NODES, graph.nodes // 5)
 
 
@@ -215,7 +215,7 @@ def _program(
 
 
 def warm_up(worker: Worker, definition: Definition, nodes: int = WARM_UP_NODES) -> float:
-    """Do everything once on a small graph, so that what has to be compiled or loaded is; return the seconds."""
+    """Do everything once on a small graph, so that all code is compiled and loaded; return the seconds."""
     begun = clock.perf_counter()
     session = settled(worker, definition, RandomGraph(nodes, 5 * nodes), changes=3)
     session.change(BATCH_SIZE)
@@ -224,7 +224,7 @@ def warm_up(worker: Worker, definition: Definition, nodes: int = WARM_UP_NODES) 
 
 
 def settled(worker: Worker, definition: Definition, graph: ChangingGraph, changes: int = 100) -> Session:
-    """Return a session that has loaded its graph and followed so many changes, one by one."""
+    """Return a session that has loaded its graph and made that many single changes."""
     session = Session(worker, definition, graph)
     session.load()
     for _ in range(changes):
@@ -233,7 +233,7 @@ def settled(worker: Worker, definition: Definition, graph: ChangingGraph, change
 
 
 def total(worker: Worker, part: tuple[int, int]) -> Fingerprint:
-    """Return the sum of what all workers give: of each the sum of its hashes and its number of records."""
+    """Return the fingerprint that all workers have together; each gives the sum of its hashes and its record count."""
     parts: list[tuple[int, ...]] = []
     with worker.dataflow("total") as scope:
         session, stream = timely.new_input(scope)
@@ -249,7 +249,7 @@ def total(worker: Worker, part: tuple[int, int]) -> Fingerprint:
 
 
 def compare(found: Fingerprint, from_scratch: FromScratch, graph: ChangingGraph, changes: int) -> float:
-    """Compare with the answer from scratch after that many changes; return the seconds that one took."""
+    """Compare with the answer from scratch after that many changes; return the seconds that it took."""
     source, target = graph.after(changes)
     begun = clock.perf_counter()
     columns = from_scratch(source, target, graph.nodes)

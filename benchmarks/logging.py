@@ -1,11 +1,12 @@
-"""What it costs that the log could be listened to, and what it costs when somebody does.
+"""The cost of the log: without its hooks, without subscribers, and with subscribers to some or all events.
 
-The same work is done in four ways, round after round in one process, each round beginning with another: with what the
-log needs taken out of the sources; as it is, with nobody listening; with a listener for activations; with one for
-everything. Work is a number of barriers, or of changes to a graph whose distances are kept and of taking these changes
-back. Time is that of the thread, so that other processes disturb it less. The ratios are to the first way: the median,
-over the rounds, of the ratios within a round. (Left in the first way: a comparison with None for each batch that a
-trace takes in or makes.) Where dataflows are compiled nothing can be taken out, and the ratios are to the second way.
+The same work is done in four ways, in turn in one process, and each round starts with another way: with the hooks of
+the log removed from the sources; unchanged, without subscribers; with a subscriber to activations; and with a
+subscriber to all events. The work is a number of barriers, or of changes to a graph whose distances are maintained,
+each of which is undone. The time is that of the thread, which other processes affect less. The ratios are to the first
+way: the median over the rounds of the ratios within a round. (The first way still compares with None for each batch
+that a trace receives or makes.) If dataflows are compiled, hooks cannot be removed, and the ratios are to the second
+way.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import Fingerprint
 from differential import new_input
-from differential.events import TRACES
+from differential.trace.events import TRACES
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.observe import events
 from timely.observe.log import Log
 
-WITHOUT, NOBODY, ACTIVATIONS, EVERYTHING = "without hooks", "nobody listens", "activations", "everything"
+WITHOUT, NOBODY, ACTIVATIONS, EVERYTHING = "without hooks", "no subscriber", "activations", "everything"
 WAYS: dict[str, tuple[Any, ...] | None] = {
     **({WITHOUT: None} if inspect.isfunction(Dataflow.step) else {}),
     NOBODY: (),
@@ -61,7 +62,7 @@ HOOKED: list[tuple[type, str]] = [
     *((InputPort, name) for name in ("drain", "deliver", "_push_here")),
     *((OutputPort, name) for name in ("hold", "move", "release")),
 ]
-"""The functions that look whether somebody listens."""
+"""The functions that check for a recorder."""
 
 CASES = [
     Case("logging barrier", "logging", {"work": "barrier", "rounds": 100, "size": 1000}, limits=LIMITS),
@@ -70,7 +71,7 @@ CASES = [
 
 
 def measure(work: str, rounds: int, size: int) -> Figures:
-    """Return microseconds a barrier, or a change, in each way, and the ratios."""
+    """Return the microseconds of a barrier, or of a change, in each way, and the ratios."""
     spent = _barriers(rounds, size) if work == "barrier" else _changes(rounds, size)
     figures = {f"{way}, us": float(np.median(seconds)) * 1e6 / size for way, seconds in spent.items()}
     reference = np.array(spent[REFERENCE])
@@ -131,7 +132,7 @@ def _changes(rounds: int, size: int) -> dict[str, list[float]]:
                 return (clock.thread_time() - begun) / 2
 
         spent = _in_turn(rounds, run)
-        check(answer() == before, "changes taken back left the answer changed")
+        check(answer() == before, "undoing the changes did not restore the answer")
         edges.close()
         return spent
 
@@ -139,7 +140,7 @@ def _changes(rounds: int, size: int) -> dict[str, list[float]]:
 
 
 def _in_turn(rounds: int, run: Callable[[int, str], float]) -> dict[str, list[float]]:
-    """Return the seconds of each round of each way; the first rounds, in which things are loaded, are left out."""
+    """Return the seconds of each round in each way, without the first rounds, in which code is loaded."""
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     ways = list(WAYS)
     for number in range(rounds):
@@ -151,7 +152,7 @@ def _in_turn(rounds: int, run: Callable[[int, str], float]) -> dict[str, list[fl
 
 @contextmanager
 def listening(log: Log, way: str) -> Iterator[None]:
-    """Do it in one of the ways."""
+    """Run the block in one of the ways."""
     kinds = WAYS[way]
     if kinds is None:
         originals = {(owner, name): getattr(owner, name) for owner, name in HOOKED}
@@ -172,10 +173,10 @@ def listening(log: Log, way: str) -> Iterator[None]:
 
 @cache
 def _unhooked() -> dict[tuple[type, str], Any]:
-    """Return the functions that look whether they have a recorder, as they would be without.
+    """Return the functions that check for a recorder, without these checks.
 
-    The one that takes a step of all dataflows also notes when it began, for reports, and looks for records to hand
-    over.
+    The function that steps all dataflows also keeps what the worker is doing, for reports, and checks for records to
+    deliver.
     """
     made = {}
     for owner, name in HOOKED:
@@ -193,7 +194,7 @@ def _unhooked() -> dict[tuple[type, str], Any]:
 
 
 class _Unhook(ast.NodeTransformer):
-    """Takes out what is done, or looked for, because somebody may listen."""
+    """Removes the code that exists for subscribers."""
 
     def visit_If(self, node: ast.If) -> Any:
         self.generic_visit(node)
@@ -203,4 +204,11 @@ class _Unhook(ast.NodeTransformer):
         return node.body if asked.endswith("recorder is None") else node
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        return None if ast.unparse(node.targets[0]) in ("recorder", "self.step_began") else node
+        return None if ast.unparse(node.targets[0]) in _NOTES else node
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        return node if node.handlers or node.finalbody else node.body
+
+
+_NOTES = ("recorder", "activity", "activity.step_began", "activity.doing", "(before, activity.doing)")

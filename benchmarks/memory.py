@@ -1,8 +1,8 @@
-"""Memory stays flat: while a collection of constant size changes without end, and while texts come and go.
+"""Flat memory: while a collection of constant size changes for many epochs, and while texts come and go.
 
 Epochs: a thousand numbered rows are counted, and in each epoch one is removed and another inserted. Texts: in each
-epoch some thousands of texts that never occurred before are counted, and those of the epoch before are removed.
-Resident memory is measured after a tenth of the epochs, and its most after that must be about the same.
+epoch, thousands of new texts are counted, and those of the epoch before are removed. Resident memory is measured after
+a tenth of the epochs, and its peak after that must be about the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.residence import forget_peak, peak
 from differential import InputSession, new_input
 from timely import Worker, execute_directly
 
-GROWTH, EPOCH, RESIDENT = "most, of that after a tenth", "us an epoch", "after a tenth, MB"
+GROWTH, EPOCH, RESIDENT = "peak / after a tenth of the epochs", "us an epoch", "after a tenth of the epochs, MB"
 ROWS = 1000
 TEXTS = 10_000
 FLAT = {GROWTH: 1.1}
@@ -33,15 +33,15 @@ CASES = [
 
 
 def measure(kind: str, epochs: int) -> Figures:
-    """Return resident memory and its growth over so many epochs."""
+    """Return the resident memory and its growth over that many epochs."""
     return execute_directly(lambda worker: _program(worker, kind, epochs))
 
 
 def _program(worker: Worker, kind: str, epochs: int) -> Figures:
-    said: dict[tuple[int], int] = {}
+    counted: dict[tuple[int], int] = {}
 
     def add(count: tuple[int], _: object, diff: int) -> None:
-        said[count] = said.get(count, 0) + diff
+        counted[count] = counted.get(count, 0) + diff
 
     with worker.dataflow() as scope:
         rows, collection = new_input(scope)
@@ -62,12 +62,12 @@ def _program(worker: Worker, kind: str, epochs: int) -> Figures:
     rows.close()
     worker.step_while(lambda: not probe.done())
     expected = ROWS if kind == "rows" else TEXTS
-    check({count: number for count, number in said.items() if number} == {(1,): expected}, f"{said}")
+    check({count: number for count, number in counted.items() if number} == {(1,): expected}, f"{counted}")
     return {RESIDENT: settled / 1e6, GROWTH: most / settled, EPOCH: 1e6 * seconds / (epochs - epochs // 10)}
 
 
 def _rows(session: InputSession) -> Iterator[None]:
-    """At each step remove the oldest row and insert a new one; at first, insert all."""
+    """Insert all rows, then remove the oldest row and insert a new one at each step."""
     session.insert(np.arange(ROWS))
     yield
     newest = ROWS
@@ -78,7 +78,7 @@ def _rows(session: InputSession) -> Iterator[None]:
 
 
 def _texts(session: InputSession) -> Iterator[None]:
-    """At each step remove the texts there are and insert others."""
+    """Replace all texts by new ones at each step."""
     diff = np.repeat(np.array([1, -1]), TEXTS)
     epoch, old = 0, _as_texts([])
     while True:

@@ -1,7 +1,7 @@
-"""PageRank by twenty rounds: exactly, where a change ripples through all ranks, and within a tolerance.
+"""PageRank in twenty rounds: exact, so that a change ripples through all ranks, and within a tolerance.
 
-With a tolerance of 10,000 millionths changes die out; ranks are then off by a thousandth or so in the mean. Both are
-checked against the same whole numbers, added up by SciPy.
+With a tolerance of 10,000 millionths changes die out; the mean error of a rank is then about a thousandth. Both are
+checked against the same computation in integers by SciPy.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import INITIAL, SINGLE_MEDIAN
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import INITIAL, SINGLE_MEDIAN, measure as measure_changes
 from benchmarks.wcc import of_present
 from differential.graphs import pagerank
 
@@ -40,7 +39,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int, tolerance: int = 1) -> tuple[Ints, Ints]:
-    """Return (node, rank) for every node that has an edge, by products with SciPy's sparse matrices."""
+    """Return (node, rank) for every node that has an edge, computed by products with SciPy's sparse matrices."""
     from scipy.sparse import csr_matrix
 
     matrix = csr_matrix((np.ones(len(source), np.int64), (target, source)), shape=(nodes, nodes))

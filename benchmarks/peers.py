@@ -1,9 +1,10 @@
-"""The same work in other Python libraries for streams, side by side: `pip install '.[peers]'`, then `--peers`.
+"""Other Python libraries for streams, on the same work: Pathway and Bytewax, with `--peers`.
 
-Components: a random graph's, first from nothing, then as edges to new nodes come, one in an epoch; in Pathway by its
-own iteration, labels propagated until they settle. A change's latency is from handing it over until the answer has
-followed. Words: occurrences of each word of a text file that is there, in Pathway by a grouped table, in Bytewax by
-its final count; here, kept up to date in epochs (see `wordcount`).
+Components: those of a random graph, first from scratch, then as edges to new nodes arrive, one in each epoch; Pathway
+uses its own iteration, which propagates labels until they settle. The latency of a change is from inserting it until
+the answer is updated. Words: the occurrences of each word in an existing text file; Pathway uses a grouped table,
+Bytewax its final count, and this library updates the counts in epochs (see `wordcount`).
+`pip install '.[peers]'` installs both libraries.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ CASES = [
 
 
 def measure(peer: str, work: str, **sizes: int) -> Figures:
-    """Return the figures of a peer and of this library, for the same work."""
+    """Return the figures of a peer and of this library for the same work."""
     return _components(**sizes) if work == "components" else _words(peer, **sizes)
 
 
@@ -65,13 +66,13 @@ def _components(nodes: int, edges: int, changes: int) -> Figures:
         median, p99 = np.percentile(latencies, (50, 99))
         figures |= {f"{name}: {INITIAL}": initial, f"{name}: {MEDIAN}": 1e6 * median, f"{name}: {P99}": 1e6 * p99}
     return figures | {
-        f"pathway, of here: {figure}": figures[f"pathway: {figure}"] / figures[f"here: {figure}"]
+        f"pathway / here: {figure}": figures[f"pathway: {figure}"] / figures[f"here: {figure}"]
         for figure in (INITIAL, MEDIAN, P99)
     }
 
 
 Components = tuple[float, list[float], dict[int, int]]
-"""Seconds for the first answer, for each change, and the label of each node at the end."""
+"""The seconds for the first answer and for each change, and the label of each node at the end."""
 
 
 def _our_components(initial: tuple[Ints, Ints], attached: tuple[Ints, Ints]) -> Components:
@@ -138,26 +139,26 @@ def _pathway_components(initial: tuple[Ints, Ints], attached: tuple[Ints, Ints])
     edges = both.select(source=nodes.pointer_from(both.source), target=nodes.pointer_from(both.target))
     settled = pw.iterate(step, labels=nodes.select(nodes.label), edges=edges).labels
     answer = nodes.select(nodes.node, label=settled.ix(nodes.id).label)
-    pw.io.subscribe(answer, on_change=keep, on_time_end=lambda time: followed.tell())
+    pw.io.subscribe(answer, on_change=keep, on_time_end=lambda time: followed.report())
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return first[0], latencies, labels
 
 
 class _Followed:
-    """How many times the answer has followed: said by one thread, waited for by another."""
+    """Counts the updates of the answer in one thread, for another that waits for them."""
 
     def __init__(self) -> None:
         self._times = 0
         self._changed = threading.Condition()
 
-    def tell(self) -> None:
-        """Say that it followed once more."""
+    def report(self) -> None:
+        """Report one more update."""
         with self._changed:
             self._times += 1
             self._changed.notify_all()
 
     def wait(self, times: int) -> None:
-        """Return when it has followed so often."""
+        """Return after that many updates."""
         with self._changed:
             check(self._changed.wait_for(lambda: self._times >= times, WAIT_SECONDS), "the peer does not answer")
 
@@ -171,7 +172,7 @@ def _words(peer: str, words: int, distinct: int) -> Figures:
     check(found == expected, f"{peer}: the counts are wrong")
     here = wordcount.measure(words, distinct, 10, ahead=1)[wordcount.RATE]
     theirs = 1e-6 * words / seconds
-    return {f"{peer}: {WORDS}": theirs, f"here: {WORDS}": here, f"{peer}, of here: {WORDS}": theirs / here}
+    return {f"{peer}: {WORDS}": theirs, f"here: {WORDS}": here, f"{peer} / here: {WORDS}": theirs / here}
 
 
 def _pathway_words(path: Path) -> tuple[float, dict[str, int]]:

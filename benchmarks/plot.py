@@ -1,4 +1,4 @@
-"""A picture of the figures that have a reference: how many times the reference each is, and where its target is."""
+"""Draw the figures that have a reference, as ratios to the reference, with their targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MET, MISSED, PLAIN = "#4c9a6a", "#c0563f", "#8a97a5"
 
 
 def plot(cases: Sequence[Case], results: Mapping[str, Figures], file: Path) -> None:
-    """Write the picture, in the format that the file's name ends with."""
+    """Write the picture, in the format named by the extension of the file."""
     from matplotlib.figure import Figure
 
     bars = [bar for case in cases if case.name in results for bar in _bars(case, results[case.name])]
@@ -23,14 +23,14 @@ def plot(cases: Sequence[Case], results: Mapping[str, Figures], file: Path) -> N
             axes.plot([target, target], [row - 0.4, row + 0.4], color="black", linewidth=1.5)
     axes.axvline(1, color="gray", linewidth=0.8)
     axes.set_xscale("log")
-    axes.set_xlabel("times the reference (rates: the other way round); black marks: targets")
+    axes.set_xlabel("ratio to the reference (inverted for rates); black marks: targets")
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=7)
     figure.savefig(file)
 
 
 def _bars(case: Case, figures: Figures) -> list[tuple[str, float, float | None, str]]:
-    """Return name, ratio, target and colour of each figure that has a reference. Less is better in all of them."""
+    """Return name, ratio, target and colour of each figure that has a reference. Less is always better."""
     bars = []
     for name, reference in case.references.items():
         if name == WARM_UP or name not in figures:

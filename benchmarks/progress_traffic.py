@@ -1,14 +1,14 @@
-"""What workers tell each other about progress: messages and bytes, in each mode, counted and not timed.
+"""Progress traffic: messages and bytes about progress between workers in each mode, counted and not timed.
 
-Real workers run in one thread on a simulated network with virtual time. In a turn each worker takes a step or, as a
-seed decides, does not; what it sent to a worker of its own process is there in the next turn, to another process after
+Real workers run in one thread on a simulated network with virtual time. In each turn a worker takes a step or, as a
+seed decides, does not. A message to a worker of the same process arrives in the next turn, to another process after
 `DELAY` turns. So workers drift apart, as they do on a network, and the counts are the same in every run. Bytes are
-those of the frames that would cross from process to process, their headers included.
+those of the frames that would be sent between processes, including their headers.
 
-Two programs: weakly connected components of a random graph, and the empty loop of notifications of `benchmarks.barrier`
-(its figures are those of one round). "one by one" is what it would be if each change of a count were told to every
-worker by itself: the changes noted, and the bytes of as many frames with one change. "data" are the messages with
-records that cross from process to process, to compare with.
+There are two programs: weakly connected components of a random graph, and the empty loop of notifications of
+`benchmarks.barrier`, whose figures are those of one round. "unbatched" is the traffic if each change of a count were
+sent to every worker in a message of its own: the number of changes, and the bytes of that many frames with one change.
+"data" counts the messages with records between processes, for comparison.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from timely.communication.simulated import SimulatedNetwork
 
 DELAY = 4
 GENERATION = "0123456789abcdef.0"
-ONE_BY_ONE = "one by one"
+UNBATCHED = "unbatched"
 DATA = "data, messages"
 WAYS = {
     "eager": ("eager", "worker"),
@@ -66,7 +66,7 @@ CASES = [
 
 
 class CountingNetwork(SimulatedNetwork):
-    """A simulated network in which messages take turns to arrive, and those about progress are counted."""
+    """A simulated network in which messages take turns to arrive, and which counts those about progress."""
 
     def __init__(self, processes: int, workers: int) -> None:
         super().__init__(processes * workers, 0)
@@ -74,7 +74,7 @@ class CountingNetwork(SimulatedNetwork):
         self.messages = 0
         self.bytes = 0
         self.data = 0
-        """Messages between processes that are about records."""
+        """Messages with records between processes."""
         self.inside = 0
         """Messages between the workers of a process."""
         self._workers = workers
@@ -97,14 +97,14 @@ class CountingNetwork(SimulatedNetwork):
             self.bytes += self._size(message)
 
     def _size(self, message: Progress) -> int:
-        """Return the bytes of a message's frame, whose header is as long for one receiver as for another."""
+        """Return the bytes of a message's frame, whose header has the same length for every receiver."""
         if self._last[0] is not message:
             [frame] = self._encoder.encode(message, 0, 1)
             self._last = message, len(frame)
         return self._last[1]
 
     def advance(self) -> None:
-        """Go on to the next turn: what is due arrives."""
+        """Advance to the next turn, in which the messages that are due arrive."""
         self.turn += 1
         for sender, receiver, message in self._due.pop(self.turn, ()):
             self.pending -= 1
@@ -112,18 +112,18 @@ class CountingNetwork(SimulatedNetwork):
 
 
 class Cluster:
-    """Simulated workers, and what they have told each other about progress."""
+    """Simulated workers, and the traffic about progress between them."""
 
     def __init__(self, processes: int, workers: int, mode: str, accumulation: str) -> None:
         self.network = CountingNetwork(processes, workers)
         config = Config(workers=workers, progress=mode, accumulation=accumulation)
         self.workers = [Worker(allocator, config) for allocator in self.network.allocators]
         self.noted = 0
-        """Changes of counts, each by itself."""
+        """The number of changes of counts."""
         self._rng = Random(0)
 
     def count_changes(self, worker: Worker) -> None:
-        """Count the changes that a worker notes from now on."""
+        """Count the changes that a worker makes from now on."""
         for dataflow in worker.dataflows:
             protocol = dataflow.protocol
             note = protocol.update
@@ -144,7 +144,7 @@ class Cluster:
 
 
 def measure(work: str, processes: int, workers: int) -> Figures:
-    """Return messages and bytes between processes in each way, and messages inside processes where there are any."""
+    """Return the messages and bytes between processes in each mode, and the messages within processes if any."""
     figures: Figures = {}
     for way, (mode, accumulation) in WAYS.items():
         if accumulation == "process" and workers == 1:
@@ -154,10 +154,10 @@ def measure(work: str, processes: int, workers: int) -> Figures:
         network = cluster.network
         if not figures:
             figures[DATA] = network.data / rounds
-            told = cluster.noted * (processes - 1) * workers / rounds
-            figures[f"{ONE_BY_ONE}, messages"] = told
+            sent = cluster.noted * (processes - 1) * workers / rounds
+            figures[f"{UNBATCHED}, messages"] = sent
             [frame] = Encoder(0, GENERATION).encode(Progress(0, ((9, (0, 1), 1),)), 0, 1)
-            figures[f"{ONE_BY_ONE}, kB"] = told * len(frame) / 1000
+            figures[f"{UNBATCHED}, kB"] = sent * len(frame) / 1000
         figures[f"{way}, messages"] = network.messages / rounds
         figures[f"{way}, kB"] = network.bytes / 1000 / rounds
         if workers > 1:
@@ -166,7 +166,7 @@ def measure(work: str, processes: int, workers: int) -> Figures:
 
 
 def _components(cluster: Cluster) -> int:
-    """Run the components of a graph of 2,000 nodes and 4,000 edges; it counts as one round."""
+    """Compute the components of a graph of 2,000 nodes and 4,000 edges; return 1, the number of rounds."""
     graph = RandomGraph(2000, 4000)
     source, target = graph.initial
     found = Fingerprint()
@@ -189,16 +189,16 @@ def _components(cluster: Cluster) -> int:
     right = Fingerprint()
     components = wcc.from_scratch(source, target, graph.nodes)
     right.add(components, np.ones(len(components[0]), np.int64))
-    check(str(found) == str(right), f"{found}, should be {right}")
+    check(str(found) == str(right), f"{found}, expected {right}")
     return 1
 
 
 def _notifications(cluster: Cluster) -> int:
-    """Run a loop of notifications; return how many there are on each worker."""
+    """Run a loop of notifications; return the number of them on each worker."""
     rounds = 5 if len(cluster.workers) < 64 else 2
     marks = [barrier.build(worker, rounds) for worker in cluster.workers]
     for worker in cluster.workers:
         cluster.count_changes(worker)
     cluster.run()
-    check(all(len(each) == rounds for each in marks), "not every worker got every notification")
+    check(all(len(each) == rounds for each in marks), "not every worker received every notification")
     return rounds

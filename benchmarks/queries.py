@@ -1,7 +1,7 @@
-"""Queries on a stream of tweets, fresh and a second stale: `examples/top_hashtag.py`.
+"""Queries on a stream of tweets, fresh and one second stale: `examples/top_hashtag.py`.
 
-Tweets come by the clock. The first second and a half, in which most components come together, is not measured. Where
-the worker cannot keep up, fresh queries wait longer and longer.
+Tweets arrive by the clock. The first second and a half, in which most components form, is not measured. If the worker
+cannot keep up, fresh queries wait longer and longer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHECKED = 10
 def _case(rate: int, milliseconds: int, processes: int, quick: bool) -> Case:
     parameters = {"rate": rate, "users": 10_000, "milliseconds": milliseconds, "seconds": 6.0 if quick else 20.0}
     name = f"queries at {rate // 1000}k tweets a second" + (f", {processes} processes" if processes > 1 else "")
-    # Naiad's, at 32,000 tweets a second on 32 computers.
+    # The figures of Naiad, at 32,000 tweets a second on 32 computers.
     limits = {"fresh, p95 ms": 1000.0, "stale, p95 ms": 10.0}
     return Case(name, "queries", parameters, processes, quick=quick, limits=limits)
 
@@ -31,7 +31,7 @@ CASES = [_case(2000, 20, 1, True), _case(8000, 50, 1, False), _case(32_000, 100,
 
 
 def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures:
-    """Return the latencies of both kinds of queries, one of each an epoch of so many milliseconds."""
+    """Return the latencies of both kinds of queries, with one of each in every epoch of that many milliseconds."""
     hashtags, tweets = example("top_hashtag"), example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: hashtags.Program(worker, hashtags.Plan(tweets(500, 50), 20, 0.01, 20, 3)).run())
@@ -54,7 +54,7 @@ def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures
 
 
 def from_scratch(plan: Any, user: int, epoch: int) -> int:
-    """Return the top hashtag of a user's component after an epoch, from SciPy."""
+    """Return the top hashtag of a user's component after an epoch, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 

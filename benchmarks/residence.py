@@ -1,4 +1,4 @@
-"""The memory of this process that is resident: what it is, the most it was, and having some at hand."""
+"""The resident memory of this process: its size, its peak, and how to touch memory before it is needed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from resource import RUSAGE_SELF, getrusage
 
 
 def resident() -> int:
-    """Return the bytes that are resident or, where the system does not say, the most that were."""
+    """Return the resident bytes or, if the system does not report them, their peak."""
     return _status("VmRSS")
 
 
 def peak() -> int:
-    """Return the most bytes that were resident, since the peak was forgotten if it could be."""
+    """Return the peak of the resident bytes, since the last `forget_peak` if the system supports that."""
     return _status("VmHWM")
 
 
 def forget_peak() -> int:
-    """Start to measure the peak anew where the system lets us; return the bytes from which it begins."""
+    """Restart the measurement of the peak if the system supports it; return the bytes at which it starts."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -27,10 +27,10 @@ def forget_peak() -> int:
 
 
 def have_at_hand(size: int) -> None:
-    """Use so many bytes once, and give them back to the system.
+    """Touch that many bytes once, and return them to the system.
 
-    The host of a virtual machine may take free memory away after seconds. To get it again takes up to 2 ms a MB, 20
-    times as long as the system itself takes: as long as many things that are measured.
+    The host of a virtual machine may reclaim free memory after seconds. Providing it again takes up to 2 ms a MB, 20
+    times as long as the system itself takes, and as long as many of the measured workloads.
     """
     with mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         for page in range(0, size, mmap.PAGESIZE):
@@ -38,7 +38,7 @@ def have_at_hand(size: int) -> None:
 
 
 def _status(name: str) -> int:
-    """Return a figure of the process's status, in bytes."""
+    """Return a field of the process's status, in bytes."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""Many rounds at once: changes handed over together, each in an epoch of its own.
+"""Many epochs at once: changes inserted without waiting, each in an epoch of its own.
 
-Every epoch's answer is made, and told apart from its neighbours', but they travel together: a loop's turn is taken by
-all epochs that are in it. The curve is the time for 1, 10, 100, ... rounds, of one changed edge each.
+Every epoch has its own exact answer, but they travel together: all epochs that are in a loop take its rounds together.
+The figures are the times for 1, 10, 100, ... rounds, with one changed edge in each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPEATS = 5
 
 
 def measure(algorithm: str, nodes: int, edges: int, most: int) -> Figures:
-    """Return the milliseconds for growing numbers of rounds, the median of several each."""
+    """Return the milliseconds for increasing numbers of rounds, each the median of several repeats."""
     return execute_directly(lambda worker: _program(worker, ALGORITHMS[algorithm], RandomGraph(nodes, edges), most))
 
 
@@ -49,7 +49,7 @@ def _program(worker: Worker, definition: Definition, graph: RandomGraph, most: i
         median = float(np.median(times))
         one = one or median
         figures[f"{rounds:,} rounds, ms"] = 1e3 * median
-        figures[f"{rounds:,} rounds, share of one by one"] = median / (rounds * one)
+        figures[f"{rounds:,} rounds, relative to one by one"] = median / (rounds * one)
         rounds *= 10
     session.close()
     # The same changes in one epoch give the same answer.

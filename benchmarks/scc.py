@@ -1,4 +1,4 @@
-"""The edges within strongly connected components, by doubly nested iteration."""
+"""Strongly connected components: the edges within them, by doubly nested iteration."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure as measure_changes
 from differential.graphs import cyclic_edges
 
 CASES = [
@@ -41,7 +40,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the edges both ends of which SciPy puts in one component."""
+    """Return the edges whose ends are in one component, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 

@@ -1,8 +1,8 @@
-"""What one would otherwise reach for: the same answer about the same graph from scratch, by other Python tools.
+"""Answers from scratch by other Python tools: SciPy, NumPy, plain Python and networkx, on the same graphs.
 
-The Debian graph, and a random one. Beside each other: SciPy, labels propagated by NumPy, union-find in plain Python,
-networkx (and what it takes to build its graph), and the first answer of a dataflow, which then follows changes. Each
-answers `TIMES` times in a row, and the median counts: so all have memory that their process has had before.
+The graphs are Debian's and a random one. The tools are SciPy, label propagation in NumPy, union-find in plain Python,
+networkx (including the time to build its graph), and the first answer of a dataflow, which then follows changes. Each
+answers `TIMES` times in succession, and the median counts, so that each uses memory that its process has touched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from differential.graphs import cyclic_edges, weakly_connected_components
 from timely import Worker, execute_directly
 
 TIMES = 3
-OURS, SCIPY_RATIO = "this library, first answer s", "this library, of SciPy"
+OURS, SCIPY_RATIO = "this library, first answer s", "this library / SciPy"
 
 CASES = [
     Case(
@@ -36,7 +36,7 @@ CASES = [
 
 
 def numpy_labels(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return (node, smallest node of its component) for nodes with edges, from labels propagated by NumPy."""
+    """Return (node, smallest node of its component) for nodes with edges, by label propagation in NumPy."""
     labels = np.arange(nodes)
     while True:
         before = labels.copy()
@@ -48,7 +48,7 @@ def numpy_labels(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
 
 
 def union_find(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, from a union-find in plain Python."""
+    """Return the same, by union-find in plain Python."""
     parent = list(range(nodes))
 
     def root(node: int) -> int:
@@ -64,19 +64,19 @@ def union_find(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
 
 
 def networkx_components(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, from networkx."""
+    """Return the same, computed by networkx."""
     return wcc.of_present(_networkx_labels(source, target, nodes, is_directed=False), source, target)
 
 
 def networkx_cycles(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the edges within strongly connected components, from networkx."""
+    """Return the edges within strongly connected components, computed by networkx."""
     labels = _networkx_labels(source, target, nodes, is_directed=True)
     within = labels[source] == labels[target]
     return source[within], target[within]
 
 
 def _networkx_labels(source: Ints, target: Ints, nodes: int, is_directed: bool) -> Ints:
-    """Return the smallest node of each node's component, strong if edges have a direction."""
+    """Return, for each node, the smallest node of its component, which is a strong one if edges are directed."""
     import networkx
 
     graph = networkx.DiGraph() if is_directed else networkx.Graph()
@@ -95,15 +95,15 @@ ALGORITHMS: dict[str, tuple[Definition, dict[str, FromScratch]]] = {
             "SciPy s": wcc.from_scratch,
             "NumPy label propagation s": numpy_labels,
             "union-find in plain Python s": union_find,
-            "networkx, graph built too, s": networkx_components,
+            "networkx, with its graph, s": networkx_components,
         },
     ),
-    "scc": (cyclic_edges, {"SciPy s": scc.from_scratch, "networkx, graph built too, s": networkx_cycles}),
+    "scc": (cyclic_edges, {"SciPy s": scc.from_scratch, "networkx, with its graph, s": networkx_cycles}),
 }
 
 
 def measure(algorithm: str, nodes: int, edges: int) -> Figures:
-    """Return the seconds of each tool. Raises `WrongAnswer` where two do not say the same."""
+    """Return the seconds of each tool. Raises `WrongAnswer` if two answers differ."""
     graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()
     definition, others = ALGORITHMS[algorithm]
 
@@ -121,7 +121,7 @@ def measure(algorithm: str, nodes: int, edges: int) -> Figures:
     for name, from_scratch in others.items():
         if name.startswith("networkx") and find_spec("networkx") is None:
             continue
-        from_scratch(*small.initial, small.nodes)  # loads what has to be loaded
+        from_scratch(*small.initial, small.nodes)  # loads the modules of the tool
         figures[name] = _seconds(from_scratch, graph, str(fingerprint), name)
     figures[SCIPY_RATIO] = ours / figures["SciPy s"]
     return figures
@@ -135,5 +135,5 @@ def _seconds(from_scratch: FromScratch, graph: ChangingGraph, expected: str, nam
         seconds.append(clock.perf_counter() - begun)
     found = Fingerprint()
     found.add(columns, np.ones(len(columns[0]), np.int64))
-    check(str(found) == expected, f"{name}: {found}, but the dataflow says {expected}")
+    check(str(found) == expected, f"{name}: {found}, but the dataflow's answer is {expected}")
     return statistics.median(seconds)

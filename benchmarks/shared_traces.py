@@ -1,8 +1,8 @@
 """Questions installed on one shared graph: `examples/interactive.py`.
 
-How long from asking to the first answer, for graphs of different sizes, and what is in memory for different numbers of
-questions, that share the graph's index or have one each. Answers are compared with a search of the graph as it is in
-the end.
+The figures are the time from installing a question to its first answer, for graphs of different sizes, and the memory
+for different numbers of questions, which share the index of the graph or have one each. The answers are compared with a
+search of the graph at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CASES = [
 
 
 def measure(edges: int, keep: int, private: bool) -> Figures:
-    """Return latencies in milliseconds and the bytes of all indices, on the first worker."""
+    """Return latencies in milliseconds and the bytes of all indexes, on the first worker."""
     program, random_edges = example("interactive").program, example("bfs").random_edges
     nodes, rounds = edges // 10, max(30, keep)
     begun = clock.perf_counter()
@@ -51,12 +51,12 @@ def measure(edges: int, keep: int, private: bool) -> Figures:
         reached = np.array([node])
         for _ in range(HOPS):
             reached = np.union1d(reached, target[np.isin(source, reached)])
-        check(found == len(reached), f"{found} nodes were said to be near {node}, not {len(reached)}")
+        check(found == len(reached), f"the answer for {node} is {found} nodes, not {len(reached)}")
     median, p95 = np.percentile(report.installs, (50, 95))
     return {
         WARM_UP: warm_up,
         "install, median ms": float(median),
         "install, p95 ms": float(p95),
         "round, median ms": float(np.median(report.epochs)),
-        "bytes of indices/edge": report.nbytes / edges,
+        "bytes of indexes/edge": report.nbytes / edges,
     }

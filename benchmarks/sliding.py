@@ -1,4 +1,4 @@
-"""Components of a window over a stream of tweets, second by second: `examples/sliding_window.py`."""
+"""Sliding windows: components of the mentions in recent tweets, every second: `examples/sliding_window.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEDIAN, DIFFERENCES = "median ms an epoch", "median differences of a slide"
 
 def _case(name: str, algorithm: str, users: int, rate: int, window: int, quick: bool, processes: int = 1) -> Case:
     parameters = {"algorithm": algorithm, "users": users, "rate": rate, "window": window, "slides": 200}
-    # What Naiad's weakly connected components took for a second's slide.
+    # What weakly connected components in Naiad took for a slide of one second.
     limits = {MEDIAN: 24.4} if algorithm == "weak" else {}
     return Case(f"sliding {name}", "sliding", parameters, processes, quick=quick, limits=limits)
 
@@ -33,7 +33,7 @@ CASES = [
 
 
 def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> Figures:
-    """Return the figures of so many slides. The differences are those of the first worker."""
+    """Return the figures of that many slides. The differences are those of the first worker."""
     program, tweets = example("sliding_window").program, example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: program(worker, tweets(500, 1), algorithm, 100, 5, 5))
@@ -50,7 +50,7 @@ def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> 
 
 
 def from_scratch(stream: Any, algorithm: str, rate: int, begin: int, window: int) -> Counter[int]:
-    """Return how many components of each size the window that begins at a second has, from SciPy."""
+    """Return the number of components of each size in the window that begins at a second, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 

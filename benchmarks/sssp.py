@@ -1,6 +1,6 @@
-"""Least distances from node 0 along edges with lengths.
+"""Shortest paths: least distances from node 0 along edges with lengths.
 
-The length of an edge is from 1 to 100, by a hash of its ends.
+The length of an edge is between 1 and 100, by a hash of its ends.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ CASES = [Case("sssp 100k/1M", "sssp", {"nodes": 100_000, "edges": 1_000_000, "ba
 
 
 def with_lengths(source: Ints, target: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return edges, each with its length."""
+    """Return the edges with their lengths."""
     hashes = mixed(mixed(source.astype(np.uint64)) + target.astype(np.uint64))
     return source, target, 1 + (hashes % np.uint64(100)).astype(np.int64)
 
 
 def definition(edges: Collection) -> Collection:
-    """Return (node, least distance) for every node that can be reached from node 0."""
+    """Return (node, least distance) for every node reachable from node 0."""
     return shortest_distances(edges.map(with_lengths), Collection.of(edges.scope, 0, 0))
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, from SciPy, which adds the lengths of multiple edges up: each is given once."""
+    """Return the same, computed by SciPy. It adds up the lengths of multiple edges, so each edge is passed once."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import dijkstra
 

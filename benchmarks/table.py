@@ -1,4 +1,4 @@
-"""The table that is printed: figures beside references and targets, and what figures of two cases say together."""
+"""The printed table: figures with their references and targets, and comparisons of two cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
 
 
 def table(cases: Sequence[Case], figures: Mapping[str, Figures], peers: bool) -> str:
-    """Return the lines of the cases, from their figures by name; `peers` tells what SciPy took, too."""
+    """Return the lines of the cases, from their figures by name; with `peers` also the times of SciPy."""
     rows = [row for case in cases for row in _rows(case, figures[case.name], peers)]
     return _aligned([HEADINGS, *rows, *_comparisons(figures)])
 
@@ -47,7 +47,7 @@ def _better(name: str, reference: Reference) -> float:
 
 
 def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
-    """Return what the figure should be, and whether it is."""
+    """Return the target of the figure, and whether it is missed."""
     limit = case.limits.get(name)
     reference = case.references.get(name)
     if limit is None and reference is not None and reference.target is not None:
@@ -59,7 +59,7 @@ def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
 
 
 def break_even(figures: Figures) -> str:
-    """Return after how many one-edge changes SciPy, run anew after each, would have taken longer."""
+    """Return the number of one-edge changes after which SciPy, run again after each, would have taken longer."""
     if SINGLE_MEAN not in figures:
         return ""
     saved = figures[SCIPY] - 1e-6 * figures[SINGLE_MEAN]

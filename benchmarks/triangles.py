@@ -1,4 +1,4 @@
-"""Triangles (a, b, c) of edges (a, b), (b, c), (a, c): by two joins, and by a worst-case-optimal delta query."""
+"""Triangles (a, b, c) of edges (a, b), (b, c), (a, c), by two joins and by a worst-case optimal delta query."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import numpy as np
 
 from benchmarks.graphs import Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, measure as measure_changes
 from differential.graphs import triangles, triangles_by_joins
 
 ALGORITHMS = {"joins": triangles_by_joins, "wco": triangles}
 PATHS_AT_ONCE = 1 << 24
 BYTES_PER_EDGE = {"joins": 4000, "wco": 400}
-"""About the memory that each algorithm takes where there are a hundred edges a node."""
+"""The approximate memory of each algorithm with a hundred edges for each node."""
 
 CASES = [
     Case("triangles_joins 10k/100k", "triangles", {"nodes": 10_000, "edges": 100_000, "algorithm": "joins"}),
@@ -48,7 +47,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
-    """Return all triangles, each as often as its edges occur, checked by SciPy: their number is that of A·A∘A."""
+    """Return all triangles, each as often as its edges occur. SciPy checks their number, which is that of A·A∘A."""
     from scipy.sparse import csr_matrix
 
     graph = csr_matrix((np.ones(len(source), np.int64), (source, target)), shape=(nodes, nodes))

@@ -1,7 +1,7 @@
-"""Connected components of a stream of edges that only come, by a union-find forest: `examples/union_find.py`.
+"""Connected components of a graph to which edges are only added, by union-find: `examples/union_find.py`.
 
-The nodes are whole numbers, and the forest is an array: where it does not fit into the processor's cache, what is
-measured is memory.
+The nodes are integers, and the forest is an array. If it does not fit into the processor's cache, the figure is
+that of the memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CASES = [
 
 
 def measure(nodes: int, edges: int, batch: int = 100_000) -> Figures:
-    """Return the figures of joining the random graph's edges, that many at a time."""
+    """Return the figures of adding the random graph's edges, `batch` at a time."""
     program = example("union_find").program
     workers = execute(lambda worker: (worker.index, *program(worker, nodes, edges, batch)))
     index, source, target, seconds = workers[0]
@@ -40,7 +40,7 @@ def measure(nodes: int, edges: int, batch: int = 100_000) -> Figures:
 
 
 def _check(nodes: int, edges: int, source: Ints, target: Ints) -> None:
-    """Compare the components that a forest connects with those that all edges do."""
+    """Compare the components of a forest with those of all edges."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -52,5 +52,8 @@ def _check(nodes: int, edges: int, source: Ints, target: Ints) -> None:
     number, whole = labels(*RandomGraph(nodes, edges).initial)
     found, part = labels(source, target)
     check(len(source) == nodes - number, f"a forest of {len(source)} edges cannot make {number} components")
-    # Labels are given in the order of each component's smallest node, so equal partitions have equal labels.
-    check(found == number and bool((whole == part).all()), "the forest connects other nodes than the edges do")
+    # Labels are numbered in the order of each component's smallest node, so equal partitions have equal labels.
+    check(
+        found == number and bool((whole == part).all()),
+        "the forest connects different nodes from those that the edges connect",
+    )

@@ -1,4 +1,4 @@
-"""Weakly connected components, by label propagation with priority. Nodes without edges have no label."""
+"""Weakly connected components, by label propagation with priority; nodes without edges have no label."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ import numpy as np
 
 from benchmarks.graphs import ChangingGraph, DebianGraph, Ints, RandomGraph
 from benchmarks.harness import PEAK, Case, Figures, Reference
-from benchmarks.incremental import BATCH, INITIAL, SINGLE_MEDIAN, SINGLE_P99, cases_apart, measure_apart
-from benchmarks.incremental import measure as measure_changes
+from benchmarks.incremental import (
+    BATCH,
+    INITIAL,
+    SINGLE_MEDIAN,
+    SINGLE_P99,
+    cases_apart,
+    measure as measure_changes,
+    measure_apart,
+)
 from differential.graphs import weakly_connected_components
 
 CASES = [
@@ -15,7 +22,7 @@ CASES = [
         "wcc 10k/100k",
         "wcc",
         {"nodes": 10_000, "edges": 100_000},
-        # A hundredth and a fifth of what Pathway takes.
+        # A hundredth and a fifth of the time that Pathway takes.
         limits={INITIAL: 0.065, SINGLE_MEDIAN: 640, SINGLE_P99: 5200},
     ),
     Case(
@@ -68,7 +75,7 @@ CASES = [
 
 
 def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return (node, smallest node of its component) for every node that has an edge, from SciPy."""
+    """Return (node, smallest node of its component) for every node that has an edge, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components as scipy_components
 
@@ -87,7 +94,7 @@ def of_present(labels: Ints, source: Ints, target: Ints) -> tuple[Ints, Ints]:
 
 
 def measure(nodes: int = 0, edges: int = 0, singles: int = 200, batches: int = 10, apart: bool = False) -> Figures:
-    """Return the figures on a random graph, or without a size on the Debian graph."""
+    """Return the figures on a random graph or, without a size, on the Debian graph."""
     if apart:
         return measure_apart(weakly_connected_components, from_scratch, nodes, edges)
     graph: ChangingGraph = RandomGraph(nodes, edges) if nodes else DebianGraph()

@@ -1,8 +1,8 @@
-"""What the way from process to process costs beside bare ZeroMQ sockets with the same buffers.
+"""Messages between processes, compared with bare ZeroMQ sockets that send the same buffers.
 
 One worker sends batches of one column to an operator on the other. In turn with that, in the same two processes, a
-ZeroMQ socket pair sends the same columns without anything around them. The share is that of the two rates; both are
-taken at the receiver's last batch, and told back by an empty message.
+ZeroMQ socket pair sends the same columns without anything else. The share is the ratio of the two rates. Both are
+measured when the receiver has its last batch, which it reports by an empty message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from timely.dataflow.pact import Gather
 RATE, RAW, SHARE = "MB/s", "bare sockets MB/s", "share of bare sockets"
 WARM_UP_LAPS = 1
 IN_FLIGHT = 32 << 20
-"""About so many bytes may be on their way between the bare sockets."""
+"""The approximate number of bytes that may be in transit between the bare sockets."""
 
 
 def _case(name: str, size: int, batches: int, limit: float | None) -> Case:
@@ -38,7 +38,7 @@ CASES = [
 
 
 def measure(size: int, batches: int, laps: int) -> Figures:
-    """Return the figures of so many laps of batches of `size` bytes each, of the first worker of this process."""
+    """Return the figures of the first worker of this process, over `laps` laps of batches of `size` bytes each."""
     return execute(lambda worker: _program(worker, size, batches, laps))[0]
 
 
@@ -98,7 +98,7 @@ class _Bare:
         self._sends = worker.index == 0
 
     def run(self) -> None:
-        """Send or receive all buffers; return when the receiver has them."""
+        """Send or receive all buffers; return when all have been received."""
         if self._sends:
             for _ in range(self._batches):
                 self._push.send(self._column, copy=False)

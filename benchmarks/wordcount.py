@@ -1,11 +1,12 @@
-"""Word count over a text file, epoch by epoch: the workers take the epochs in turn to read.
+"""Word count over a text file, epoch by epoch; the workers read epochs in turn.
 
-An epoch is as many bytes as any other, so about as many words. Words of a batch are counted where they are read, then
-the counts go to the worker that a hash of the word names; two halves of an epoch, read by two, would have a quarter
-more different words to send. Words' frequencies follow Zipf's law. A worker reads so many epochs ahead of what is
-counted: none where latency is measured; 16 where the rate is, so that each is busy with an epoch of its own. What the
-exchange costs is shown by workers who are *apart*: each adds up what it reads, and only progress is told. Beside the
-time that passed stands the processor's time of the first process, which other users of the machine change less.
+All epochs have the same number of bytes, so about the same number of words. Each batch of words is counted where it is
+read, and the counts are sent to the worker named by a hash of the word. Two halves of an epoch, read by two workers,
+would have a quarter more different words to send. The frequencies of words follow Zipf's law. A worker reads `ahead`
+epochs ahead of the counts: none to measure latency, and 16 to measure the rate, so that each worker is busy with an
+epoch of its own. Workers that are *apart* show the cost of the exchange: each adds up what it reads, and they exchange
+only progress. The rate is given by the clock and by the processor time of the first process, which other work on the
+machine affects less.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ CASES = [
 
 
 def measure(words: int, distinct: int, epochs: int, ahead: int, apart: bool = False) -> Figures:
-    """Return the figures of counting so many words of so many different ones, read so many epochs ahead.
+    """Return the figures of counting `words` words, `distinct` of them different, read `ahead` epochs ahead.
 
-    Workers who are `apart` do not exchange their counts.
+    Workers that are `apart` do not exchange their counts.
     """
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "text"
@@ -68,8 +69,8 @@ def measure(words: int, distinct: int, epochs: int, ahead: int, apart: bool = Fa
 
 
 def write(path: Path, words: int, distinct: int) -> Ints:
-    """Write a text; return how often each word occurs in it."""
-    # Word r of `distinct`, from 1 on, has a probability in proportion to 1 / r.
+    """Write a text; return the number of occurrences of each word in it."""
+    # Word r of `distinct`, from 1 on, has a probability proportional to 1 / r.
     shares = np.cumsum(1 / np.arange(1, distinct + 1))
     uniform = splitmix(np.arange(words)) / 2.0**64
     ranks = np.searchsorted(shares / shares[-1], uniform)
@@ -90,9 +91,9 @@ def lines(data: mmap, part: int, parts: int) -> bytes:
 
 
 class Totals:
-    """How often each word has occurred: sorted columns for words of up to eight bytes, as numbers; a dict for others.
+    """The occurrences of each word: sorted columns for words of up to eight bytes, as numbers, and a dict for others.
 
-    What a word costs is a search among numbers, not a Python object.
+    Each word costs a search among numbers instead of a Python object.
     """
 
     def __init__(self) -> None:
@@ -101,7 +102,7 @@ class Totals:
         self._long: Counter[bytes] = Counter()
 
     def add(self, words: NDArray[np.bytes_], counts: Ints) -> None:
-        """Count different words so many times more."""
+        """Add to the counts of different words."""
         if words.dtype.itemsize > WORD:
             is_long = np.strings.str_len(words) > WORD
             for word, count in zip(words[is_long].tolist(), counts[is_long].tolist()):
@@ -159,11 +160,11 @@ def _program(worker: Worker, path: Path, words: int, epochs: int, ahead: int, ap
     ended.close()
     while worker.step_or_park():
         pass
-    check(sum(number for _, number in found) == words, "words are missing, or were counted twice")
+    check(sum(number for _, number in found) == words, "words are missing or were counted twice")
     if not apart:
         right = all(expected[int(word[1:])] == number for word, number in counted.items())
         check(right, "a word was counted wrongly")
         different = sum(different for different, _ in found)
-        check(different == np.count_nonzero(expected), "words are missing, or in two places")
+        check(different == np.count_nonzero(expected), "words are missing, or counted on two workers")
     latency = {} if ahead else {EPOCH: 1e3 * float(np.median(seconds))}
     return {RATE: 1e-6 * words / passed, **latency, CPU: 1e-6 * words / busy}

@@ -1,23 +1,22 @@
 """Differential dataflow: collections of `(data, time, diff)` updates, answering a change with a change.
 
-More names are in `differential.capture`, `delta`, `errors`, `events`, `graphs`, `logging` and `traces`.
+More names are in `differential.capture`, `delta`, `errors` and `graphs`, and, of traces, in
+`differential.arrangement.reading`, `differential.trace.events` and `differential.trace.log`.
 """
 
 import differential.beside
 import differential.errors  # noqa: F401  the name `differential.errors`
-import timely.api  # noqa: F401  all of it first, as programs do: its modules import each other
-from differential.arrangement import Arrangement
-from differential.collection import Collection, innermost
+from differential.collection import Arrangement, Collection, Trace
+from differential.data.updates import Updates
 from differential.example import example
 from differential.operators.cogroup import CoGroups
 from differential.operators.groups import Groups
-from differential.operators.input import InputSession, new_input
-from differential.operators.iterate import Variable
+from differential.operators.innermost import innermost
+from differential.operators.input import InputSession
 from differential.operators.output import Output
-from differential.operators.upsert import UpsertSession, new_upsert_input
-from differential.replay import replay_into
-from differential.traces import Trace
-from differential.updates import Updates
+from differential.operators.upsert import UpsertSession
+from differential.sources import new_input, new_upsert_input, replay_into
+from differential.variable import Variable
 
 __all__ = [
     "Arrangement",

@@ -1,60 +1,57 @@
 """Collections: multisets of records that change with time.
 
-A collection is a stream of updates `(data, time, diff)`; at time `t`, a record occurs as often as the diffs of its
-updates at times not after `t` add up to. Operators answer changes with changes. A record is a row of columns; its
-first `keys` columns are its key, by which it is joined, reduced and sent to a worker, the rest its value.
-
-The methods are the table of contents of `operators/`.
+The methods of the classes are the table of contents of `operators/`, whose functions take the types of
+`differential.arrangement.core`: those say what collections and arrangements are. The three classes are in one module
+because a method of each returns another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from differential import capture as _capture
-from differential.arguments import check_collections
-from differential.arrangement import Arrangement
-from differential.keys import EVERY, check_keys
-from differential.operators import aggregates as _aggregates
-from differential.operators import argmin as _argmin
-from differential.operators import arrange as _arrange
-from differential.operators import assert_empty as _assert_empty
-from differential.operators import cogroup as _cogroup
-from differential.operators import concat as _concat
-from differential.operators import consolidate as _consolidate
-from differential.operators import count as _count
-from differential.operators import delay as _delay
-from differential.operators import distinct as _distinct
-from differential.operators import enter as _enter
-from differential.operators import enter_at as _enter_at
-from differential.operators import explode as _explode
-from differential.operators import filter as _filter
-from differential.operators import flat_map as _flat_map
-from differential.operators import groups as _groups
-from differential.operators import identifiers as _identifiers
-from differential.operators import inspect as _inspect
-from differential.operators import iterate as _iterate
-from differential.operators import join as _join
-from differential.operators import leave as _leave
-from differential.operators import map as _map
-from differential.operators import negate as _negate
-from differential.operators import output as _output
-from differential.operators import prefix_sum as _prefix_sum
-from differential.operators import reduce_each as _reduce_each
-from differential.operators import sets as _sets
-from differential.operators import totals as _totals
-from differential.operators import window as _window
-from timely.errors import BuildError
-from timely.origin import user_origin
+from differential.arrangement.arranged import Arranged
+from differential.arrangement.core import ArrangementCore, CollectionCore
+from differential.arrangement.reading import TraceCore
+from differential.capture import write as _capture
+from differential.keys import EVERY
+from differential.operators import (
+    aggregates as _aggregates,
+    argmin as _argmin,
+    assert_empty as _assert_empty,
+    cogroup as _cogroup,
+    concat as _concat,
+    consolidate as _consolidate,
+    count as _count,
+    delay as _delay,
+    distinct as _distinct,
+    enter as _enter,
+    enter_at as _enter_at,
+    explode as _explode,
+    filter as _filter,
+    flat_map as _flat_map,
+    identifiers as _identifiers,
+    inspect as _inspect,
+    iterate as _iterate,
+    join as _join,
+    leave as _leave,
+    map as _map,
+    negate as _negate,
+    output as _output,
+    prefix_sum as _prefix_sum,
+    reduce as _reduce,
+    reduce_each as _reduce_each,
+    sets as _sets,
+    totals as _totals,
+    window as _window,
+)
+from differential.operators.input import constant
+from timely.dataflow.operators.probe import Probe
+from timely.dataflow.stream import Scope, Stream
+from timely.order import Moment
+from timely.progress.antichain import Antichain
 
-if TYPE_CHECKING:
-    from timely.dataflow.operators.probe import Probe
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
-
-class Collection:
+class Collection(CollectionCore):
     """A collection of records whose first `keys` columns are their key.
 
     >>> def program(scope):
@@ -64,15 +61,6 @@ class Collection:
     [(('Oslo', 1), 1), (('Rome', 2), 1)]
     """
 
-    def __init__(self, stream: Stream, keys: int = 1) -> None:
-        check_keys(keys)
-        self._scope = stream.scope
-        self._stream: Stream | None = stream
-        self._make_stream: Callable[[], Stream] | None = None
-        self._outside: Collection | None = None
-        self._arrangement: Arrangement | None = None
-        self.keys = keys
-
     @classmethod
     def of(cls, scope: Scope, *columns: Any, keys: int = 1) -> Collection:
         """Return a collection that holds the given records from the least time on. Worker 0's are taken.
@@ -80,54 +68,7 @@ class Collection:
         >>> example(lambda scope: Collection.of(scope, np.array([1, 2]), np.array(["a", "b"])))
         [((1, 'a'), 1), ((2, 'b'), 1)]
         """
-        from differential.operators.input import constant
-
-        return constant(scope, columns, keys)
-
-    @classmethod
-    def arranged(cls, arrangement: Arrangement) -> Collection:
-        """Return the collection an arrangement indexes. Its updates are decoded only if they are asked for."""
-        return cls._lazy(arrangement.scope, arrangement.keys, arrangement.as_updates, arrangement=arrangement)
-
-    @classmethod
-    def entered(cls, outside: Collection, scope: Scope, stream: Callable[[], Stream]) -> Collection:
-        """Return `outside` as it is in an inner scope, sharing the arrangement outside."""
-        return cls._lazy(scope, outside.keys, stream, outside=outside)
-
-    @classmethod
-    def _lazy(
-        cls,
-        scope: Scope,
-        keys: int,
-        stream: Callable[[], Stream],
-        *,
-        outside: Collection | None = None,
-        arrangement: Arrangement | None = None,
-    ) -> Collection:
-        collection = cls.__new__(cls)
-        collection._scope = scope
-        collection._stream = None
-        collection._make_stream = stream
-        collection._outside = outside
-        collection._arrangement = arrangement
-        collection.keys = keys
-        return collection
-
-    def __repr__(self) -> str:
-        return f"<collection in {self.scope}, keys={self.keys}>"
-
-    @property
-    def scope(self) -> Scope:
-        """The scope whose times the updates have."""
-        return self._scope
-
-    @property
-    def stream(self) -> Stream:
-        """The stream of updates (`differential.updates.Updates`)."""
-        if self._stream is None:
-            assert self._make_stream is not None
-            self._stream = self._make_stream()
-        return self._stream
+        return cls(constant(scope, columns), keys)
 
     def arrange_by_key(self) -> Arrangement:
         """Return this collection indexed by key: made at the first call, and shared by all who ask after.
@@ -142,12 +83,7 @@ class Collection:
         True
         [((1, 3), 1)]
         """
-        if self._arrangement is None:
-            if self._outside is not None:
-                self._arrangement = self._outside.arrange_by_key().enter(self._scope)
-            else:
-                self._arrangement = _arrange.arrange(self, self.keys)
-        return self._arrangement
+        return cast("Arrangement", super().arrange_by_key())
 
     def arrange_by_self(self) -> Arrangement:
         """Return this collection indexed by whole records: all columns are the key, and there is no value.
@@ -158,7 +94,11 @@ class Collection:
         >>> example(program)
         [((1, 'a', 2), 1)]
         """
-        return _arrange.arrange(self, EVERY, name="arrange_by_self")
+        return cast("Arrangement", self.arrange_by(EVERY, name="arrange_by_self"))
+
+    def indexed(self, arranged: Arranged) -> Arrangement:
+        """Return the arrangement of a collection that has the given parts."""
+        return Arrangement(*arranged)
 
     def probe(self) -> Probe:
         """Return a probe of this collection: which times may still change it.
@@ -206,7 +146,7 @@ class Collection:
     semijoin = _join.semijoin
     antijoin = _join.antijoin
     cogroup = _cogroup.cogroup
-    reduce = _groups.reduce
+    reduce = _reduce.reduce
     reduce_each = _reduce_each.reduce_each
     count = _count.count
     sum = _aggregates.sum
@@ -229,49 +169,105 @@ class Collection:
     capture_into = _capture.capture_into
 
 
-def innermost(*collections: Collection) -> tuple[Collection, ...]:
-    """Return the collections in the innermost of their scopes, which must lie in each other; raise BuildError if not.
-
-    For operators of one's own, which may be given collections from outside of the loop they are used in:
+class Arrangement(ArrangementCore[Collection]):
+    """A collection, indexed. `key` and `value` say what the codes in its batches mean.
 
     >>> def program(scope):
-    ...     with scope.iterative() as loop:
-    ...         outside = Collection.of(scope, 1)
-    ...         first, second = innermost(outside, Collection.of(scope, 2).enter(loop))
-    ...         print(outside.scope is loop, first.scope is loop, second.scope is loop)
-    ...         return first.concat(second).leave()
+    ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
+    ...     degrees = edges.count()
+    ...     return edges.join(degrees)  # the index serves both
     >>> example(program)
-    False True True
-    [((1,), 1), ((2,), 1)]
+    [((1, 2, 2), 1), ((1, 3, 2), 1), ((2, 3, 1), 1)]
     """
-    for position, collection in enumerate(collections):
-        check_collections("innermost", **{f"argument {position}": collection})
-    target = max((collection.scope for collection in collections), key=lambda scope: scope.path.count("/"))
-    for collection in collections:
-        if not target.is_within(collection.scope):
-            one, other = collection.scope, target
-            if one.dataflow is not other.dataflow:
-                raise BuildError(
-                    f"a collection of {one.dataflow} cannot be used with one of {other.dataflow}: import its trace "
-                    "there (Trace.import_into)"
-                )
-            raise BuildError(f"a collection of {one} cannot be used with one of {other}: neither lies in the other")
-    return tuple(collection.enter(target) for collection in collections)
+
+    def trace(self) -> Trace:
+        """Return a reader for the program outside, which outlives the building of the dataflow (see `Trace`).
+
+        Called while the dataflow is built, by all workers.
+
+        Raises BuildError once the dataflow is built, and where the arrangement was made in a scope further out.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         trace = Collection.of(scope, np.array([3, 4, 4])).arrange_by_key().trace()
+        ...     worker.step_while(lambda: trace.upper)
+        ...     return trace.contents(0).records()
+        >>> execute_directly(program)
+        {(3,): 1, (4,): 2}
+        """
+        return Trace(*self.exported())
+
+    def as_collection(self) -> Collection:
+        """Return the collection of the records arranged here; arranging it by its key again costs nothing.
+
+        >>> def program(scope):
+        ...     edges = Collection.of(scope, np.array([1, 2]), np.array([2, 3])).arrange_by_key()
+        ...     return edges.as_collection().filter(lambda source, target: target > 2)
+        >>> example(program)
+        [((2, 3), 1)]
+        """
+        return Collection.arranged(self)
+
+    def with_updates(self, stream: Stream, keys: int) -> Collection:
+        """Return a collection of updates made from this one's."""
+        return Collection(stream, keys)
+
+    # By key
+    join = _join.join
+    join_map = _join.join_map
+    reduce = _reduce.reduce
+    count = _count.count
+    distinct = _distinct.distinct
 
 
-def arrangements(left: Collection | Arrangement, right: Collection | Arrangement) -> tuple[Arrangement, Arrangement]:
-    """Return both indexed by key, in the innermost of their scopes."""
-    check_collections("join", left=left, right=right)
-    if left.scope.dataflow is not right.scope.dataflow:
-        raise BuildError(
-            f"join (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
-            f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
-        )
-    first, second = (each if isinstance(each, Arrangement) else each.arrange_by_key() for each in (left, right))
-    if first.scope.is_within(second.scope):
-        return first, second.enter(first.scope)
-    if second.scope.is_within(first.scope):
-        return first.enter(second.scope), second
-    raise BuildError(
-        f"join (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
-    )
+class Trace(TraceCore):
+    """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         session, edges = new_input(scope)
+    ...         trace = edges.arrange_by_key().trace()
+    ...     session.insert(np.array([1, 2]), np.array([2, 3]))
+    ...     session.advance_to(1)
+    ...     session.remove(1, 2)
+    ...     session.advance_to(2)
+    ...     worker.step_while(lambda: trace.upper.less_equal((1,)))
+    ...     print(trace.contents(0).records(), trace.contents(1).records(), trace.cursor(1)[2].values)
+    ...     trace.set_physical_compaction(1)
+    ...     trace.set_logical_compaction(1)
+    ...     trace.allow_compaction_to(2)  # or both at once
+    ...     assert trace.statistics().rows == sum(map(len, trace.batches()))
+    ...     trace.drop()
+    >>> execute_directly(program)
+    {(1, 2): 1, (2, 3): 1} {(2, 3): 1} (array([3]),)
+    """
+
+    def import_into(
+        self, scope: Scope, *, since: Antichain | Moment | None = None, name: str = "import"
+    ) -> Arrangement:
+        """Return the arrangement in another dataflow, built later on the same worker; all workers do the same.
+
+        What the trace holds arrives there first, then each batch as it is sealed, and the frontier follows; nothing is
+        copied. All times are advanced to `since`, which is `logical` if not given: before it the collection is empty
+        there. The trace can be dropped at once. When the exporting dataflow is complete, or dropped, the collection
+        stays as it was sealed.
+
+        Raises TraceError where `since` is before what the trace still has, or the trace was dropped.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         session, edges = new_input(scope)
+        ...         trace = edges.arrange_by_key().trace()
+        ...     session.insert(np.array([1, 1]), np.array([2, 3]))
+        ...     session.advance_to(1)
+        ...     worker.step_while(lambda: trace.upper.less_equal((0,)))
+        ...     with worker.dataflow() as scope:
+        ...         degrees = trace.import_into(scope).count().output()
+        ...     session.insert(1, 4)
+        ...     session.close()
+        ...     worker.step_while(lambda: not degrees.done())
+        ...     return degrees.changes()
+        >>> execute_directly(program)
+        [((1, 2), (0,), 1), ((1, 2), (1,), -1), ((1, 3), (1,), 1)]
+        """
+        return Arrangement(*self.imported(scope, since, name))

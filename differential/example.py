@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from timely import execute_directly
+from differential.collection import Collection
+from timely import Scope, Worker, execute_directly
 from timely.errors import BuildError
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely import Scope, Worker
 
 
 def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...], int]]:

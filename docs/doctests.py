@@ -1,4 +1,4 @@
-"""Shows the examples in docstrings as code: each run of lines from `>>>` on, up to an empty line."""
+"""Show the examples in docstrings as code: the lines from `>>>` up to the next empty line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import griffe
 
 
 class Doctests(griffe.Extension):
-    """Puts fences around the examples of every docstring."""
+    """Adds fences around the examples of every docstring."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:

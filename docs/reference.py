@@ -1,4 +1,4 @@
-"""Writes the pages of the reference when the site is built: what the packages make public, with its docstrings."""
+"""Write the pages of the reference when the site is built: the public names of the packages, with their docstrings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "order": ("The order of times", timely.order),
     "capture": ("Captured streams", timely.capture),
     "graphlinq": ("GraphLINQ", timely.graphlinq),
-    "events": ("What a log tells", timely.observe.events),
+    "events": ("Events of the log", timely.observe.events),
     "errors": ("Errors", timely.errors),
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),
@@ -54,25 +54,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _decisions() -> str:
-    """Return a page that lists the decisions by the first lines of their pages."""
+    """Return a page that lists the decisions by the titles of their pages."""
     lines = [(page.name, page.read_text().partition("\n")[0].lstrip("# ")) for page in sorted(DESIGN.glob("*.md"))]
     return "# Decisions\n\n" + "\n".join(f"- [{title}]({name})" for name, title in lines) + "\n"
 
 
 def _exported(module: ModuleType) -> Iterator[str]:
-    """Yield what a module exports or, if it does not say, what it defines."""
-    yield f"What `import {module.__name__}` gives.\n"
+    """Yield the names that a module exports or, if it has no `__all__`, the names that it defines."""
+    yield f"The public names of `{module.__name__}`.\n"
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
     for name in getattr(module, "__all__", own):
         found = getattr(module, name)
+        if getattr(found, "__module__", "") == timely.errors.__name__ and module is not timely.errors:
+            continue  # an object has one entry, and errors have a page of their own
         if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found)):
             yield _entry(found)
 
 
 def _operators(facade: type) -> Iterator[str]:
-    """Yield a class's own methods, and the operators it lists, below the comments that group them."""
+    """Yield the methods of a class, and the operators that it lists, under the comments that group them."""
     noun = facade.__name__
-    yield f"Each is a method of `{noun}`: the {noun.lower()} it is called on is its first argument.\n"
+    yield f"Each operator is a method of `{noun}`; its first argument is the {noun.lower()} on which it is called.\n"
     own = [name for name, found in vars(facade).items() if _is_public_method(facade, name, found)]
     if own:
         yield f"## {noun}\n"

@@ -23,8 +23,8 @@ from pace import Pace
 from tweets import Tweets
 
 from differential import new_input
-from differential.events import BatchInserted
 from differential.graphs import strongly_connected_components, weakly_connected_components
+from differential.trace.events import BatchInserted
 from timely import Worker, execute
 
 ALGORITHMS = {"weak": weakly_connected_components, "strong": strongly_connected_components}

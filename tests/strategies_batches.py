@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from differential.kernels.compile import NOTHING, Ints, Table
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from tests.oracle.trace import Row
 from timely.progress.antichain import Antichain
 
@@ -82,4 +83,4 @@ def rows_of_batches(batches: Iterable[Batch]) -> list[Row]:
 def batches(draw: Any, depth: int, *, most: int = 30) -> Batch:
     """Draw a batch, of times that no description limits."""
     least = Antichain([(0,) * depth])
-    return Batch.build(*draw(updates(depth, most=most)), least, Antichain(), least)
+    return Batch.build(*draw(updates(depth, most=most)), Description(least, Antichain(), least))

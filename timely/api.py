@@ -4,8 +4,10 @@ from timely.config import Config
 from timely.data.container import Columns, rowwise
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.notificator import FrontierNotificator, Notificator
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input, new_input
@@ -14,10 +16,8 @@ from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.operators.unordered_input import UnorderedInput, new_unordered_input
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import hash_columns
-from timely.dataflow.scope import Scope
-from timely.dataflow.stream import Stream
+from timely.dataflow.stream import Scope, Stream
 from timely.errors import TimelyError
 from timely.order import Time
 from timely.progress.antichain import Antichain

@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 from numbers import Integral, Real
 from pathlib import Path
@@ -63,6 +63,9 @@ class Config:
     of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
     of its rounds has doubled; 0 means never.
 
+    With `plain`, dataflows run without the optimisation pass (see `timely.dataflow.compose`), for tests of that pass.
+    The default comes from the environment variable `TIMELY_PLAIN`.
+
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
     (2, 4, 1, ['edges.csv'])
@@ -93,6 +96,7 @@ class Config:
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
+    plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):
@@ -201,20 +205,20 @@ class Config:
         """
         given = os.environ if environ is None else environ
         values = {}
-        for field in fields(Config):
-            text = given.get(variable(field.name), "")
+        for each in fields(Config):
+            text = given.get(variable(each.name), "")
             if text:
-                values[field.name] = _parse(field.name, text)
+                values[each.name] = _parse(each.name, text)
         return Config(**values)
 
     def to_environ(self) -> dict[str, str]:
         """Return the environment variables from which `from_environ` reads this configuration."""
         environ = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if value is not None and value != () and value is not False:
                 text = ",".join(value) if isinstance(value, tuple) else "1" if value is True else str(value)
-                environ[variable(field.name)] = text
+                environ[variable(each.name)] = text
         return environ
 
     @staticmethod
@@ -271,7 +275,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
         return text
-    if field == "profile":
+    if field in ("profile", "plain"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"

@@ -1,7 +1,7 @@
 """A pytest plugin that reports what a hanging test waits for.
 
 With `pytest -p timely.testing` and the time limits of pytest-timeout, the plugin prints, shortly before a test exceeds
-its limit, what the workers of the process do and wait for (see `timely.observe.status`). The report appears in the
+its limit, what the workers of the process do and wait for (see `timely.worker.status`). The report appears in the
 output of the failed test.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from timely.observe.status import report, running_workers
-from timely.run.signals import say
+from timely.observe.notices import notify
+from timely.worker.status import report, running_workers
 
 BEFORE_SECONDS = 1.0
 """The report is printed this long before the limit, or at four fifths of it, whichever is later."""
@@ -44,4 +44,4 @@ def pytest_timeout_cancel_timer(item: pytest.Item) -> Generator[None, Any, Any]:
 
 def _report() -> None:
     if running_workers():
-        say(f"this test is about to exceed its time limit\n{report()}")
+        notify(f"this test is about to exceed its time limit\n{report()}")

@@ -15,25 +15,26 @@ import differential.kernels
 from differential.kernels.compile import are_all_cached, compile_all
 
 MOST_PROCESSES = 4
-"""More would mostly wait for the kernel that takes longest."""
+"""More processes would mostly wait for the kernel that takes longest."""
 
 DESCRIPTION = """\
 Compile every kernel, the loops over rows behind the operators, ahead of its first use, and print a line for each.
 
-Otherwise each is compiled when it is first called, and a program's first run waits for it: run this once after an
-installation, where an image is made, or before time is measured. All of them take a minute or two; where they are
-compiled already they are only loaded, in a few seconds.
+Otherwise each kernel is compiled when it is first called, and a program's first run waits for it. Run this once after
+an installation, when an image is built, or before you measure time. To compile all kernels takes a minute or two; to
+load those that are compiled already takes a few seconds.
 
 Compiled kernels are kept for all installations of a user in ~/.cache/timely-dataflow/kernels (in XDG_CACHE_HOME
-instead of ~/.cache, where that is set). DIFFERENTIAL_CACHE_DIR in the environment names another directory, and
-NUMBA_CACHE_DIR one for what Numba and this package compile. They hold for one kind of processor and for one version
-each of Python, NumPy and Numba; those that nobody has used for 90 days are removed. A directory to which other users
-can write is not used. To ship compiled kernels in an image, compile them as root into a DIFFERENTIAL_CACHE_DIR that
-others can read (chmod -R a+rX). With DIFFERENTIAL_KERNELS=interpreted nothing is compiled."""
+instead of ~/.cache, if that is set). DIFFERENTIAL_CACHE_DIR in the environment names another directory, and
+NUMBA_CACHE_DIR one for everything that Numba and this package compile. They are valid for one kind of processor and
+for one version each of Python, NumPy and Numba; those that nobody has used for 90 days are removed. A directory to
+which other users can write is not used. To ship compiled kernels in an image, compile them as root into a
+DIFFERENTIAL_CACHE_DIR that others can read (chmod -R a+rX). With DIFFERENTIAL_KERNELS=interpreted nothing is
+compiled."""
 
 
 def compile_kernels(report: Callable[[str], None] = print, processes: int | None = None) -> None:
-    """Compile or load all kernels, with a line of report for each; by so many processes, or one for each core."""
+    """Compile or load all kernels and report a line for each, with this many processes or one for each core."""
     for module in pkgutil.iter_modules(differential.kernels.__path__, "differential.kernels."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -44,7 +45,7 @@ def compile_kernels(report: Callable[[str], None] = print, processes: int | None
 
 @contextlib.contextmanager
 def _helped(others: int) -> Iterator[None]:
-    """Let so many more processes compile kernels meanwhile."""
+    """Have `others` more processes compile kernels during the block."""
     command = [sys.executable, "-m", "differential.kernels", "--processes", "1"]
     quiet = subprocess.DEVNULL
     helpers = [
@@ -61,17 +62,17 @@ def _helped(others: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Compile or load all kernels, as the command line asks."""
+    """Compile or load all kernels, with the options of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m differential.kernels",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    most = f"how many compile (default: one a core, {MOST_PROCESSES} at most)"
+    most = f"how many processes compile (default: one for each core, at most {MOST_PROCESSES})"
     parser.add_argument("--processes", type=int, help=most)
     processes = parser.parse_args().processes
     if processes is not None and processes < 1:
-        parser.error(f"argument --processes: at least one compiles, not {processes}")
+        parser.error(f"argument --processes: must be at least 1, not {processes}")
     compile_kernels(processes=processes)
 
 

@@ -1,4 +1,10 @@
-"""Updates in the order of their times, so that those of some times can be taken out without looking at the others."""
+"""Updates in the order of their times, so that those of some times can be taken without a look at the others.
+
+A batcher receives updates of many times and gives out those that are not in advance of a frontier. `by_time` sorts
+updates by time once (a counting sort: two passes), so that the rows of a time are a run; `take_times` copies the runs
+of given times, and costs their rows. `take_passed` is for few rows: it splits them in one pass, and consolidates those
+that are given out.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +32,12 @@ from differential.kernels.times import drop_unused, is_in_advance, minimal, sort
 def by_time(
     keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Table, Table]:
-    """Return keys, values and diffs in the order of times, the distinct times, and for each its first row and the row
-    after its last.
-    """
+    """Return keys, values and diffs in the order of times, the distinct times, and each time's first row and end."""
     table, place = sorted_distinct(times)
     runs = np.zeros((len(table), 2), np.int64)
     for row in range(len(keys)):
         runs[place[at(time_index, row, 0)], 1] += 1
+    # `runs[time, 1]` is first the number of the time's rows, then the next row, and finally the end.
     start = 0
     for time in range(len(table)):
         count = runs[time, 1]
@@ -53,7 +58,7 @@ def by_time(
 
 @kernel
 def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the rows in `runs`, a run for each time, as keys, values, time index, diffs and times."""
+    """Return the rows of `runs`, a run for each of `times`, as keys, values, time index, diffs and times."""
     rows = 0
     for time in range(len(runs)):
         rows += runs[time, 1] - runs[time, 0]
@@ -79,8 +84,8 @@ def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -
 def take_passed(
     parts: Table, upper: Table
 ) -> tuple[Ints, Ints, Ints, Ints, Table, Ints, Ints, Ints, Ints, Table, Table]:
-    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others, as they are; and the
-    least times of these. For few rows.
+    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others as they are; and the
+    minimal times of the others. For few rows.
     """
     rows = distinct = 0
     for part in range(len(parts)):
@@ -102,7 +107,7 @@ def take_passed(
 
 @inner
 def taken(parts: Table, rows: int, waits: Ints, wanted: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return keys, values, time index and diffs, none absent, of the rows whose time waits or not, as wanted."""
+    """Return keys, values, time index and diffs, none absent, of the rows whose time has `wanted` in `waits`."""
     columns = np.empty((4, rows), np.int64)
     kept = base = 0
     for part in range(len(parts)):

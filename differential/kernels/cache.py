@@ -1,16 +1,16 @@
-"""One compiled kernel in the cache, as Numba's dispatcher asks for it.
+"""One compiled kernel in the cache, in the form for which Numba's dispatcher asks.
 
-Numba gives out a compiled function as a few objects that can be pickled, and makes it of them again, for its own cache;
-the dispatcher asks an object for that, its `_cache`. An `Entry` is such an object: it keeps one kernel in a `Store`.
-Numba's own cache is not used, since it keeps what it compiles for each installation, trusts what it finds, and ends the
-run where that is damaged.
+Numba reduces a compiled function to a few objects that can be pickled, and rebuilds it from them; it does so for its
+own cache. The dispatcher asks an object for this, its `_cache`. An `Entry` is such an object: it keeps one kernel in a
+`Store`. Numba's own cache is not used, because it keeps what it compiles for each installation, trusts the files that
+it finds, and ends the run if one is damaged.
 
 This relies on parts of Numba that are not public: `Dispatcher._cache` and its `load_overload` and `save_overload`,
-`CompileResult._reduce` and `_rebuild`, `serialize.dumps`. Where one of these is missing, kernels are compiled in each
-process, which is reported.
+`CompileResult._reduce` and `_rebuild`, `serialize.dumps`. If one of these is missing, each process compiles its
+kernels, and reports that.
 
-What a key must hold beside the kernel itself is `environment()`: a kernel compiled with other versions, for another
-processor or with other settings is another entry.
+The key of an entry has, beside the kernel itself, the `environment()`: a kernel that is compiled with other versions,
+for another processor or with other settings is another entry.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _SETTINGS = (
     "SLP_VECTORIZE",
     "USING_SVML",
 )
-"""Numba's settings that change machine code, or what it calls."""
+"""The settings of Numba that change machine code, or what the code calls."""
 _NAME_CHARACTERS = 100
 
 
 @functools.cache
 def environment() -> str:
-    """Return what machine code depends on apart from its source, a line each."""
+    """Return what machine code depends on besides its source, a line for each."""
     numba = importlib.import_module("numba")
     llvmlite = importlib.import_module("llvmlite")
     processor = importlib.import_module("llvmlite.binding")
@@ -68,9 +68,9 @@ def environment() -> str:
 
 
 class Entry:
-    """What the cache holds of one kernel, for one dispatcher.
+    """What the cache has of one kernel, for one dispatcher.
 
-    `kernel` is the name of the kernel with its module's, and `key` spells out all that its machine code depends on.
+    `kernel` is the kernel's qualified name; `key` spells out everything its machine code depends on.
     """
 
     def __init__(self, kernel: str, key: str) -> None:
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def cache_path(self) -> str:
-        """The directory, as a dispatcher's statistics show it."""
+        """The directory, which a dispatcher's statistics show."""
         return str(self.store.directory)
 
     @property
@@ -94,30 +94,30 @@ class Entry:
         return self._payload is not None
 
     def exists(self) -> bool:
-        """Return whether the cache holds the kernel, perhaps damaged."""
+        """Return whether the cache has the kernel, whole or damaged."""
         return self.store.has(self.name)
 
     def read(self) -> bool:
-        """Read what the cache holds; return whether it is there, whole and safe to load."""
+        """Read the kernel from the cache; return whether it is there, whole and safe to load."""
         self._payload = self.store.read(self.name, self._key)
         return self.is_read
 
     def load(self, dispatcher: Any, signature: str) -> bool:
-        """Have the dispatcher take what was read; return whether there was something, and it could."""
+        """Load what was read into the dispatcher; return whether that succeeds, False if nothing was read."""
         if not self.is_read:
             return False
         self._attach(dispatcher)
         try:
             dispatcher.compile(signature)
-        except Exception as error:  # whatever a pickle of another Numba under the same version's name can raise
+        except Exception as error:  # a pickle of a Numba that differs under the same version can raise anything
             self.store.discard(self.name, f"cannot be loaded ({type(error).__name__}: {error})")
             return False
         finally:
-            self._payload = None  # the dispatcher keeps this object for good
+            self._payload = None  # the dispatcher keeps this object, which would keep the machine code in memory twice
         return True
 
     def compile(self, dispatcher: Any, signature: str) -> None:
-        """Have the dispatcher compile, and keep what comes out."""
+        """Compile the dispatcher's function, and keep the result in the cache."""
         self._payload = None
         self._attach(dispatcher)
         dispatcher.compile(signature)
@@ -125,7 +125,7 @@ class Entry:
             _report_unknown("it asks for no cache")
 
     def load_overload(self, signature: object, context: Any) -> Any:
-        """Return what was read as Numba's result of compiling, or None; called by the dispatcher."""
+        """Return what was read as a result of Numba's compiler, or None; the dispatcher calls this."""
         if self._payload is None:
             return None
         context.refresh()
@@ -133,7 +133,7 @@ class Entry:
         return compiler.CompileResult._rebuild(context, *pickle.loads(self._payload))
 
     def save_overload(self, signature: object, compiled: Any) -> None:
-        """Keep a result of compiling; called by the dispatcher."""
+        """Keep a result of Numba's compiler; the dispatcher calls this."""
         self._was_offered = True
         try:
             if compiled.lifted or compiled.library.has_dynamic_globals or not compiled.environment.can_cache():
@@ -141,7 +141,7 @@ class Entry:
                 return
             serialize: Any = importlib.import_module("numba.core.serialize")
             payload = serialize.dumps(compiled._reduce())
-        except Exception as error:  # whatever the parts of another Numba raise
+        except Exception as error:  # the private parts of another Numba can raise anything
             _report_unknown(f"{type(error).__name__}: {error}")
         else:
             self.store.write(self.name, self._key, payload)

@@ -1,32 +1,33 @@
-"""Compiling the loops over rows, late and once.
+"""Compiling the loops over rows: at the first call, and once on a machine.
 
 A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: Numba is
 imported, and the kernel compiled or loaded, at its first call. From then on a call costs what Numba's own dispatch
-costs (about 0.3 µs and 0.1 µs per array), because the object that stands for the kernel is a `functools.partial`
-whose target is exchanged: the cheapest callable there is that can change its mind.
+costs (about 0.3 µs, and 0.1 µs for each array): a kernel is a `functools.partial` whose function is replaced at the
+first call, and there is no cheaper callable that can be changed.
 
 A kernel has exactly one signature, read off its annotations: `Ints` is int64[::1], `Table` is int64[:, ::1], `int` is
-int64, `float` is float64. Arrays of another kind (read-only, strided, int32) are refused with a TypeError instead of
-being compiled for, once more, at some unlucky moment.
+int64, `float` is float64. Arrays of another kind (read-only, strided, int32) are refused with a TypeError; otherwise
+Numba would compile the kernel again for them, in the middle of a run.
 
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
-- `@inner`: a function compiled into the kernels that call it and never called from Python;
-- `@bare`: one of these that makes no arrays, and costs least to call;
-- `@primitive(meaning)`: a function that returns, once Numba may be imported, something only compiled code can call, and
-  what that means in Python;
+- `@inner`: a function that is compiled into the kernels that call it, and cannot be called from Python;
+- `@bare`: an inner function that makes no arrays, and costs least to call;
+- `@primitive(meaning)`: a function that returns, when Numba may be imported, something only compiled code can call;
+  `meaning` is what that means in Python;
 - another kernel may be called like an inner function.
 
-Compiled code is cached on disk, for all installations of a user (see `store.py` for where and how safely). The key of a
-cached kernel holds a digest of everything it calls and of the constants it uses, its signature, and the versions, the
-processor and the settings it was compiled for (`cache.py`); where its source is installed does not matter. No two
-processes compile the same kernel: a process that finds another one at it compiles others meanwhile, then waits and
-loads it. Whatever takes longer than a second is reported on stderr; `python -m differential.kernels` compiles
-everything ahead, by as many processes as there are cores. An interrupt takes effect after the kernel that is being
-compiled, a second one at once.
+Compiled code is cached on disk, for all installations of a user (`store.py` describes where, and how safely). The key
+of a cached kernel has a digest of everything it calls and of the constants it uses, its signature, and the versions,
+the processor and the settings it is compiled for (`cache.py`). Where its source is installed does not matter.
+
+No two processes compile the same kernel. A process that needs a kernel that another one is compiling compiles others
+meanwhile, then waits, and loads it (`turn.py`). Compiling that takes longer than a second is reported on stderr.
+`python -m differential.kernels` compiles everything ahead, with as many processes as there are cores. An interrupt
+takes effect after the kernel that is being compiled; a second interrupt takes effect at once (`interrupts.py`).
 
 With `DIFFERENTIAL_KERNELS=interpreted` in the environment nothing is compiled: kernels run as the Python they are
-written in, a hundred times slower, where a debugger can step through them and every index is checked.
+written in, a hundred times slower. There a debugger can step through them, and every index is checked.
 
 >>> from differential.kernels.compile import Ints, kernel
 >>> @kernel
@@ -60,7 +61,7 @@ from differential.kernels.turn import Turn, notice
 Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""
 Table: TypeAlias = NDArray[np.int64]
-"""A C-contiguous, writable int64 array of two dimensions: rows are times, or the addresses of batches."""
+"""A C-contiguous, writable int64 array of two dimensions; a row is a time, say, or the address of a batch."""
 
 NOTHING: Ints = np.empty(0, np.int64)
 """An absent column."""
@@ -75,13 +76,13 @@ _KERNELS: list[Kernel] = []
 
 
 class Kernel(functools.partial[Any]):
-    """A function that is compiled, or loaded, when it is first called."""
+    """A function that is compiled or loaded at its first call."""
 
     source: Any
     dispatcher: Any
 
     def prepare(self) -> Any:
-        """Return Numba's dispatcher of this kernel, compiled or loaded; later calls go to it straight."""
+        """Return Numba's dispatcher of this kernel, compiled or loaded; later calls of the kernel go straight to it."""
         if self.dispatcher is None:
             with _lock:
                 if self.dispatcher is None:
@@ -89,13 +90,13 @@ class Kernel(functools.partial[Any]):
         return self.dispatcher
 
     def is_compiled(self) -> bool:
-        """Return whether this kernel is in use, or cached, so that it only has to be loaded."""
+        """Return whether this kernel is in use or cached, so that it is loaded at most."""
         return bool(self.dispatcher) or _entry_of(self.source).exists()
 
     def prepare_if_nobody_has(self) -> bool:
-        """Compile this kernel unless it is compiled or some process is at it, or at one that it calls.
+        """Compile this kernel unless it is compiled, or some process is compiling it or one that it calls.
 
-        Returns whether it was compiled.
+        Returns whether it is compiled now by this call.
         """
         called = {part for part in _reached(self.source) if part is not self.source}
         if self.dispatcher or not all(one.is_compiled() for one in _KERNELS if one.source in called):
@@ -111,7 +112,7 @@ class Kernel(functools.partial[Any]):
 
 
 _BARE = {"_nrt": False, "forceinline": True}
-"""Numba's options for functions that count no references. A Numba without these options compiles them like others."""
+"""Numba's options for functions that count no references. A Numba that lacks one does without it."""
 
 
 class _Inner:
@@ -142,14 +143,14 @@ class _Inner:
             )
             resolve = dispatcher.get_call_template
             unliteral = importlib.import_module("numba.core.types").unliteral
-            # A constant among the arguments is no reason to compile the function once more, just for it.
+            # Without `unliteral` Numba would compile the function again for each constant among its arguments.
             dispatcher.get_call_template = lambda args, kws: resolve([unliteral(one) for one in args], kws)
             self.dispatcher = dispatcher
         return self.dispatcher
 
 
 class _Primitive:
-    """A function that makes, once Numba is imported, something compiled code can call."""
+    """A function that makes something compiled code can call; it runs when Numba may be imported."""
 
     def __init__(self, source: FunctionType, meaning: Callable[..., Any]) -> None:
         self.source = source
@@ -165,7 +166,7 @@ class _Primitive:
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return `function`, compiled when it is first called."""
+    """Return `function` as a kernel, which is compiled or loaded at its first call."""
 
     def first_call(*args: Any) -> Any:
         return made.prepare()(*args)
@@ -184,10 +185,10 @@ def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
 
 
 def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return `function` for use inside kernels, of which it makes and returns no arrays.
+    """Return `function` for use inside kernels; it must neither make nor return arrays.
 
-    It is compiled without counting references to the arrays it is given, which its caller keeps alive: each count is a
-    locked instruction, and a few of them cost more than what a small function does.
+    It is compiled without reference counts for the arrays it receives, which its caller keeps alive. Each count is a
+    locked instruction, and a few of them cost more than a small function does.
     """
     return cast("Callable[Parameters, Result]", _Inner(cast(FunctionType, function), is_bare=True))
 
@@ -195,8 +196,10 @@ def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 def primitive(
     meaning: Callable[..., Any],
 ) -> Callable[[Callable[[], Callable[Parameters, Result]]], Callable[Parameters, Result]]:
-    """Return a decorator: what the function decorated returns, once Numba is imported, is for use inside kernels, and
-    `meaning` inside those that are interpreted."""
+    """Return a decorator of functions whose result is for use inside kernels.
+
+    The decorated function is called when Numba may be imported. Interpreted kernels use `meaning` instead.
+    """
 
     def decorate(make: Callable[[], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
         return cast("Callable[Parameters, Result]", _Primitive(cast(FunctionType, make), meaning))
@@ -205,7 +208,7 @@ def primitive(
 
 
 def _largest_first() -> list[Kernel]:
-    """Return all kernels, those that are made of most code first."""
+    """Return all kernels, those with the most code first."""
     sizes = {one: sum(len(part.__code__.co_code) for part in _reached(one.source)) for one in _KERNELS}
     return sorted(sizes, key=sizes.__getitem__, reverse=True)
 
@@ -216,9 +219,9 @@ def are_all_cached() -> bool:
 
 
 def compile_all(report: Callable[[str], None] = print) -> None:
-    """Compile or load every kernel of the modules imported so far, with one line of report for each.
+    """Compile or load every kernel of the modules imported so far, and report a line for each.
 
-    The largest are the first, so that of several processes none is at one of these when the others are done.
+    The largest come first, so that several processes finish at about the same time.
     """
     for position, one in enumerate(_largest_first(), 1):
         started = time.perf_counter()
@@ -239,7 +242,7 @@ def _resolved(function: FunctionType) -> FunctionType:
 
 
 def _copy(function: FunctionType) -> tuple[FunctionType, dict[str, Any]]:
-    """Return a copy of `function`, and its globals, which are its own."""
+    """Return a copy of `function` that has globals of its own, and these globals."""
     namespace = dict(function.__globals__)
     copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
     copy.__module__ = function.__module__
@@ -248,14 +251,14 @@ def _copy(function: FunctionType) -> tuple[FunctionType, dict[str, Any]]:
 
 
 def _resolve(function: FunctionType, namespace: dict[str, Any]) -> None:
-    """Put what is prepared for kernels in the place of what stands for it."""
+    """Replace the kernels, inner functions and primitives that `function` names by what is prepared of them."""
     for name in function.__code__.co_names:
         if isinstance(namespace.get(name), (Kernel, _Inner, _Primitive)):
             namespace[name] = namespace[name].prepare()
 
 
 def _in_python(function: FunctionType) -> Any:
-    """Return `function` as it is written. Integers wrap around, as they do when compiled."""
+    """Return `function` as Python runs it. Integers wrap around, as in compiled code."""
     resolved = _resolved(function)
 
     def interpreted(*args: Any) -> Any:
@@ -278,7 +281,7 @@ def _digest(function: FunctionType) -> str:
 
 
 def _constant(value: object) -> str:
-    """Return what compiled code takes from the value of a global name, as text; functions are digested on their own."""
+    """Return as text what compiled code takes from the value of a global; functions are digested on their own."""
     if isinstance(value, (Kernel, _Inner, _Primitive)):
         return f"{type(value).__name__} {isinstance(value, _Inner) and value.is_bare}"
     if isinstance(value, ModuleType):
@@ -291,7 +294,7 @@ def _constant(value: object) -> str:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that code, and the functions defined in it, may look up among the globals."""
+    """Yield the global names that code, and the functions defined in it, may look up."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -299,7 +302,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _spelled_out(code: CodeType) -> str:
-    """Return what code does as text: the same in every process, wherever it stands."""
+    """Return as text what code does, without its file and lines: the same text in every process."""
     constants = [_spelled_out(each) if isinstance(each, CodeType) else _literal(each) for each in code.co_consts]
     arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
@@ -307,7 +310,7 @@ def _spelled_out(code: CodeType) -> str:
 
 
 def _literal(constant: object) -> str:
-    """Return a constant of code as text; the order of a set is not the same in every process."""
+    """Return a constant of code as text; a set is sorted, because its order differs between processes."""
     return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
 
 
@@ -341,12 +344,12 @@ def _signature(function: FunctionType) -> str:
 
 
 def _dispatcher_of(copy: FunctionType) -> Any:
-    """Return Numba's dispatcher of a copy of a kernel, of which nothing is compiled or loaded."""
+    """Return Numba's dispatcher of a copy of a kernel; nothing is compiled or loaded yet."""
     return _numba().njit(copy, nogil=True, error_model="numpy")
 
 
 def _entry_of(function: FunctionType) -> Entry:
-    """Return what the cache holds of a kernel. Its key also spells out how this module has functions compiled."""
+    """Return a kernel's entry in the cache. Its key also spells out how this module compiles functions."""
     with uninterrupted():
         surroundings = environment()
     how = [_spelled_out(code) for code in (_dispatcher_of.__code__, _Inner.prepare.__code__)]
@@ -356,16 +359,23 @@ def _entry_of(function: FunctionType) -> Entry:
 
 
 def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
-    """Return Numba's dispatcher of a kernel, compiled or loaded; None if it is not wanted and others see to it."""
+    """Return Numba's dispatcher of a kernel, compiled or loaded.
+
+    A kernel that is not wanted yet is compiled ahead, unless it is cached or another process compiles it: then the
+    result is None.
+    """
     entry, signature = _entry_of(function), _signature(function)
     copy, namespace = _copy(function)
     copy.__qualname__ = f"{function.__qualname__}_{entry.digest}"  # names of machine code are unique in a process
     dispatcher = _dispatcher_of(copy)
     with contextlib.ExitStack() as stack:
         if not entry.read():
-            _resolve(function, namespace)  # before the turn, since it may compile other kernels, which have their own
+            # Resolving may compile kernels that this one calls, each in a turn of its own. No turn is held here yet:
+            # closing another turn's file would end it (see `Turn`).
+            _resolve(function, namespace)
             turn = _turn(entry, stack)
             while turn and is_wanted and not turn.is_ours() and not entry.read():
+                # The turn is not ours, so the turns that this takes and ends do not end it.
                 if not any(one.prepare_if_nobody_has() for one in _largest_first()):
                     turn.wait()
             if turn and not is_wanted and not turn.is_ours():
@@ -388,7 +398,7 @@ def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
 
 
 def _turn(entry: Entry, stack: contextlib.ExitStack) -> Turn | None:
-    """Return a kernel's turn, which ends with the stack, or None where there is no cache that can be written."""
+    """Return a kernel's turn, which ends with the stack, or None if there is no cache to compile into."""
     if os.name == "posix" and entry.store.is_usable():
         with contextlib.suppress(OSError):
             return stack.enter_context(Turn(entry.store.directory, entry.name))

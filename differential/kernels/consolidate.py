@@ -1,12 +1,15 @@
 """Consolidation: rows sorted by (key, value, time), equal ones summed, those that sum to zero dropped.
 
-This is what arranging costs, so one kernel does all of it, and chooses by size. A few rows are merge-sorted. Many
-rows are packed into words, which are radix-sorted (see `differential.kernels.words`). Only when two words do not hold a
-row (keys and values both of all magnitudes, and many times) is it merge sort again. Rows that come sorted are only
-folded. The rows may come in several parts, and are then packed from where they are.
+Consolidation is the main cost of arranging, so one kernel does all of it and chooses a way by size. Up to `SMALL` rows
+are merge-sorted. More are packed into words of 64 bits, one or two a row, which are radix-sorted (see `words`). Only if
+two words do not hold a row (keys and values both of all magnitudes, and many times) are they merge-sorted too. Rows
+that come in order are only folded. The rows may come in several parts, and are packed from where they are.
 
-Absent columns (see `differential.kernels.memory`) take no room in a word and are not spelled out; columns of the
-result are absent whenever they can be: no value but 0, no diff but 1, no time but one.
+*Cost.* Merge sort costs n log n comparisons of rows; the words cost a pass for each 7 to 9 bits that the rows differ
+in. Folding is two passes.
+
+Absent columns (see `memory`) take no bits of a word and are not written out. A column of the result is absent if it
+would hold only the default: values of 0, diffs of 1, one time.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from differential.kernels.wide import Overflow, carry, fits
 from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sorted_words, unpack
 
 SMALL = 96
-"""Up to so many rows merge sort is faster than radix sort."""
+"""Up to this many rows merge sort is faster than radix sort."""
 
 _RUN = 12
 
@@ -89,9 +92,9 @@ def sort_rows(order: Ints, scratch: Ints, low: int, high: int, keys: Ints, vals:
 
 @inner
 def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns with equal neighbours summed; `order`: row numbers sorted, absent when the rows are.
+    """Return the columns with equal neighbours summed; `order` has the row numbers in order, and is absent if rows are.
 
-    The first pass sums and finds how long and which the resulting columns are; the second writes them.
+    The first pass sums, and finds which columns the result has and how long they are. The second writes them.
     """
     rows = len(keys)
     sums = empty(rows)
@@ -108,6 +111,7 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
             after += 1
         if not fits(total, high):
             raise Overflow(keys[row], at(vals, row, 0))
+        # The sum stands at the first of the equal rows, and zeros at the others, so the second pass skips those.
         sums[first] = total
         for place in range(first + 1, after):
             sums[place] = 0
@@ -138,7 +142,7 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
 
 @inner
 def spelled_out(parts: Table, rows: int, which: int, absent: int) -> Ints:
-    """Return a column of all parts; absent when it is in all of them. It must not be changed."""
+    """Return a column of all parts, absent if all parts lack it. It may be a part's own, so it must not be changed."""
     if len(parts) == 1:
         return column(parts, 0, which)
     is_absent = True
@@ -155,7 +159,7 @@ def spelled_out(parts: Table, rows: int, which: int, absent: int) -> Ints:
 
 @inner
 def places(parts: Table, rows: int, place: Ints, times: int) -> Ints:
-    """Return the place of every row's time among so many; absent when there is but one."""
+    """Return the place of every row's time among `times` distinct ones; absent if there is only one."""
     index, row, base = empty(rows if times > 1 else 0), 0, 0
     for part in range(len(parts) if times > 1 else 0):
         own = column(parts, part, TIME_INDEX)
@@ -168,7 +172,10 @@ def places(parts: Table, rows: int, place: Ints, times: int) -> Ints:
 
 @inner
 def all_times(parts: Table, since: Table) -> tuple[Table, Ints]:
-    """Return the distinct times of all parts, advanced to `since` if it has coordinates, and each time's place."""
+    """Return the distinct times of all parts, sorted, and the place there of each part's times.
+
+    Times are first advanced to `since`, unless it is a table without coordinates.
+    """
     count = 0
     for part in range(len(parts)):
         count += parts[part, TIME_ROWS]
@@ -194,11 +201,11 @@ def is_in_order(keys: Ints, vals: Ints, index: Ints) -> bool:
 
 @kernel
 def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the updates of all parts consolidated: columns sorted by (key, value, time), and a table of times sorted,
-    distinct and in use.
+    """Return the updates of all parts, consolidated: columns sorted by (key, value, time), and a table of times that is
+    sorted, without duplicates or unused times.
 
     `parts` is a table as of batches, but rows and times may be in any order, and repeat. Times are first advanced to
-    `since`, unless it is a table of no coordinates.
+    `since`, unless it is a table without coordinates.
     """
     rows = 0
     for part in range(len(parts)):
@@ -224,9 +231,11 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
 
 @kernel
 def plan_words(parts: Table) -> tuple[int, Ints, Ints, int, Table, Ints, Table, Ints]:
-    """Return how the rows of all parts become words (see `unpack_words`): how many words a row, room for the first and
-    the second, whether a row's number stands for its diff, the layout, the diffs if so, the times and each one's place.
-    Rows that are in order need not become words.
+    """Return how the rows of all parts become words, for `pack_part` and `unpack_words`.
+
+    The result is: how many words a row takes; room for the first and the second words; whether a row's number stands
+    for its diff; the layout; the diffs if so; the times; and each time's place. The number of words is UNFIT if the
+    rows do not fit, or are one part in order already.
     """
     rows = 0
     for part in range(len(parts)):
@@ -244,9 +253,9 @@ def plan_words(parts: Table) -> tuple[int, Ints, Ints, int, Table, Ints, Table, 
 def unpack_words(
     first: Ints, second: Ints, layout: Table, is_by_row: int, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return the consolidated updates that the words stand for, which are overwritten.
+    """Return the consolidated updates that the words stand for; the words are overwritten.
 
-    With `plan_words` and `pack_part` this is `consolidate_parts`, where parts need not all be there at the same time.
+    With `plan_words` and `pack_part` this is `consolidate_parts` for parts that are not all in memory at the same time.
     """
     first, second, spare = sorted_words(first, second, layout)
     keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, layout)
@@ -256,7 +265,7 @@ def unpack_words(
 
 @inner
 def is_part_in_order(parts: Table, place: Ints) -> bool:
-    """Return whether the rows of the one part are sorted by (key, value, time), and its times as they are."""
+    """Return whether the one part's table of times is in order, and its rows are by (key, value, time index)."""
     for time in range(1, len(place)):
         if place[time] < place[time - 1]:
             return False
@@ -267,6 +276,6 @@ def is_part_in_order(parts: Table, place: Ints) -> bool:
 def consolidate(
     keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Ints, Table]:
-    """Return one part consolidated (see `consolidate_parts`)."""
+    """Return one part, consolidated (see `consolidate_parts`)."""
     part = address_of(keys, vals, time_index, diffs, times)
     return consolidate_parts(part.reshape((1, len(part))), np.empty((0, 0), np.int64))

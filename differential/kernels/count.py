@@ -1,9 +1,14 @@
-"""Counting in the order of times: what was said last, and what is new, are all there is to know.
+"""Counts whose input comes in the order of times: the last output and the new rows determine the change.
 
-What was said of a key adds up, value times diff, to its count now, for each change takes the count before back. So the
-input need not be looked at again, and no history needs to be visited.
+If times come in order, no new row is at or before a time of the past, so no history needs a visit. The changes of a
+count that were emitted for a key add up, value times diff, to its present count, because each change retracts the count
+before it. So `count_changes` reads the output so far, which has few rows for a key, and not the input.
 
-What a record's own count does, as for `distinct`, is told from the input's trace and nothing that was said.
+`record_changes` does the same for the count of a record (key, value), on which `distinct` depends. It reads the input's
+trace, and needs no output.
+
+*Cost.* A gallop for each key (or record) in each layer, then its rows there, then one step for each new row. A position
+in each layer only moves forward, because the new rows are sorted.
 """
 
 from __future__ import annotations
@@ -18,12 +23,12 @@ from differential.kernels.wide import Overflow, carry, fits
 
 
 class Negative(ArithmeticError):
-    """A key has a negative number of records. Has the code of the key, the number, and the index of the time."""
+    """A key has a negative count. Its arguments are the code of the key, the count, and the index of the time."""
 
 
 @inner
-def _said(past: Table, places: Ints, key: int) -> int:
-    """Return the count said last of a key, and move `places`, where each layer was left, behind it."""
+def _last_count(past: Table, places: Ints, key: int) -> int:
+    """Return the last count emitted for a key, and move `places`, a row of each layer, past the key."""
     total = 0
     for layer in range(len(past)):
         keys = column(past, layer, KEYS)
@@ -39,22 +44,22 @@ def _said(past: Table, places: Ints, key: int) -> int:
 def count_changes(
     keys: Ints, time_index: Ints, diffs: Ints, past: Table, is_signed: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the changes of the counts, as keys, counts, time index and diffs, when the given rows are new.
+    """Return the changes of the counts due to the given new rows, as keys, counts, time index and diffs.
 
-    The rows are sorted by (key, time), times indexed in their order; `past` holds the counts emitted so far, all of
-    them earlier. What is emitted at one time is sorted by (key, count); diffs are absent when all are 1.
+    The rows are sorted by (key, time), and times are indexed in their order. `past` is the trace of the counts emitted
+    so far, all of them earlier. The rows emitted at one time are sorted by (key, count). Diffs are absent if all are 1.
 
-    Raises Overflow where a count does not fit into 64 bits, Negative where one is negative and not `is_signed`.
+    Raises Overflow if a count does not fit into 64 bits, and Negative if one is negative unless `is_signed` is 1.
     """
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
     new_index = empty(2 * rows if len(time_index) != 0 else 0)
     places = np.zeros(len(past), np.int64)
-    row = said = total = taken_back = 0
+    row = emitted = total = retracted = 0
     while row < rows:
         key, time = keys[row], at(time_index, row, 0)
         if row == 0 or keys[row - 1] != key:
-            total = _said(past, places, key)
+            total = _last_count(past, places, key)
         before, high = total, total >> 63
         while row < rows and keys[row] == key and at(time_index, row, 0) == time:
             total += at(diffs, row, 1)
@@ -64,25 +69,27 @@ def count_changes(
             raise Overflow(key, 0)
         if total < 0 and is_signed == 0:
             raise Negative(key, total, time)
+        # At most two rows for each (key, time): one retracts the count before, one emits the new one; 0 is no row.
         if total != before:
             for count in (min(before, total), max(before, total)):
                 if count != 0:
-                    new_keys[said], counts[said], new_diffs[said] = key, count, 1 if count == total else -1
+                    new_keys[emitted], counts[emitted] = key, count
+                    new_diffs[emitted] = 1 if count == total else -1
                     if len(time_index) != 0:
-                        new_index[said] = time
-                    taken_back += count == before
-                    said += 1
+                        new_index[emitted] = time
+                    retracted += count == before
+                    emitted += 1
     return (
-        copied(new_keys, said),
-        copied(counts, said),
-        copied(new_index, said if len(time_index) != 0 else 0),
-        copied(new_diffs, said if taken_back != 0 else 0),
+        copied(new_keys, emitted),
+        copied(counts, emitted),
+        copied(new_index, emitted if len(time_index) != 0 else 0),
+        copied(new_diffs, emitted if retracted != 0 else 0),
     )
 
 
 @bare
 def _is_before(keys: Ints, vals: Ints, row: int, key: int, val: int) -> bool:
-    """Return whether a row's key and value are before the given ones."""
+    """Return whether a row's (key, value) is before the given one."""
     return keys[row] < key or (keys[row] == key and at(vals, row, 0) < val)
 
 
@@ -108,7 +115,7 @@ def _seek_record(keys: Ints, vals: Ints, start: int, key: int, val: int) -> int:
 
 @inner
 def _occurrences(past: Table, places: Ints, key: int, val: int) -> int:
-    """Return how often a record occurs, and move `places`, where each layer was left, behind it."""
+    """Return the count of a record, and move `places`, a row of each layer, past the record."""
     total = 0
     for layer in range(len(past)):
         keys, vals = column(past, layer, KEYS), column(past, layer, VALS)
@@ -122,9 +129,10 @@ def _occurrences(past: Table, places: Ints, key: int, val: int) -> int:
 
 @kernel
 def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Table) -> tuple[Ints, Ints]:
-    """Return how often the record of each row occurs before and after the row.
+    """Return the count of each row's record before and after the row.
 
-    The rows are new, sorted by (key, value, time); `through` is the trace with them in it, and nothing later.
+    The rows are new and sorted by (key, value, time). `through` is the input's trace with these rows, and
+    no later ones.
     """
     rows = len(keys)
     before, after = empty(rows), empty(rows)
@@ -133,6 +141,7 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Table) -> tuple
     for row in range(rows):
         key, val = keys[row], at(vals, row, 0)
         if row == 0 or _is_before(keys, vals, row - 1, key, val):
+            # The trace has the new rows too: the count before the first of them is the trace's count less theirs.
             total = _occurrences(through, places, key, val)
             own = row
             while own < rows and keys[own] == key and at(vals, own, 0) == val:

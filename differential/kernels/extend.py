@@ -1,13 +1,18 @@
-"""The values that several traces all have for a prefix: one step of a worst-case-optimal join.
+"""The values that several relations all have for a prefix: one step of a worst-case-optimal join.
 
-A prefix has a key in each of several relations, and a bound: it sees the updates of a relation at times up to it, of
-one coordinate. For each prefix the relation with fewest rows for it proposes values, in order, and the others are
-sought for them by galloping, so that the work is that of the least, times the logarithm of the others. A value that is
-in all of them occurs as often as the product of how often it is in each.
+A prefix is a row of a partial result. It has a key in each of several relations, and a bound: of a relation it sees the
+updates at times, of one coordinate, that are at most the bound. Its extensions are the values that every relation has
+for its key. A value occurs as often as the product of its counts in the relations.
 
-The layers of all relations are in one table of batches, those of relation r from `firsts[r]` to `firsts[r + 1]`. Where
-each layer has the rows of a prefix is in another, `ranges`: they begin at `BEGIN`, those before `HEAD` have been seen,
-and they end before `END`.
+*The algorithm.* The relation with the fewest rows for a prefix proposes its values, in order. The others are searched
+for each by galloping. Values come in ascending order, so each layer has a position that only moves forward.
+
+*Cost.* A prefix costs the rows of the least relation, times the logarithm of the others: this is what makes the join
+worst-case optimal. The cost does not depend on how many rows the other relations have otherwise.
+
+The layers of all relations are in one table of batches: those of relation r are `firsts[r]` to `firsts[r + 1]`.
+`ranges` has a row for each layer: the rows of the prefix begin at `BEGIN`, those before `HEAD` have been passed, and
+they end before `END`.
 """
 
 from __future__ import annotations
@@ -19,25 +24,27 @@ from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIMES, VA
 from differential.kernels.wide import Overflow, carry, fits, product_high
 
 DONE = -1
-"""The position after all prefixes."""
+"""The position at the end: every prefix is extended."""
 
 BEGIN, HEAD, END = range(3)
+"""The columns of `ranges`."""
 
 _FEW = 64
 _CLOSE = 8
+"""Two layers are scanned together, and not galloped, if the longer has less than this many times the rows."""
 _LARGEST = 9223372036854775807
 
 
 @bare
 def _item(past: Table, layer: int, which: int, row: int, absent: int) -> int:
-    """Return the item of a column of a layer, or `absent` when the column is."""
+    """Return the item of a column of a layer, or `absent` if the column is."""
     address = past[layer, which]
     return item(address + 8 * row) if address != 0 else absent
 
 
 @bare
 def _seek(past: Table, layer: int, which: int, start: int, end: int, least: int) -> int:
-    """Return the first of the rows from `start` to `end`, which are in order of a column, that has at least `least`."""
+    """Return the first row from `start` to `end` whose item is at least `least`; the column is in order there."""
     if start >= end or _item(past, layer, which, start, 0) >= least:
         return start
     low, step = start, 1
@@ -56,16 +63,16 @@ def _seek(past: Table, layer: int, which: int, start: int, end: int, least: int)
 
 @bare
 def _find(past: Table, first: int, end: int, key: int, ranges: Table) -> int:
-    """Note where the layers of a relation have the rows of `key`; return how many these are.
+    """Set the ranges of a relation's layers to the rows of `key`; return how many rows these are.
 
-    They are sought from where those of the last key were found, for prefixes are often in order of a key.
+    The search starts at the range of the last key, because prefixes are often in order of a key.
     """
     found = 0
     for layer in range(first, end):
         rows, begin, start = past[layer, ROWS], ranges[layer, BEGIN], ranges[layer, END]
         if start == begin or _item(past, layer, KEYS, begin, 0) != key:
             if start > 0 and _item(past, layer, KEYS, start - 1, 0) >= key:
-                start = 0
+                start = 0  # the key is less than the last one: search from the beginning
             begin = _seek(past, layer, KEYS, start, rows, key)
             ranges[layer, BEGIN] = begin
             ranges[layer, END] = _seek(past, layer, KEYS, begin, rows, key + 1) if key != _LARGEST else rows
@@ -76,9 +83,9 @@ def _find(past: Table, first: int, end: int, key: int, ranges: Table) -> int:
 
 @bare
 def _seen(past: Table, first: int, end: int, ranges: Table, value: int, bound: int) -> tuple[int, bool]:
-    """Return how often a relation has `value` as of `bound`, and whether that fits into 64 bits.
+    """Return a relation's count of `value` as of `bound`, and whether that fits into 64 bits.
 
-    Go on in its layers to what comes after it.
+    Moves the relation's layers past the value.
     """
     occurs, high = 0, 0
     for layer in range(first, end):
@@ -97,7 +104,7 @@ def _seen(past: Table, first: int, end: int, ranges: Table, value: int, bound: i
 
 @bare
 def _next(past: Table, first: int, end: int, ranges: Table) -> int:
-    """Return the layer that has the least value still to come, -1 if there is none."""
+    """Return the layer with the least value to come, -1 if none is left."""
     found, least = -1, 0
     for layer in range(first, end):
         row = ranges[layer, HEAD]
@@ -110,7 +117,7 @@ def _next(past: Table, first: int, end: int, ranges: Table) -> int:
 
 @bare
 def _only(first: int, end: int, ranges: Table) -> int:
-    """Return the layer that has all rows of a relation for the prefix, -1 if several have some."""
+    """Return the layer that has all of a relation's rows for the prefix, -1 if several layers have some."""
     only = -1
     for layer in range(first, end):
         if ranges[layer, BEGIN] < ranges[layer, END]:
@@ -122,9 +129,9 @@ def _only(first: int, end: int, ranges: Table) -> int:
 
 @bare
 def _leap(past: Table, one: int, other: int, ranges: Table) -> bool:
-    """Go on in two layers to the first value that both have; return whether there is one."""
+    """Move two layers forward to the first value that both have; return whether there is one."""
     row, last, place, end = ranges[one, HEAD], ranges[one, END], ranges[other, HEAD], ranges[other, END]
-    # The proposer's rows are the fewer. Where it is not by far, looking at all costs less than guessing wrong.
+    # The proposer has fewer rows. If it does not have far fewer, a scan costs less than mispredicted steps of a gallop.
     ours, theirs = past[one, VALS], past[other, VALS]
     is_close = ours != 0 and theirs != 0 and _CLOSE * (last - row) > end - place
     while is_close and row < last and place < end:
@@ -150,14 +157,15 @@ def _leap(past: Table, one: int, other: int, ranges: Table) -> bool:
 def _intersect(
     proposer: int, bound: int, is_excluded: Ints, firsts: Ints, past: Table, ranges: Table, out: Table, written: int
 ) -> int:
-    """Write the values that all relations have, and how often they occur, for which there is room.
+    """Write the values that all relations have, and their counts; there must be room. Return the new end.
 
-    Return the end, or -1 where a value occurs too often for 64 bits.
+    Returns -1 if a count does not fit into 64 bits.
     """
     checker = 1 if proposer == 0 else 0
     one = _only(firsts[proposer], firsts[proposer + 1], ranges)
     other = _only(firsts[checker], firsts[checker + 1], ranges)
     while True:
+        # If one layer has all rows of a relation, values that it lacks can be skipped without a look at the others.
         if one >= 0 and other >= 0 and not _leap(past, one, other, ranges):
             return written
         layer = _next(past, firsts[proposer], firsts[proposer + 1], ranges)
@@ -165,7 +173,8 @@ def _intersect(
             return written
         value, occurs = _item(past, layer, VALS, ranges[layer, HEAD], 0), 1
         for turn in range(len(is_excluded)):
-            # The proposer comes first, and so goes on in any case.
+            # The proposer comes first, so that it moves past the value even if the loop ends early. The others may
+            # stay behind: they gallop forward to the next value.
             relation = proposer if turn == 0 else turn - 1 if turn <= proposer else turn
             first, end = firsts[relation], firsts[relation + 1]
             seen, is_word = _seen(past, first, end, ranges, value, bound - is_excluded[relation])
@@ -193,9 +202,10 @@ def _extend(
     written: int,
     work: int,
 ) -> tuple[int, int, int, int]:
-    """Extend prefixes until it is enough; return (prefixes done, written, work, how much room there lacks).
+    """Extend prefixes from `start` on until `work` reaches `limit`; return (prefix, written, work, lacking room).
 
-    Where a value occurs too often for 64 bits, -1 is written, and that prefix is not done.
+    The prefix is the first that is not extended. If the last number is not 0, it needs room for as many values. If a
+    count of it does not fit into 64 bits, `written` is -1.
     """
     relations, prefixes = keys.shape
     for prefix in range(start, prefixes):
@@ -224,11 +234,10 @@ def _extend(
 def extend(
     keys: Table, bounds: Ints, is_excluded: Ints, firsts: Ints, past: Table, start: int, limit: int
 ) -> tuple[Ints, Ints, Ints, int]:
-    """Return prefix, value and number of occurrences of each extension, and the position to go on at, or `DONE`.
+    """Return prefix, value and count of each extension, and the position at which the next call goes on, or `DONE`.
 
-    `keys` is int64[relations, prefixes]; `bounds` has one for each prefix, or one for all, and is taken as one less for
-    relations that `is_excluded` says 1 of. Prefixes from `start` on are extended until about `limit` values were looked
-    at.
+    `keys` is int64[relations, prefixes]. `bounds` has one bound for each prefix, or one for all; it is one less for
+    relations whose `is_excluded` is 1. Prefixes from `start` on are extended until about `limit` values are looked at.
     """
     ranges = np.zeros((len(past), 3), np.int64)
     out = empty(3 * _FEW).reshape((3, _FEW))

@@ -1,4 +1,4 @@
-"""Several small integers in one word, the first the most significant; and back."""
+"""Several small integers in one word, the first one the most significant; and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from differential.kernels.memory import empty
 
 @kernel
 def append_field(words: Ints, column: Ints, bits: int, offset: int, least: int, most: int) -> int:
-    """Shift each word by `bits`, add the column's item and `offset`; return how many items are not in `least..most`."""
+    """Shift each word left by `bits`, and add the column's item and `offset`.
+
+    Returns how many items are outside `least` to `most`.
+    """
     outside = 0
     for row in range(len(words)):
         item = column[row]
@@ -19,7 +22,7 @@ def append_field(words: Ints, column: Ints, bits: int, offset: int, least: int, 
 
 @kernel
 def field(words: Ints, shift: int, bits: int, offset: int) -> Ints:
-    """Return `bits` bits of each word from `shift` on, less `offset`; all the bits from there, with sign, if 64."""
+    """Return `bits` bits of each word from `shift` on, less `offset`; if `bits` is 64, all from there, with sign."""
     column = empty(len(words))
     mask = -1 if bits == 64 else (1 << bits) - 1
     for row in range(len(words)):

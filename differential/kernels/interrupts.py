@@ -1,6 +1,7 @@
-"""Signals that come while a kernel is compiled or loaded.
+"""Signals that arrive while a kernel is compiled or loaded.
 
-Raised inside a callback of the compiler, an interrupt would be printed and lost.
+A signal handler of Python may run inside a callback of the compiler, where an exception that it raises is printed and
+lost. So handlers that raise are replaced meanwhile, and the signal is raised again afterwards.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from types import FrameType
 from typing import Any
 
 _SAME_INTERRUPT_SECONDS = 1.0
-_LATE = "differential: interrupted; this ends when the kernel is compiled, and at once when it is interrupted again"
+_LATE = "differential: interrupted; this takes effect when the kernel is compiled, a second interrupt at once"
 
 
 @contextlib.contextmanager
 def _handled_by(
     handlers: dict[signal.Signals, Callable[[int, FrameType | None], None] | signal.Handlers],
 ) -> Iterator[None]:
-    """Have signals handled so for a while, where functions of Python handle them: what is ignored stays so."""
+    """Replace the handlers of signals for a while, if they are Python functions: an ignored signal stays ignored."""
     former: dict[signal.Signals, Any] = {}
     if threading.current_thread() is threading.main_thread():
         former = {number: handler for number in handlers if callable(handler := signal.getsignal(number))}
@@ -37,7 +38,7 @@ def _handled_by(
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put SIGINT and SIGTERM off."""
+    """Postpone SIGINT and SIGTERM until the end of the block."""
     caught: list[int] = []
     try:
         with _handled_by(dict.fromkeys((signal.SIGINT, signal.SIGTERM), lambda number, _: caught.append(number))):
@@ -49,13 +50,13 @@ def uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupted_late() -> Iterator[None]:
-    """Put the first SIGINT off, and say so; a second one, or SIGTERM, ends the process.
+    """Postpone the first SIGINT, with a line on stderr; a second one, or SIGTERM, ends the process.
 
-    `timely run` passes on what a terminal sends to all processes, so one that follows at once is taken for the same.
+    A second one within a second counts as the first: `timely run` forwards what a terminal has sent to all processes.
     """
     caught: list[float] = []
 
-    def put_off(number: int, frame: FrameType | None) -> None:
+    def postpone(number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if not caught:
             caught.append(now)
@@ -66,7 +67,7 @@ def interrupted_late() -> Iterator[None]:
             signal.raise_signal(number)
 
     try:
-        with _handled_by({signal.SIGINT: put_off, signal.SIGTERM: signal.SIG_DFL}):
+        with _handled_by({signal.SIGINT: postpone, signal.SIGTERM: signal.SIG_DFL}):
             yield
     finally:
         if caught:

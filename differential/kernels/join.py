@@ -1,20 +1,23 @@
 """The relational join of new batches with a trace: pairs of rows with equal keys.
 
-A new row (key, left, t, d) and a past row (key, right, s, e) make (key, left, right, join(t, s), d · e), where join is
-the lattice join. Each new batch meets each layer of the trace by galloping on both sides, so a call costs the logarithm
-of the layers for each of few keys, and a scan for many; nothing is looked at or allocated for keys that do not match.
+A new row (key, left, t, d) and a past row (key, right, s, e) make (key, left, right, t v s, d * e), where `t v s` is
+the lattice join of the times. The past is a trace, a table of batches called layers; each new batch meets each layer.
 
-A call has two passes. The first finds the ranges of rows with equal keys, until they make about `limit` pairs or there
-are very many of them; then columns of just the right length are written, one after the other, without those that would
-hold nothing but 0 (values), 1 (diffs) or one time.
+*Two passes.* The first gallops through the keys of both sides and notes the ranges of rows with equal keys, until they
+make about `limit` pairs or there are very many ranges. The second writes the columns of the result, each of exactly
+the right length, one after the other. Columns that would hold only defaults are absent: values of 0, diffs of 1, one
+time.
 
-Times are met a group at a time, which is what one new batch and one layer have in common. When both have one time, or
-the new time is at or after all of the layer's, there is nothing to do per row. Otherwise pairs of times are numbered
-through a dense map, or by hashing the joined time when the map would be larger than the work. Either way the times that
-come out are distinct, and just those in use.
+*Times.* What one new batch and one layer have in common is a group, and its times are joined as a whole. If both sides
+have one time, or the new time is at or after all times of the layer, the group has one result and no row is looked at.
+Otherwise a pair of times is numbered through a dense map or, if that would be larger than the work, by hashing the
+joined time. Either way the times of the result are distinct, and each is in use.
 
-A call returns where to go on. The position counts the rows of new batches, once for each layer they meet, and, in its
-low 20 bits, the pieces done of the layer's rows of one key: a new row that matches very many past rows is cut too.
+*Going on.* A call returns the position at which the next one goes on. Its high bits count the rows of new batches, once
+for each layer that they meet. Its low 20 bits count pieces: a new row that matches very many past rows is cut too.
+
+*Cost.* The logarithm of each layer's rows for each of few keys, a scan for many keys, then a few writes for each pair.
+Keys without a match allocate nothing.
 """
 
 from __future__ import annotations
@@ -40,27 +43,31 @@ from differential.kernels.times import is_at_or_before
 from differential.kernels.wide import Overflow, fits, product_high
 
 DONE = -1
-"""The position after everything."""
+"""The position at the end: nothing is left to join."""
 
 _PIECE_BITS = 20
 _LEAST_PIECE = 4096
+"""A new row with more matches than this, and than the limit, is cut into pieces."""
 _MOST_RANGES = 1 << 18
 _LARGEST_MAP = 1 << 18
+"""The most pairs of times that are numbered through a dense map."""
 _FEW = 64
 _MIX = -7046029254386353131
 
 NEW, NEW_END, PAST, PAST_END = range(4)
-"""A range: these rows of the new batch, each with each of these rows of the layer."""
+"""The columns of a range: its rows of the new batch, each of which pairs with each of its rows of the layer."""
 
 BATCH, LAYER, RANGES_END, GROUP_WIDTH = range(4)
-"""A group: the new batch, the layer, and the range after its last; its first is where the group before ends."""
+"""The columns of a group: the new batch, the layer, and the end of its ranges, which start where those of the group
+before end."""
 
 
 @inner
 def _places(past: Table, key: int) -> Ints:
     """Return the first row of each layer whose key is at least `key`.
 
-    The layers are searched abreast: what they wait for is memory, and so they wait together.
+    The layers are searched abreast, one step of the binary search in each after the other: a step waits for memory, and
+    so the layers wait together.
     """
     places = np.zeros(len(past), np.int64)
     most = 1
@@ -81,6 +88,7 @@ def _places(past: Table, key: int) -> Ints:
 @bare
 def _most_ranges(new: Table, past: Table, limit: int) -> int:
     """Return after how many ranges a call stops."""
+    # A range has a key of the batch and of the layer, so the shorter side bounds the ranges of the two.
     most = 0
     for batch in range(len(new)):
         for layer in range(len(past)):
@@ -94,7 +102,9 @@ def _cut(
 ) -> tuple[int, int, int, int]:
     """Add the rows of one key to `ranges`, up to the limit; return (found, pairs, row, piece), where the key goes on.
 
-    It makes three ranges at most: the last piece of a row that was cut, whole rows, and a row that reaches the limit.
+    The rows are `row` to `row_end` of the new batch and `place` to `place_end` of the layer, of whose matches the first
+    `piece` pieces are done. It makes at most three ranges: the last piece of a row that was cut, whole rows, and a row
+    that reaches the limit.
     """
     piece_rows = max(limit, _LEAST_PIECE)
     while row < row_end and pairs < limit:
@@ -145,6 +155,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
             if found > found_before:
                 groups[count, BATCH], groups[count, LAYER], groups[count, RANGES_END] = batch, layer, found
                 count += 1
+            # A row counts once for each layer: `passed` is what precedes this batch and layer in the position.
             if pairs >= limit or found >= most:
                 return ranges, groups, count, pairs, ((passed + row) << _PIECE_BITS) + piece
             passed += rows
@@ -187,7 +198,7 @@ def _write_past(vals: Ints, target: int, ranges: Table, low: int, high: int, pas
 
 @bare
 def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, new: Ints, past: Ints) -> int:
-    """Write the products of the diffs of some ranges; return -1, or a range with one that does not fit."""
+    """Write the products of the diffs of some ranges; return a range with a product that does not fit, or -1."""
     wide = 0
     for place in range(low, high):
         for row in range(ranges[place, NEW], ranges[place, NEW_END]):
@@ -197,7 +208,7 @@ def _write_diffs(diffs: Ints, target: int, ranges: Table, low: int, high: int, n
                 diffs[target] = diff * other_diff
                 wide |= (diff ^ diff >> 63) | (other_diff ^ other_diff >> 63)
                 target += 1
-    # Diffs of 32 bits have products of 64.
+    # `wide` has every bit of the diffs that differs from their sign. If all diffs have 32 bits, all products have 64.
     return _too_wide(ranges, low, high, new, past) if wide >> 31 != 0 else -1
 
 
@@ -215,7 +226,7 @@ def _too_wide(ranges: Table, low: int, high: int, new: Ints, past: Ints) -> int:
 
 @bare
 def _slot(slots: Ints, times: Table, row: int) -> int:
-    """Return the slot of a hash table of rows of `times` that holds a row equal to `row`, or the free one for it."""
+    """Return the slot that holds a row of `times` equal to `row`, or the free slot for it."""
     mixed = 0
     for coordinate in range(times.shape[1]):
         mixed = (mixed ^ times[row, coordinate]) * _MIX
@@ -234,9 +245,9 @@ def _slot(slots: Ints, times: Table, row: int) -> int:
 
 @bare
 def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints, count: int) -> int:
-    """Return the number of the join of two times among the first `count`, or `count`, where it is written, if new.
+    """Return the number of the join of two times: one of the first `count`, or `count` if it is new.
 
-    `slots` has room, and so has `times`.
+    A new join is row `count` of `times` then. `slots` and `times` must have room.
     """
     for coordinate in range(left.shape[1]):
         times[count, coordinate] = max(left[i, coordinate], right[j, coordinate])
@@ -249,6 +260,7 @@ def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints
 @inner
 def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
     """Return the set of times, with room for one more."""
+    # There are twice as many slots as rows, so at least half of them are free, and every probe ends.
     if count < len(times):
         return times, slots
     larger = np.empty((2 * len(times), times.shape[1]), np.int64)
@@ -262,7 +274,7 @@ def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
 
 @bare
 def _is_late(new: Table, past: Table, rows: int) -> bool:
-    """Whether `new` is one time at or after all of `past`, as far as that is known by a look at about `rows` times."""
+    """Whether `new` is one time at or after all of `past`; False without a look if `past` has many more than `rows`."""
     if len(new) > 1 or len(past) > rows + _FEW:
         return False
     row = 0
@@ -287,7 +299,7 @@ def _write_times(
     slots: Ints,
     count: int,
 ) -> tuple[Table, Ints, int]:
-    """Write the numbers of the times of some ranges; return the set of times, and how many it has now."""
+    """Write the numbers of the times of some ranges; return the set of times and its size."""
     size = len(left) * len(right)
     is_mapped = size <= min(4 * pairs + _FEW, _LARGEST_MAP)
     numbers = np.full(size if is_mapped else 0, -1, np.int64)
@@ -311,12 +323,12 @@ def _write_times(
 
 @kernel
 def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints, Ints, Table, Ints, Ints, int]:
-    """Return about `limit` pairs from `position` (0 at first) on.
+    """Return about `limit` pairs from `position` on, which is 0 at first.
 
-    The result is `(keys, new values, past values, times, time index, diffs, position)`: columns are absent where
-    nothing need be said, and the position is where to go on from with the same `limit`, `DONE` (-1) at the end.
-    Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs, and, before
-    the last, at least the lesser of `limit` and 2 ** 18.
+    The result is `(keys, new values, past values, times, time index, diffs, position)`. Columns of nothing but defaults
+    are absent. The position is where the next call goes on, with the same `limit`; at the end it is `DONE` (-1).
+    Without pairs the table of times is (0, 0). A call returns fewer than `limit + max(limit, 4096)` pairs and, unless
+    it is the last one, at least the lesser of `limit` and 2 ** 18.
     """
     ranges, groups, count, pairs, onward = _match(new, past, position, limit)
     has_new = has_past = has_diffs = False

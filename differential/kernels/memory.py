@@ -1,15 +1,20 @@
 """Arrays in kernels: from addresses, and columns that may be absent.
 
-A trace is handed to a kernel as one int64 table, a row per batch, oldest first, so that one call sees all layers,
-however many there are. A row is the batch's `address`: [n, &keys, &vals, &time_index, &diffs, &times, T, D], where &
-is an address and 0 stands for an absent column. Whoever calls keeps the batches alive during the call.
+A kernel receives a trace as one table, int64[batches, 8], so that one call sees all layers, however many there are. A
+row is the address of a batch, oldest first:
 
-Arrays of megabytes are taken with `empty`, which asks the operating system for large pages: touching fresh memory a
-small page at a time costs more than sorting what is put there.
+    [rows, &keys, &values, &time index, &diffs, &times, number of times, coordinates]
 
-The columns of a row, as `column` makes them, cost nothing to speak of and own nothing. An absent column (no values:
-all are 0; no time index: all rows have time 0 of the table; no diffs: all are 1) has length 0, both here and in
-arrays given to kernels directly; `at(column, row, absent)` reads it.
+where & is the address of an array and 0 stands for an absent column. *A table owns none of these arrays*: the caller
+keeps the batches alive during the call.
+
+A column is absent if it would hold only the default: no values, all are 0; no time index, all rows are at time 0 of the
+table of times; no diffs, all are 1. Inside a kernel, and as an argument of one, an absent column is an array of length
+0, which `at(column, row, absent)` reads.
+
+*Cost.* An array that `column` makes is a pointer and a length; it owns nothing, and is nearly free. Arrays of megabytes
+are allocated with `empty`, which asks the operating system for large pages: touching fresh memory a small page at a
+time costs more than sorting what is put there.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ ROWS, KEYS, VALS, TIME_INDEX, DIFFS, TIMES, TIME_ROWS, COORDINATES = range(8)
 """The columns of a table of batches."""
 
 _MANY = 1 << 19
+"""From this many items on, `empty` asks for large pages."""
 _SMALL_PAGE = 4096
 _USE_LARGE_PAGES = 14
 """`MADV_HUGEPAGE` of Linux."""
@@ -113,7 +119,7 @@ def empty() -> Callable[[int], Ints]:
     def large(n: int) -> Ints:
         array = np.empty(n, np.int64)
         if n >= _MANY:
-            # The advice is about whole pages. Whether it is taken makes no difference but in time.
+            # The advice is about whole pages. If the system ignores it, only time is lost.
             first = (array.ctypes.data + _SMALL_PAGE - 1) & -_SMALL_PAGE
             advise(pointer(first), (array.ctypes.data + 8 * n - first) & -_SMALL_PAGE, _USE_LARGE_PAGES)
         return array
@@ -138,7 +144,7 @@ def _pointer() -> Callable[[int], object]:
 
 @inner
 def column(table: Table, batch: int, which: int) -> Ints:
-    """Return column `which` (KEYS, VALS, TIME_INDEX, DIFFS) of row `batch` of a table; length 0 when it is absent."""
+    """Return column `which` (KEYS, VALS, TIME_INDEX, DIFFS) of row `batch` of a table; length 0 if it is absent."""
     address = table[batch, which]
     return view(address, table[batch, 0] if address != 0 else 0)
 
@@ -151,7 +157,7 @@ def times_of(table: Table, batch: int) -> Table:
 
 @bare
 def at(column: Ints, row: int, absent: int) -> int:
-    """Return the item of `column` at `row`, or `absent` when the column is."""
+    """Return the item of `column` at `row`, or `absent` if the column is."""
     return column[row] if len(column) != 0 else absent
 
 

@@ -1,19 +1,24 @@
-"""Merging two batches into one, with times advanced, a bounded number of rows at a time.
+"""The merge of two batches into one, with times advanced to `since`, a bounded number of rows at a time.
 
-`plan` unites the times of both, replaced by their representatives under `since`, into one sorted table, and says for
-each old time its place there. Rows keep their order except within one (key, value) of a side whose places do not
-strictly increase, for the representatives of sorted times may be equal or come in another order. So the merge goes by
-one of three ways at a time:
+`plan` replaces the times of both batches by their representatives under `since` (see `times`), unites them in one
+sorted table, and returns for each old time its place there.
 
-- a stretch of keys that only one side has is copied;
-- a block of rows is chosen, writing down nothing but which row of which side comes next, and then copied column by
-  column, so that neither step has a branch that could not be foreseen;
-- the rows of one (key, value) are taken from both sides, sorted by their new times and summed, where one side has
-  several and its times do not keep their order.
+*The order of rows.* A batch is sorted by (key, value, time). The representatives of sorted times may be equal, or in
+another order. So the places of a side's times are checked once: if they strictly increase, the side is in order as it
+is. If not, its order may break, but only within the rows of one (key, value). The merge goes one of three ways:
 
-`merge` goes on from where it stopped: it writes columns given to it and remembers its positions. A column is given
-unless it will certainly be absent from the result. Only for diffs that is not known beforehand: when both sides have
-none and two rows fall together, `merge` asks for the column.
+- A stretch of keys that only one side has is copied.
+- Otherwise a block of rows is chosen: first only which row of which side comes next is written down, then the block is
+  copied column by column. So neither step has a branch that the processor mispredicts often.
+- The rows of one (key, value), of which a side that is not in order has several, are taken from both sides, sorted by
+  their new times and summed.
+
+*Going on.* `merge` writes columns that it is given and keeps its positions in `state`, so the next call goes on where
+this one stopped. The caller gives each column that the result may need. For diffs that is not known beforehand: if
+neither side has diffs and two rows fall together, `merge` returns NEEDS_DIFFS, and the caller gives it a column of
+ones.
+
+*Cost.* A few writes for each row; a stretch costs a copy, however many keys it has.
 """
 
 from __future__ import annotations
@@ -28,20 +33,21 @@ from differential.kernels.times import copy_advanced, sorted_distinct
 from differential.kernels.wide import Overflow, carry, fits
 
 MORE, DONE, NEEDS_DIFFS, GROUP = range(4)
-"""What a call of `merge` ends with: out of fuel, at the end, or wanting a column of diffs, so far all 1. GROUP is for
-the inner functions: next is a (key, value) of which a side has several rows that may not keep their order."""
+"""How a call of `merge` ends: the fuel is used up; the merge is complete; or a column of diffs is needed, in which all
+rows so far have 1. GROUP is for the inner functions: next are the rows of one (key, value) that may be out of order."""
 
 FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
-"""The state of a merge: rows read from either side, rows written, whether a value is not 0, and a diff not 1; and
-from USED on, for each time, how many of the rows written are at it, where times are written at all."""
+"""The state of a merge: the rows read of either side; the rows written; whether some value is not 0, and some diff not
+1; and from USED on, for each time, how many written rows have it, if time indices are written at all."""
 
 _STRETCH = 32
+"""A side that has more than this many rows before the other's next key is copied up to there."""
 _BLOCK = 256
 
 
 @kernel
 def plan(first: Table, second: Table, since: Table) -> tuple[Table, Ints]:
-    """Return the table of the times of both sides under `since`, and the place in it of each time of either side."""
+    """Return the table of the times of both sides under `since`, and for each time of either side its place there."""
     times = np.empty((len(first) + len(second), first.shape[1]), np.int64)
     copy_advanced(first, since, times, 0)
     copy_advanced(second, since, times, len(first))
@@ -59,7 +65,7 @@ def increases(place: Ints) -> bool:
 
 @inner
 def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Ints, Ints, Ints, Ints], to: int) -> None:
-    """Copy `rows` rows of a side, from `start` on, to rows `to` on of the target columns."""
+    """Copy `rows` rows of a side, from `start` on, to the target columns from row `to` on."""
     keys, vals, index, diffs = target
     held = column(side, 0, KEYS)
     for row in range(rows):
@@ -80,7 +86,7 @@ def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Int
 
 @bare
 def copy_chosen(batches: Table, which: int, absent: int, chosen: Ints, rows: int, target: Ints, to: int) -> None:
-    """Copy one column of the chosen rows: row r of the first side where `chosen` is r, of the second where it is ~r."""
+    """Copy one column of the chosen rows: `chosen` is r for row r of the first side, ~r for row r of the second."""
     first, second = batches[0, which], batches[1, which]
     if first != 0 and second != 0:
         for row in range(rows):
@@ -97,7 +103,7 @@ def copy_chosen(batches: Table, which: int, absent: int, chosen: Ints, rows: int
 
 @bare
 def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: Ints, to: int) -> None:
-    """Write the places of the times of the chosen rows."""
+    """Write the time indices of the chosen rows, which are the places of their times."""
     base, first, second = batches[0, TIME_ROWS], batches[0, TIME_INDEX], batches[1, TIME_INDEX]
     for row in range(rows):
         source = chosen[row]
@@ -109,7 +115,7 @@ def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: I
 
 @bare
 def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: int) -> None:
-    """Keep up what the state says of all rows written, for those from `start` to `stop`."""
+    """Update what the state keeps of the rows written, by those from `start` to `stop`."""
     _, vals, index, diffs = target
     if len(vals) != 0 and state[HAS_VALS] == 0:
         for row in range(start, stop):
@@ -149,13 +155,12 @@ def choose(
     target: tuple[Ints, Ints, Ints, Ints],
     to: int,
 ) -> tuple[int, int, int, int, int]:
-    """Choose the next rows of either side, as many as `chosen` holds; return positions, rows, ties and a status.
+    """Choose the next rows of either side, as many as `chosen` holds; return both positions, rows, ties and a status.
 
-    Only their keys are written, from row `to` of the target on.
-
-    Rows that sum to zero are passed over, until the positions add up to `stop`. Rows that fall together otherwise are
-    one row of the first side, and `tied` says where it is and what its diff will be. The status is MORE, GROUP or
-    NEEDS_DIFFS for what is next.
+    Only the keys are written, to the target from row `to` on. Two rows of the same key, value and place are summed. If
+    the sum is zero, both are skipped, up to the position at which rows of both sides add up to `stop`. Otherwise they
+    become one row of the first side; `tied` has its place among the chosen rows and its diff. The status is MORE, GROUP
+    or NEEDS_DIFFS, by what comes next.
     """
     base = batches[0, TIME_ROWS]
     a, b = batches[0:1], batches[1:2]
@@ -178,7 +183,7 @@ def choose(
     while rows < len(chosen) and i < len(a_keys) and j < len(b_keys):
         a_key, b_key = a_keys[i], b_keys[j]
         is_first = a_key < b_key
-        # Keys that both sides have, or one side has twice, are rarer than others; the others see no more branches.
+        # Keys that both sides have, or that one side has twice, are rare; all others take this one branch.
         if (
             a_key == b_key
             or (not a_strict and i + 1 < len(a_keys) and a_keys[i + 1] == a_key)
@@ -236,7 +241,7 @@ def merge_group(
     target: tuple[Ints, Ints, Ints, Ints],
     to: int,
 ) -> tuple[int, int, int, int]:
-    """Merge the rows of the next (key, value); return positions, the row written to next, and MORE or NEEDS_DIFFS."""
+    """Merge the rows of the next (key, value); return positions, the next row to write, and MORE or NEEDS_DIFFS."""
     keys, vals, index, diffs = target
     a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
     a_keys, a_vals, a_index, a_diffs = (
@@ -284,7 +289,7 @@ def merge_group(
             spare[kept], order[kept] = diff, time
             kept += 1
     if not are_ones and len(diffs) == 0:
-        return i, j, to, NEEDS_DIFFS
+        return i, j, to, NEEDS_DIFFS  # nothing is written yet, so the next call merges the group again
     for row in range(kept):
         keys[to + row] = key
         if len(vals) != 0:
@@ -298,7 +303,10 @@ def merge_group(
 
 @kernel
 def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diffs: Ints, state: Ints, fuel: int) -> int:
-    """Merge about `fuel` rows of the two `batches` into the given columns; return MORE, DONE or NEEDS_DIFFS."""
+    """Merge about `fuel` rows of the two `batches` into the given columns; return MORE, DONE or NEEDS_DIFFS.
+
+    The first call gets a `state` of zeros; `place` is that of `plan`.
+    """
     target = (keys, vals, index, diffs)
     a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
     a_keys, a_vals, b_keys, b_vals = column(a, 0, KEYS), column(a, 0, VALS), column(b, 0, KEYS), column(b, 0, VALS)

@@ -1,4 +1,4 @@
-"""How many rows of a trace have a key."""
+"""How many rows a trace has for each key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from differential.kernels.seek import after, seek
 
 @kernel
 def occurrences(keys: Ints, past: Table) -> Ints:
-    """Return for each of `keys`, in any order, how many rows of all batches of `past` have it, whatever their diffs."""
+    """Return for each of `keys`, in any order, how many rows of all batches of `past` have it, whatever their diffs.
+
+    Costs a search of each batch for each key.
+    """
     found = np.zeros(len(keys), np.int64)
     for layer in range(len(past)):
         held = column(past, layer, KEYS)

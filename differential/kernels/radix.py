@@ -1,9 +1,10 @@
 """Radix sort of words, alone or with a second word each.
 
-What the cache holds is sorted from its least significant digit on: each digit is one pass over the words, which deals
-them out to as many places as it has values. More words than that are first dealt out by their most significant bits,
-to so few places that a line of each stays in the nearest cache, and the same is done to each part that is still too
-large. (Beyond the cache a pass with 1024 places takes up to 15 ns a word, by processor, one with 64 places 3 to 5.)
+Words that fit into the cache are sorted from the least significant digit on. A digit is one pass over the words, which
+deals them out to as many places as the digit has values and keeps the order of equal digits. More words are first dealt
+out by their most significant bits, to so few places that a cache line of each stays in the nearest cache; each part
+that is still too large is dealt out again. (Beyond the cache, a pass with 1024 places takes up to 15 ns a word,
+depending on the processor; one with 64 places takes 3 to 5.)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from differential.kernels.memory import empty
 
 WORD = 64
 IN_CACHE = 1 << 15
-"""How many words, with as many to spare, are in the cache together."""
+"""This many words, and as many spare ones, are in the cache together."""
 
 _DIGIT = 9
 _SMALL_DIGIT = 7
@@ -25,18 +26,18 @@ _LEADING = 6
 
 @bare
 def mask_of(bits: int) -> int:
-    """Return that many ones."""
+    """Return a word whose lowest `bits` bits are ones."""
     return int((1 << bits) - 1) if bits < WORD else -1
 
 
 @bare
 def deal_out(words: Ints, others: Ints, spare: Ints, other_spare: Ints, shift: int, mask: int, ends: Ints) -> None:
-    """Copy the words, and with them the others unless absent, in the order of their digit: `mask` of them at `shift`.
+    """Copy the words to `spare` in the order of a digit, `mask` of them at `shift`; with them the others unless absent.
 
-    Those of equal digits stay in order. The first `mask + 1` of `ends` tell afterwards where those of each digit end.
+    Words of equal digits keep their order. Afterwards the first `mask + 1` of `ends` are where those of each digit end.
     """
     ends[: mask + 2] = 0
-    # What has no sign is not looked at for being negative when it is an index.
+    # An unsigned index spares the check for negative indices.
     for word in words:
         ends[np.uint64(((word >> shift) & mask) + 1)] += 1
     for value in range(mask):
@@ -59,9 +60,10 @@ def deal_out(words: Ints, others: Ints, spare: Ints, other_spare: Ints, shift: i
 def sort_parts(
     words: Ints, others: Ints, spares: tuple[Ints, Ints], fields: Table, high: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the words, and with them the others unless absent, sorted by the fields, of the last one up to `high`.
+    """Return the words sorted by the fields, of the last of which only the bits below `high`; with them the others.
 
-    The arrays given, spares of the same lengths included, change places; the spares are returned last.
+    The words move back and forth between the arrays given and the spares, which are of the same lengths. The arrays
+    that are spare in the end are returned last.
     """
     spare, other_spare = spares
     most = _SMALL_DIGIT if len(words) < _SMALL_DIGIT_ROWS else _DIGIT
@@ -83,10 +85,10 @@ def sort_parts(
 
 @inner
 def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, Ints]:
-    """Return the words, of which the second may be absent, sorted by the fields; and an array to spare.
+    """Return the words, of which the second may be absent, sorted by the fields; and a spare array.
 
-    Each field is (whether it is in the second word, its lowest bit, the first bit above it). The last one counts most,
-    and is in the first word.
+    A field is (whether it is in the second word, its lowest bit, the first bit above it). The last field is the most
+    significant, and is in the first word.
     """
     spare, other_spare = empty(len(first)), empty(len(second))
     _, low, top = fields[len(fields) - 1]
@@ -94,7 +96,8 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
     if len(first) <= most:
         first, second, spare, other_spare = sort_parts(first, second, (spare, other_spare), fields, top)
         return first, second, spare
-    # Parts to be sorted: from where, to where, up to which bit, and whether they are among the spare words.
+    # A stack of parts to sort: start, stop, the first bit above those to sort by, and whether it is in the spares. The
+    # words of a part agree in the bits above.
     parts = np.empty(((1 << _LEADING) * WORD, 4), np.int64)
     parts[0] = 0, len(first), top, 0
     waiting, ends = 1, np.empty((1 << _LEADING) + 1, np.int64)

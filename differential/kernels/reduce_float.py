@@ -1,13 +1,14 @@
-"""Exact sums of floats, so that a sum does not depend on the order in which its summands came and went.
+"""Exact sums of floats, so that a sum does not depend on the order in which its terms come and go.
 
-A float is an integer of 53 bits times a power of two, at least 2**-1074. The sum is kept as an integer in units of
-2**-1074, in limbs of 32 bits, each held in an int64 with room to spare, so that adding, or taking away again, touches
-three limbs and carries nothing; carries are settled now and then and when the sum is read. It is rounded once, when
-read, to the nearest float (ties to even), as `math.fsum` does. Infinities and NaNs are counted beside it.
+A float is an integer of 53 bits times a power of two, at least 2**-1074. The sum is an integer in units of 2**-1074,
+kept in limbs of 32 bits. Each limb is an int64 with room to spare, so that adding or subtracting a float touches three
+limbs and propagates no carry; carries are settled now and then, and when the sum is read. It is rounded once, when it
+is read, to the nearest float (ties to even), as `math.fsum` does. Infinities and NaNs are counted separately.
 
-A float is handed over as its code: the int64 that has its bits, all but the sign flipped when it is negative, which
-orders codes as it orders floats. A sum that is NaN has one code, `NAN`; a sum of zeros
-is +0.0.
+A float is passed as its code: the int64 with its bits, in which all bits but the sign are flipped if it is negative.
+So codes have the order of their floats. Every NaN sum has one code, `NAN`; a sum of zeros is +0.0.
+
+Adding a float with a diff of at most 16 bits costs three multiplications; reading a sum costs a pass over the limbs.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ _LOW_32 = 0xFFFFFFFF
 _ALL_BUT_SIGN = 0x7FFFFFFFFFFFFFFF
 _INFINITY = 0x7FF0000000000000
 NAN = 0x7FF8000000000000
-"""The code of a sum that is no number."""
+"""The code of a sum that is not a number."""
 
 _PATIENCE = 1 << 14
+"""After this many products carries are settled."""
 
 
 @bare
@@ -44,6 +46,7 @@ def add_float(total: Ints, code: int, diff: int) -> None:
     sign = -1 if (bits < 0) != (diff < 0) else 1
     rest = -diff if diff < 0 else diff
     while rest != 0:
+        # A product has 48 bits, and an int64 holds the sum of 2**15: twice as many as `_PATIENCE` lets a limb get.
         factor = sign * (rest & 0xFFFF)
         limb, shift = exponent >> 5, exponent & 31
         # 53 bits moved by up to 31 span three limbs; the top one is what the first shift would push out of 64 bits.
@@ -52,7 +55,7 @@ def add_float(total: Ints, code: int, diff: int) -> None:
         total[limb + 2] += (mantissa >> (63 - shift) >> 1) * factor
         rest = (rest >> 16) & 0xFFFFFFFFFFFF
         exponent += 16
-    total[_ADDITIONS] += 4
+    total[_ADDITIONS] += 4  # at most four products reach one limb
     if total[_ADDITIONS] > _PATIENCE:
         _carry(total)
 

@@ -1,24 +1,26 @@
-"""What a reduction says of a multiset of values: the kinds of built-in reductions.
+"""What a multiset of values reduces to: the kinds of built-in reductions.
 
-| kind        | says of a group                                                                                   |
+| kind        | emits for a group                                                                                 |
 |-------------|---------------------------------------------------------------------------------------------------|
-| `COUNT`     | the sum of its diffs; nothing when that is 0; negative only where the parameter is `SIGNED`       |
-| `SUM`       | the sum of value times diff; nothing when no value has a diff other than 0                        |
-| `SUM_FLOAT` | the same of values that are codes of floats: the exact sum, rounded once                          |
+| `COUNT`     | the sum of its diffs; nothing if that is 0; negative only if the parameter is `SIGNED`            |
+| `SUM`       | the sum of value times diff; nothing if no value has a diff other than 0                          |
+| `SUM_FLOAT` | the same for values that are codes of floats: the exact sum, rounded once                         |
 | `MIN`       | the smallest value                                                                                |
 | `MAX`       | the largest value                                                                                 |
-| `DISTINCT`  | of a group (key, value): that value, once, when the sum of its diffs is not 0                     |
-| `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is said that many times    |
+| `DISTINCT`  | for a group (key, value): that value, once, if the sum of its diffs is not 0                      |
+| `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is emitted with that diff  |
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
 
-A sum or number of occurrences that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning when a
-value accumulates to a negative diff: that is an error, found among the values that are looked at. So is a negative
-`COUNT`, unless it is of a difference, which is what `SIGNED` means.
+A sum or a count that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning if a value accumulates
+to a negative diff: that is an error too, if the value is looked at. So is a negative `COUNT`, unless the collection is
+a difference of others, which is what `SIGNED` permits.
 
-A multiset is read in one of two ways. When the whole group is at one time, `fold_layers` reads it from the layers where
-it lies, and for `MIN` to `LARGEST` only as far as it must: a smallest value costs as many steps as there are layers,
-however long the group. When a group is visited at several times, a `tally` is kept up to date by `tally_row`, and
-`fold_tally` reads it.
+A multiset is read in one of two ways:
+
+- If the whole group is at one time, `fold_layers` reads it from the layers. `MIN` to `LARGEST` read only as far as they
+  must: the smallest value costs a step for each layer, however long the group is.
+- If a group is visited at several times, `tally_row` keeps a tally, and `fold_tally` reads it. A row costs a few adds;
+  a fold for `MIN` to `LARGEST` scans from the first value that may occur.
 """
 
 from __future__ import annotations
@@ -38,20 +40,22 @@ SIGNED = 1
 """The parameter of a `COUNT` that may be negative."""
 
 TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
-"""The columns of a tally: the group's distinct values, the first to look at first; what each accumulates to; the items
-below. The columns from FREE on are for others."""
+"""The columns of a tally: the group's distinct values, in the order in which the kind looks at them; the diff that each
+accumulates to; the items below. The columns from FREE on belong to the visit (`reduce_visit`)."""
 
 TOTAL, NONZERO, NEGATIVE, FIRST, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
-"""The low word of the sum; how many values have a diff other than 0, and less than 0; no value before FIRST has one;
-the sum's high word; whether a value's diff did not fit into 64 bits."""
+"""The items of a tally: the low word of the sum; how many values have a diff other than 0, and a negative one; a place
+before which no value has a diff other than 0; the high word of the sum; whether a value's diff did not fit into 64
+bits."""
 
 FAULT = -1
-"""What a fold returns in place of a number of rows when a value has a negative diff, or a sum does not fit."""
+"""What a fold returns instead of a number of rows if the group cannot be reduced: a value has a negative diff, or a sum
+does not fit."""
 
 
 @bare
 def is_ordered(kind: int) -> bool:
-    """Whether a reduction says the first values in ascending or descending order."""
+    """Whether a reduction emits the first values in ascending or descending order."""
     return kind in (MIN, MAX, SMALLEST, LARGEST)
 
 
@@ -63,7 +67,7 @@ def is_descending(kind: int) -> bool:
 
 @bare
 def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple[int, int]:
-    """Take the smallest (or largest) value off the group's rows; return it and its diff, -1 if that does not fit."""
+    """Remove the smallest (or largest) value from the group's rows; return it and its diff, -1 if that does not fit."""
     val = 0
     found = False
     for layer in range(first, last):
@@ -100,7 +104,7 @@ def _rows_left(layers: Table, first: int, last: int) -> int:
 
 
 @bare
-def _first_values(kind: int, parameter: int, layers: Table, first: int, last: int, said: Rows, count: int) -> int:
+def _first_values(kind: int, parameter: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
     descending = is_descending(kind)
     places = parameter if kind in (SMALLEST, LARGEST) else 1
     while places > 0 and _rows_left(layers, first, last) > 0:
@@ -109,7 +113,7 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
             return FAULT
         if diff > 0:
             taken = min(diff, places)
-            put_row(said, count, val, 0, 1 if kind in (MIN, MAX) else taken)
+            put_row(rows, count, val, 0, 1 if kind in (MIN, MAX) else taken)
             count += 1
             places -= taken
     return count
@@ -117,13 +121,14 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
 
 @bare
 def fold_layers(
-    kind: int, parameter: int, layers: Table, first: int, last: int, group: Ints, exact: Ints, said: Rows, count: int
+    kind: int, parameter: int, layers: Table, first: int, last: int, group: Ints, exact: Ints, rows: Rows, count: int
 ) -> int:
-    """Add to the `count` rows of `said` what the group's rows in the layers `first` to `last` reduce to, and use these
-    up; return how many rows it has then. There must be room.
+    """Append what the group's rows in the layers `first` to `last` reduce to to the `count` rows of `rows`.
+
+    Returns the new number of rows, or FAULT. There must be room. LOW and HIGH of these layers may change.
     """
     if is_ordered(kind):
-        return _first_values(kind, parameter, layers, first, last, said, count)
+        return _first_values(kind, parameter, layers, first, last, rows, count)
     diffs, diffs_high, total, total_high, mixed = 0, 0, 0, 0, False
     for item in range(len(exact)):
         exact[item] = 0
@@ -147,7 +152,8 @@ def fold_layers(
                 total_high += product_high(diff, val) + (carry(total, diff * val) - (diff * val >> 63))
             elif kind == SUM_FLOAT:
                 add_float(exact, value_at(layers, layer, row), diff)
-    # Rows whose diffs do not add up to 0 are not empty; nor are rows without a negative diff; else one must look.
+    # A group is present if some value accumulates to a diff other than 0. If the diffs do not add up to 0, one does. If
+    # they add up to 0 and none is negative, there are none. Otherwise each value has to be looked at.
     present = diffs != 0 or diffs_high != 0
     if diffs_high < 0 and (kind == DISTINCT or (kind == COUNT and parameter != SIGNED)):
         return FAULT
@@ -160,13 +166,13 @@ def fold_layers(
             _, diff = _take_value(layers, first, last, False)
             present = diff != 0
     if present:
-        put_row(said, count, _single(kind, group, diffs, total, exact), 0, 1)
+        put_row(rows, count, _single(kind, group, diffs, total, exact), 0, 1)
     return count + int(present)
 
 
 @bare
 def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
-    """Return the value that a reduction to one value says, of a group that is present."""
+    """Return the value that a reduction to one value emits for a group that is present."""
     if kind == COUNT:
         return diffs
     if kind == DISTINCT:
@@ -176,7 +182,7 @@ def _single(kind: int, group: Ints, diffs: int, total: int, exact: Ints) -> int:
 
 @bare
 def empty_tally(tally: Table, exact: Ints, n: int) -> None:
-    """Let each of the tally's `n` values occur no times."""
+    """Set the diffs of the tally's `n` values, and all its items, to those of no rows."""
     for value in range(n):
         tally[TALLY_DIFFS, value] = 0
     for item in range(TALLY_WIDTH):
@@ -188,7 +194,7 @@ def empty_tally(tally: Table, exact: Ints, n: int) -> None:
 
 @bare
 def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> None:
-    """Let a value occur so many times more."""
+    """Add `diff` to the diff of the value at `place`."""
     before = tally[TALLY_DIFFS, place]
     after = before + diff
     tally[TALLY_DIFFS, place] = after
@@ -216,7 +222,10 @@ def fold_at_most(kind: int, parameter: int, n: int) -> int:
 def fold_tally(
     kind: int, parameter: int, group: Ints, tally: Table, exact: Ints, n: int, fold: Rows, first: int
 ) -> int:
-    """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on; return how many rows."""
+    """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on.
+
+    Returns how many rows that is, or FAULT.
+    """
     total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
     if tally[TALLY, TOO_WIDE] != 0:
         return FAULT
@@ -238,6 +247,7 @@ def fold_tally(
     place = tally[TALLY, FIRST]
     while tally[TALLY_DIFFS, place] == 0:
         place += 1
+    # No value before `place` has a diff other than 0. `tally_row` moves FIRST back when one gets one.
     tally[TALLY, FIRST] = place
     if kind in (MIN, MAX):
         put_row(fold, first, tally[TALLY_VALS, place], 0, 1)
@@ -255,5 +265,5 @@ def fold_tally(
 
 @inner
 def no_sum(kind: int) -> Ints:
-    """Return room for a sum of floats, if this kind of reduction makes one."""
+    """Return a sum of floats with no terms if this kind of reduction makes one, else an empty array."""
     return np.zeros(SUM_WIDTH if kind == SUM_FLOAT else 0, np.int64)

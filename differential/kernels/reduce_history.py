@@ -1,10 +1,14 @@
-"""The times and rows of one group: what is new, and its history as the new times see it.
+"""The times and rows of one group of a reduction: what is new, and its history as the new times see it.
 
-The times of a group are gathered as entries (the due new times, their meet m, then each distinct time of the history,
-joined with m) and afterwards ranked: sorted and freed of duplicates, so that a time is a small number and numbers are
-in lexicographic order. Which times of a layer have been met is kept in a sparse set: `sparse`, never initialised, has a
-place for each time of each layer, and a place means something only if what it points to points back. So a group costs
-what its own rows cost, however many times the layers have.
+The times of a group are gathered as entries: first its new times that are due, then their meet m, then each distinct
+time of the history, joined with m (see `reduce_times` for why the join changes nothing). Then they are ranked, that is,
+sorted without duplicates: from there on a time is a small number, its rank, and ranks are in lexicographic order. The
+rows of the history are consolidated by (value, rank). In the usual case all history is at m, and only the present
+accumulation is left of it.
+
+The times of a layer that have been met are kept in a sparse set. `sparse` has a place for each time of each layer, and
+is never initialised. A place holds a member number; it counts only if it is less than the number of members, and the
+member refers back to the place. So a group costs what its own rows cost, however many times the layers have.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from __future__ import annotations
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import TIME_INDEX, TIME_ROWS, TIMES
 from differential.kernels.reduce_layers import BASE, FROM, HIGH, LOW, TO, diff_at, load, time_index_at, value_at
-from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row, roomy
+from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row, with_room
 from differential.kernels.reduce_times import (
     IS_DUE,
     IS_NEW,
@@ -29,20 +33,20 @@ from differential.kernels.reduce_times import (
 )
 
 ENTRIES, TABLE, VISITS, VECTORS = range(4)
-"""The columns of times of a group: as gathered, as ranked, and those to be visited."""
+"""The columns of a group's times: the entries as gathered, the table of ranked times, and the times to visit."""
 
 ORDER, SPARE, RANK, KNOWN, SEEN, SEEN_AS, MARKS = range(7)
-"""Room to sort; each entry's rank; what is known of each rank (IS_NEW, ...); and the sparse set's members: a place in
-`sparse`, and the entry that stands for it."""
+"""The columns of marks: two to sort in; the rank of each entry; what is known of each rank (IS_NEW, ...); and of each
+member of the sparse set its place in `sparse` and the entry that stands for it."""
 
 
 _FEW_TIMES = 8
-"""So many times that are no chain are closed under join whether they are due or not."""
+"""Up to this many times are closed under join even if they are no chain and some are not due."""
 
 
 @bare
 def distinct_at_most(layers: Table, first: int, last: int) -> int:
-    """Return a bound on the number of times that the group's rows in the layers `first` to `last` are at."""
+    """Return a bound on the number of distinct times of the group's rows in the layers `first` to `last`."""
     bound = 0
     for layer in range(first, last):
         bound += min(layers[layer, HIGH] - layers[layer, LOW], layers[layer, TIME_ROWS])
@@ -50,9 +54,11 @@ def distinct_at_most(layers: Table, first: int, last: int) -> int:
 
 
 @bare
-def _is_another(entries: Ints, news: int, depth: int) -> bool:
-    """Whether entry `news` is not the first once more."""
-    return news == 0 or not same_entry(entries, 0, entries, news, depth)
+def _is_another(entries: Ints, new_count: int, depth: int) -> bool:
+    """Whether entry `new_count` differs from the first one."""
+    # A cheap check that keeps the usual group, all of whose new rows are at one time, at one entry. Other duplicates
+    # are left to the ranking.
+    return new_count == 0 or not same_entry(entries, 0, entries, new_count, depth)
 
 
 @bare
@@ -67,18 +73,18 @@ def new_times(
     sparse: Ints,
     pending: Ints,
 ) -> tuple[int, int]:
-    """Gather the group's due new times as entries, and their meet after them, and the minimal ones of the others as
-    `pending`; return how many are pending, and how many are due.
+    """Gather the group's new times: as entries those that are due, and their meet after them; as `pending` the minimal
+    ones of the others. Return how many are pending and how many are due.
 
-    There must be room for one time more than the new ones, and in `pending` for as many.
+    There must be room for one entry more than there are new times, and in `pending` for all of them.
     """
     depth = upper.shape[1]
     entries = vectors[ENTRIES]
-    news, pendings, members = 0, 0, 0
+    new_count, pending_count, members = 0, 0, 0
     for layer in range(deltas):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, TIME_INDEX] == 0:
-            high = min(high, low + 1)
+            high = min(high, low + 1)  # all rows are at the one time of the layer
         for row in range(low, high):
             index = time_index_at(layers, layer, row)
             place = layers[layer, BASE] + index
@@ -89,24 +95,24 @@ def new_times(
             marks[SEEN, members] = place
             members += 1
             for d in range(depth):
-                entries[news * depth + d] = load(layers[layer, TIMES], index * depth + d)
-            if is_due(upper, entries, news, depth):
-                news += int(_is_another(entries, news, depth))
+                entries[new_count * depth + d] = load(layers[layer, TIMES], index * depth + d)
+            if is_due(upper, entries, new_count, depth):
+                new_count += int(_is_another(entries, new_count, depth))
             else:
-                pendings = put_minimal(pending, pendings, entries, news, depth)
+                pending_count = put_minimal(pending, pending_count, entries, new_count, depth)
     for row in range(group[FROM], group[TO]):
         for d in range(depth):
-            entries[news * depth + d] = pending_times[row, d]
-        if is_due(upper, entries, news, depth):
-            news += int(_is_another(entries, news, depth))
+            entries[new_count * depth + d] = pending_times[row, d]
+        if is_due(upper, entries, new_count, depth):
+            new_count += int(_is_another(entries, new_count, depth))
         else:
-            pendings = put_minimal(pending, pendings, entries, news, depth)
+            pending_count = put_minimal(pending, pending_count, entries, new_count, depth)
     for d in range(depth):
         meet = entries[d]
-        for new in range(1, news):
+        for new in range(1, new_count):
             meet = min(meet, entries[new * depth + d])
-        entries[news * depth + d] = meet
-    return pendings, news
+        entries[new_count * depth + d] = meet
+    return pending_count, new_count
 
 
 @bare
@@ -141,7 +147,10 @@ def _gather_rows(
     counts: Ints,
     depth: int,
 ) -> None:
-    """Append the group's rows in some layers, at entries; `counts` are the entry of the meet, the entries, the rows."""
+    """Append the group's rows in some layers, their times joined with the meet and gathered as entries.
+
+    `counts` has the entry of the meet, the number of entries and the number of rows; the last two are advanced.
+    """
     meet, entries, count = counts[0], counts[1], counts[2]
     members = 0
     for layer in range(first, last):
@@ -168,8 +177,8 @@ def _gather_rows(
 
 
 @bare
-def _rank(vectors: Table, marks: Table, count: int, news: int, depth: int) -> int:
-    """Rank the first `count` entries; return how many different times they are."""
+def _rank(vectors: Table, marks: Table, count: int, new_count: int, depth: int) -> int:
+    """Rank the first `count` entries, of which the first `new_count` are new; return how many times are distinct."""
     entries, table, order = vectors[ENTRIES], vectors[TABLE], marks[ORDER]
     sort_entries(entries, count, order, marks[SPARE], depth)
     n = 0
@@ -180,7 +189,7 @@ def _rank(vectors: Table, marks: Table, count: int, news: int, depth: int) -> in
             marks[KNOWN, n] = 0
             n += 1
         marks[RANK, entry] = n - 1
-        if entry < news:
+        if entry < new_count:
             marks[KNOWN, n - 1] = IS_NEW
     return n
 
@@ -194,27 +203,28 @@ def gather(
     vectors: Table,
     marks: Table,
     sparse: Ints,
-    news: int,
+    new_count: int,
     rows: Rows,
     bounds: Ints,
 ) -> int:
-    """Gather and consolidate the group's history, and rank its times; return how many these are.
+    """Gather and consolidate the group's history, and rank its times; return how many distinct times there are.
 
-    `bounds` is set to the end of the input rows, which start at 0, and to the start and the end of the output rows.
-    There must be room for all of the group's rows, and for its times and one more.
+    `bounds` receives the end of the input rows, which start at 0, and the start and the end of the output rows. There
+    must be room for all rows of the group, and for its times and one more.
     """
     depth = upper.shape[1]
-    bounds[0], bounds[1], bounds[2] = news, news + 1, 0
+    bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
     _gather_rows(layers, deltas, inputs, vectors, marks, sparse, rows, bounds, depth)
     middle = bounds[2]
     _gather_rows(layers, inputs, len(layers), vectors, marks, sparse, rows, bounds, depth)
     last = bounds[2]
-    n = _rank(vectors, marks, bounds[1], news, depth)
+    n = _rank(vectors, marks, bounds[1], new_count, depth)
     for row in range(last):
         rows[ROW_TIME, row] = marks[RANK, rows[ROW_TIME, row]]
     bounds[0] = consolidate_rows(rows, 0, middle)
     bounds[1] = middle
     bounds[2] = consolidate_rows(rows, middle, last)
+    # Of the history, only times at which rows are left after consolidation contribute to joins.
     for row in range(last):
         if row < bounds[0] or middle <= row < bounds[2]:
             marks[KNOWN, rows[ROW_TIME, row]] |= IS_USED
@@ -226,13 +236,13 @@ def gather(
 
 @bare
 def _looks_ahead(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> bool:
-    """Whether all of a gathered group's times are visited, those that are not due, too: not if they are too many."""
+    """Whether the visit includes times that are not due: with `ahead`, for few times or a chain."""
     return ahead and (n <= _FEW_TIMES or is_chain(vectors[TABLE], marks[KNOWN], n, IS_NEW | IS_USED, depth))
 
 
 @bare
 def _visit_due(vectors: Table, marks: Table, n: int, depth: int) -> int:
-    """Set the times to visit to those known to be IS_DUE; return how many they are."""
+    """Set the times to visit to the ranked times that are IS_DUE; return how many they are."""
     count = 0
     for time in range(n):
         if marks[KNOWN, time] & IS_DUE:
@@ -243,8 +253,11 @@ def _visit_due(vectors: Table, marks: Table, n: int, depth: int) -> int:
 
 @bare
 def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> int:
-    """Do what `interesting` does of a gathered group whose times to visit are a chain and nothing is to be put off;
-    return how many they are, -1 of any other group."""
+    """Find the interesting times of a gathered group if they are a chain and none becomes pending.
+
+    Returns how many there are to visit, or -1 for any other group, for which `interesting` finds them. A group that is
+    visited at times that are not due, too, has all its times marked as IS_DUE.
+    """
     table, known = vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, ahead, depth):
         for time in range(n):
@@ -256,23 +269,23 @@ def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: 
 
 @inner
 def interesting(
-    vectors: Table, marks: Table, n: int, upper: Table, ahead: bool, pending: Ints, pendings: int
+    vectors: Table, marks: Table, n: int, upper: Table, ahead: bool, pending: Ints, pending_count: int
 ) -> tuple[Table, int, bool, Ints, int]:
-    """Return `vectors` with the interesting times of a gathered group as those to visit, in order, how many, whether
-    they are a chain, and what is pending.
+    """Find the interesting times of a gathered group; return `vectors`, in which they are the times to visit, in order,
+    how many they are, whether they are a chain, and the pending times with those of the group.
 
-    They are the due ones; if one is to look `ahead`, and there are not too many, all of them, which are known to be
-    IS_DUE since `interesting_chain` was asked. When they are a chain they are the ranked times known to be so.
+    The times to visit are the interesting times that are due. If `ahead` is set they are, for a chain or few times, all
+    interesting times; `interesting_chain` must have been called before, which marks these as IS_DUE.
     """
     depth = upper.shape[1]
     table, known = vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, ahead, depth):
-        upper = upper[:0]
+        upper = upper[:0]  # no time is in advance of the empty antichain: the closure keeps every join
     else:
-        pending, pendings = postpone(table, known, n, depth, pending, pendings)
+        pending, pending_count = postpone(table, known, n, depth, pending, pending_count)
     if is_chain(table, known, n, IS_DUE, depth):
-        return vectors, _visit_due(vectors, marks, n, depth), True, pending, pendings
-    visits, count, pending, pendings = closure(table, known, n, upper, depth, pending, pendings)
-    vectors = roomy(vectors, count * depth)
+        return vectors, _visit_due(vectors, marks, n, depth), True, pending, pending_count
+    visits, count, pending, pending_count = closure(table, known, n, upper, depth, pending, pending_count)
+    vectors = with_room(vectors, count * depth)
     copy_entries(visits, 0, vectors[VISITS], 0, count, depth)
-    return vectors, count, False, pending, pendings
+    return vectors, count, False, pending, pending_count

@@ -1,12 +1,16 @@
-"""The rows of one group in every layer of a trace.
+"""The groups of a reduction, and the rows of one group in every layer.
 
-A group is what a reduction reduces: all rows of a key, or, for `distinct`, all rows of a (key, value). Groups are
-visited in ascending order, and every layer is sorted the same way, so each layer has a position that only moves
-forward, by galloping, over far distances from a guess: a call that touches few groups of a large layer costs a few
-steps a group, at most the logarithm of the rows; a call that touches all of them a scan.
+A group is what the function reduces: all rows of a key or, for `distinct`, all rows of a (key, value). A layer is one
+batch of new input, input or output.
 
-`stack` copies the tables of batches (new, input, output) into one array of layers, a row each: the eight columns of the
-batch's address and, after them, what the walk remembers of the layer.
+*The invariant.* Groups are visited in ascending order, and every layer is sorted the same way. So each layer has a
+position that only moves forward: no row before it belongs to a group that is still to come.
+
+*Cost.* The walk gallops from the position, over far distances from a guess. A call that touches few groups of a large
+layer costs at most the logarithm of the rows for each group; a call that touches all groups costs a scan.
+
+`stack` copies the tables of batches (new input, input, output) into one array of layers, in this order. A row is a
+layer: the eight columns of the batch's address (see `memory`), then what the walk remembers of the layer.
 """
 
 from __future__ import annotations
@@ -17,15 +21,17 @@ from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, item
 
 POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
-"""First row not visited; the rows LOW to HIGH of the present group; the layer's first place in the sparse set."""
+"""What the walk remembers of a layer: its first row not visited; the rows LOW to HIGH (excluded) of the present group;
+the place of its first time in the sparse set of `reduce_history`, which has one for each time of each layer."""
 
 KEY, VAL, FROM, TO, GROUP_WIDTH = range(5)
-"""The present group: its key, its value (0 when groups are keys) and its pending times FROM to TO."""
+"""The present group: its key, its value (0 where groups are keys), and its rows FROM to TO (excluded) of the pending
+times."""
 
 NO_BOUND = 2**63 - 1
 _SMALL_TABLE = 64
 _NEAR = 8
-"""A group at most so many rows on is galloped to; one that is farther, from where it is if keys are spread evenly."""
+"""Up to this many rows ahead, a group is galloped to from the position; farther, from a guess at where its key is."""
 
 
 @bare
@@ -50,7 +56,7 @@ def diff_at(layers: Table, layer: int, row: int) -> int:
 
 @bare
 def time_index_at(layers: Table, layer: int, row: int) -> int:
-    """Return the row of the layer's times that a row is at."""
+    """Return the index, in the layer's table of times, of a row's time."""
     address = layers[layer, TIME_INDEX]
     return load(address, row) if address != 0 else 0
 
@@ -76,7 +82,10 @@ def stack(delta_table: Table, input_table: Table, output_table: Table) -> Table:
 
 @inner
 def latest_times(layers: Table, depth: int) -> Table:
-    """Return for each layer a time that all its times are at or before; no useful one when it has many times."""
+    """Return for each layer a time that all its times are at or before.
+
+    For a layer with many times it is the greatest of all, so that nothing follows from it, and nothing is scanned.
+    """
     latest = np.empty((len(layers), depth), np.int64)
     for layer in range(len(layers)):
         rows = layers[layer, TIME_ROWS]
@@ -103,7 +112,7 @@ def _is_before(keys: int, vals: int, row: int, key: int, val: int, by_value: boo
 
 @bare
 def _guess(keys: int, row: int, rows: int, key: int) -> int:
-    """Return the one of the rows from `row` on where a key is if these are spread evenly."""
+    """Return the row, from `row` on, at which a key stands if keys are spread evenly."""
     first, last = float(load(keys, row)), float(load(keys, rows - 1))
     share = (float(key) - first) / (last - first) if last > first else 0.0
     return row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
@@ -111,7 +120,10 @@ def _guess(keys: int, row: int, rows: int, key: int) -> int:
 
 @bare
 def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: bool, beyond: bool) -> int:
-    """Return the first row, from `row` on, of the group; with `beyond`, of what follows the group."""
+    """Return the first row, from `row` on, that belongs to the group; with `beyond`, that follows the group.
+
+    Throughout, the rows before `low` come before the sought row, and the sought row is at most `high`.
+    """
     rows, keys, vals = layers[layer, ROWS], layers[layer, KEYS], layers[layer, VALS]
     low, high, probe, step = row, rows, row, 1
     near = row + _NEAR
@@ -142,7 +154,7 @@ def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: b
 
 @bare
 def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> int:
-    """Set LOW and HIGH of the layers `first` to `last` to the group's rows; return how many rows that are."""
+    """Set LOW and HIGH of the layers `first` to `last` to the group's rows; return how many rows these are."""
     key, val = group[KEY], group[VAL]
     total = 0
     for layer in range(first, last):
@@ -160,7 +172,9 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
 
 @bare
 def unseek(layers: Table, group: Ints) -> None:
-    """Let the present group be the next one again."""
+    """Make the present group the next one again."""
+    # In the layers of new input, on which `next_group` relies, this group has been sought. In another layer LOW may
+    # be that of an earlier group: no row before it is still to come, so it is a valid position.
     for layer in range(len(layers)):
         layers[layer, POSITION] = layers[layer, LOW]
     group[TO] = group[FROM]
@@ -168,7 +182,7 @@ def unseek(layers: Table, group: Ints) -> None:
 
 @bare
 def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
-    """Move `group` to the smallest group not visited that has new rows or pending times; False when there is none."""
+    """Move `group` to the least group to come with new rows or pending times; return False if there is none."""
     found = False
     key = 0
     val = 0

@@ -1,4 +1,9 @@
-"""What a reduction says: a chunk of rows, and the times it put off, as they grow during a call."""
+"""The result of a call of a reduction as it grows: the updates that it emits, and the times that stay pending.
+
+The updates are one chunk (keys, values, times, time index, diffs), ordered by key as groups are. The distinct times are
+a hash set, whose members are numbered in the order in which they come. Emitting a row costs four writes; a time that
+differs from that of the row before costs a look-up.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +11,23 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_layers import GROUP_WIDTH, KEY, VAL
-from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, roomy
+from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, with_room
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct, same_entry, sort_entries
 
-SAID_KEY, SAID_VAL, SAID_TIME, SAID_DIFF, SAID = range(5)
-"""The columns of the rows; the time is an index into the set of times."""
+OUT_KEY, OUT_VAL, OUT_TIME, OUT_DIFF, OUT_WIDTH = range(5)
+"""The columns of the rows emitted; the time is a number in the set of times."""
 
 ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, POSTPONED, COUNTS = range(6)
-"""How many rows, times and postponed times there are; not 0 if some value is not 0, if some diff is not 1."""
+"""How many rows, distinct times and pending times there are; WITH_VALS is not 0 if some value is not 0, WITH_DIFFS if
+some diff is not 1."""
 
 
 @bare
 def must_grow(output: Table, slots: Ints, counts: Ints, n: int) -> bool:
     """Whether there is no room for `n` rows more, or for one more time.
 
-    What has not changed is not to be assigned: that counts references, which costs more than saying a row does.
+    The caller asks before it calls `grown`: to assign arrays, changed or not, counts references, which costs more than
+    emitting a row does.
     """
     return counts[ROW_COUNT] + n > output.shape[1] or is_full(slots, counts[TIME_COUNT])
 
@@ -30,11 +37,11 @@ def grown(output: Table, table: Ints, slots: Ints, counts: Ints, n: int, depth: 
     """Return the output, the times and their slots with room for `n` rows more, and for one more time."""
     if is_full(slots, counts[TIME_COUNT]):
         slots, table = enlarged(slots, table, counts[TIME_COUNT], depth)
-    return roomy(output, counts[ROW_COUNT] + n), table, slots
+    return with_room(output, counts[ROW_COUNT] + n), table, slots
 
 
 @bare
-def say(
+def emit(
     output: Table,
     table: Ints,
     slots: Ints,
@@ -46,17 +53,17 @@ def say(
     time: int,
     depth: int,
 ) -> None:
-    """Add `n` rows of a key, at least one, at an entry of `times`; there must be room (see `must_grow`)."""
+    """Emit `n` rows of a key, at least one, at an entry of `times`; there must be room (see `must_grow`)."""
     count = counts[ROW_COUNT]
-    index = output[SAID_TIME, count - 1] if count > 0 else 0
+    index = output[OUT_TIME, count - 1] if count > 0 else 0
     if count == 0 or not same_entry(table, index, times, time, depth):
         index = put_distinct(slots, table, counts[TIME_COUNT], times, time, depth)
         counts[TIME_COUNT] = max(counts[TIME_COUNT], index + 1)
     for row in range(n):
-        output[SAID_KEY, count + row] = key
-        output[SAID_VAL, count + row] = rows[ROW_VAL, row]
-        output[SAID_TIME, count + row] = index
-        output[SAID_DIFF, count + row] = rows[ROW_DIFF, row]
+        output[OUT_KEY, count + row] = key
+        output[OUT_VAL, count + row] = rows[ROW_VAL, row]
+        output[OUT_TIME, count + row] = index
+        output[OUT_DIFF, count + row] = rows[ROW_DIFF, row]
         counts[WITH_VALS] |= rows[ROW_VAL, row]
         counts[WITH_DIFFS] |= rows[ROW_DIFF, row] - 1
     counts[ROW_COUNT] = count + n
@@ -64,37 +71,37 @@ def say(
 
 @inner
 def chunk(output: Table, table: Ints, counts: Ints, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
-    """Return the rows as keys, values, times, time indices and diffs, without the columns that say nothing."""
+    """Return the rows as keys, values, times, time indices and diffs; columns of nothing but defaults are absent."""
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return (
-        copied(output[SAID_KEY], n),
-        copied(output[SAID_VAL], n if counts[WITH_VALS] != 0 else 0),
+        copied(output[OUT_KEY], n),
+        copied(output[OUT_VAL], n if counts[WITH_VALS] != 0 else 0),
         copied(table, times * depth).reshape((times, depth)),
-        copied(output[SAID_TIME], n if times > 1 else 0),
-        copied(output[SAID_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
+        copied(output[OUT_TIME], n if times > 1 else 0),
+        copied(output[OUT_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
     )
 
 
 @inner
-def put_off(postponed: Table, counts: Ints, group: Ints, pending: Ints, pendings: int, depth: int) -> Table:
-    """Return `postponed` (columns: key, value, coordinates of the time) with the pending times of a group added."""
+def add_postponed(postponed: Table, counts: Ints, group: Ints, pending: Ints, pending_count: int, depth: int) -> Table:
+    """Return `postponed` (columns: key, value, the time's coordinates) with the pending times of a group added."""
     count = counts[POSTPONED]
-    postponed = roomy(postponed, count + pendings)
-    order, spare = np.empty(pendings, np.int64), np.empty(pendings, np.int64)
-    sort_entries(pending, pendings, order, spare, depth)
-    for place in range(pendings):
+    postponed = with_room(postponed, count + pending_count)
+    order, spare = np.empty(pending_count, np.int64), np.empty(pending_count, np.int64)
+    sort_entries(pending, pending_count, order, spare, depth)
+    for place in range(pending_count):
         row = count + place
         postponed[0, row] = group[KEY]
         postponed[1, row] = group[VAL]
         for d in range(depth):
             postponed[2 + d, row] = pending[order[place] * depth + d]
-    counts[POSTPONED] = count + pendings
+    counts[POSTPONED] = count + pending_count
     return postponed
 
 
 @inner
-def put_off_times(postponed: Table, n: int, depth: int) -> Table:
-    """Return the first `n` postponed times, a row each."""
+def postponed_times(postponed: Table, n: int, depth: int) -> Table:
+    """Return the times of the first `n` rows of `postponed`, a row each."""
     times = np.empty((n, depth), np.int64)
     for row in range(n):
         for d in range(depth):

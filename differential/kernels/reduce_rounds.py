@@ -1,18 +1,20 @@
-"""Reductions by a function in Python, in rounds: the function is called once a round for all groups at once.
+"""Reduction by a function in Python, in rounds: the function is called once a round, for all groups at once.
 
-`plan` finds the groups touched, their interesting times (see `reduce_times`) and their consolidated histories. In round
-r every group that has an r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups,
-and `settle` returns what is then to be said: the difference to what was said so far, this call's earlier rounds
-included. Groups are accumulated from their rows in every round: their values are handed to the function one and all
-anyway.
+The steps are those of `reduce`, with a call of Python in their midst. `plan` finds the groups with new rows or pending
+times, their interesting times (see `reduce_times`) and their consolidated histories. In round r every group that has an
+r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups, and `settle` returns the
+corrections: the reductions, less the output rows at or before these times, less the corrections of earlier rounds at or
+before them. A group's times are in lexicographic order, so those corrections are all known.
 
-Rounds are taken in order, from 0 to `rounds(state)` - 1, each accumulated and then settled:
+Rounds are taken in order, from 0 to `rounds(state)` - 1, and each is accumulated and then settled:
 
     state = plan(new, *before, input, output, upper)
     for number in range(rounds(state)):
         active, offsets, vals, counts, fault = accumulate(state, number)
         chunk = settle(state, number, *reduced(keys(state)[active], offsets, vals, counts))
     after = pending(state)
+
+*Cost.* In every round each group is accumulated from all its rows: the function receives all its values in any case.
 """
 
 from __future__ import annotations
@@ -36,15 +38,15 @@ from differential.kernels.reduce_history import (
 from differential.kernels.reduce_layers import BASE, FROM, KEY, TO, next_group, seek, stack
 from differential.kernels.reduce_output import (
     COUNTS,
+    OUT_WIDTH,
     POSTPONED,
-    SAID,
+    add_postponed,
     chunk,
+    emit,
     grown,
     must_grow,
     no_group,
-    put_off,
-    put_off_times,
-    say,
+    postponed_times,
 )
 from differential.kernels.reduce_rows import (
     ROW_DIFF,
@@ -55,32 +57,34 @@ from differential.kernels.reduce_rows import (
     consolidate_rows,
     copied,
     no_rows,
-    roomy,
+    with_room,
 )
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.wide import Overflow, carry, fits
 
 Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
-"""Keys, values, times, time indices and diffs of rows; a column that says nothing is empty."""
+"""Keys, values, times, time indices and diffs of rows; a column of nothing but defaults is absent."""
 
-_VISITS, _INPUT, _SAID, _SPAN_WIDTH = range(4)
-"""Where the visits, the input rows and the output rows of a group start; those of the next group start where they
-end."""
+_VISITS, _INPUT, _OUTPUT, _SPAN_WIDTH = range(4)
+"""The columns of `spans`: where the visits, the input rows and the output rows of a group start. They end where those
+of the next group start."""
 
 _VAL, _TIME, _DIFF, _ROW_WIDTH = range(4)
 _LOG_VAL, _LOG_DIFF, _LOG_VISIT, _LOG_BEFORE, _LOG_WIDTH = range(5)
-"""A row said in an earlier round, and the one said before it of the same group, or -1."""
+"""The columns of `log`: a row emitted in an earlier round, the visit that emitted it, and the row of the log that was
+emitted before it for the same group, or -1."""
 
 
 class State:
     """A call in progress.
 
-    `keys` has the groups, `spans` where what follows starts for each; `visits` the interesting times, `times` those of
-    the histories, `input` and `said` the rows (value, time, diff) of these, sorted by value. `active` are the groups of
-    the present round, `log` the rows said in earlier ones, in `latest` the last of each group.
+    `keys` are those of the groups. `spans` has where each group's share of the following starts: `visits`, the
+    interesting times; `input` and `output`, the rows (value, time, diff) of the history, sorted by value, whose times
+    index `times`. `active` are the groups of the present round. `log` has the rows emitted in earlier rounds, and
+    `latest` the last one of each group.
     """
 
-    __slots__ = ("active", "input", "keys", "latest", "log", "pending", "said", "spans", "times", "visits")
+    __slots__ = ("active", "input", "keys", "latest", "log", "output", "pending", "spans", "times", "visits")
 
     def __init__(
         self,
@@ -89,7 +93,7 @@ class State:
         visits: Table,
         times: Table,
         input: Table,
-        said: Table,
+        output: Table,
         pending: tuple[Ints, Ints, Table],
     ) -> None:
         self.keys = keys
@@ -97,7 +101,7 @@ class State:
         self.visits = visits
         self.times = times
         self.input = input
-        self.said = said
+        self.output = output
         self.pending = pending
         self.active: Ints = np.arange(len(keys))
         self.latest: Ints = np.full(len(keys), -1, np.int64)
@@ -115,31 +119,31 @@ def plan(
 ) -> State:
     """Return the state before the first round; the arguments are those of `differential.kernels.reduce.reduce`."""
     planned = plan_rounds(delta_table, pending_keys, pending_times, input_table, output_table, upper)
-    keys, spans, visits, times, input, said, put_off_keys, put_off_times = planned
-    return State(keys, spans, visits, times, input, said, (put_off_keys, NOTHING, put_off_times))
+    keys, spans, visits, times, input, output, postponed_keys, postponed_times = planned
+    return State(keys, spans, visits, times, input, output, (postponed_keys, NOTHING, postponed_times))
 
 
 def rounds(state: State) -> int:
-    """Return how many rounds there are: the most interesting times that a group has."""
+    """Return how many rounds there are: the greatest number of interesting times of a group."""
     return int(np.diff(state.spans[:, _VISITS]).max(initial=0))
 
 
 def keys(state: State) -> Ints:
-    """Return the keys of the groups, which `accumulate` refers to by position."""
+    """Return the keys of the groups, to which `accumulate` refers by position."""
     return state.keys
 
 
 def pending(state: State) -> tuple[Ints, Ints, Table]:
-    """Return the keys, no values, and the times to come back to, for the next call."""
+    """Return the pending times for the next call, as keys, no values, and times."""
     return state.pending
 
 
 def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return the groups of a round, accumulated at their times.
 
-    That is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`, which
-    may be none. `vals` is absent when all are 0. `fault` is empty, or the key and the time of a group in which a value
-    has a negative count.
+    The result is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`,
+    which may be none. `vals` is absent if all are 0. `fault` is empty, or the key and the time of a group in which a
+    value has a negative count.
     """
     active, offsets, vals, counts, fault = accumulate_round(
         state.keys, state.spans, state.visits, state.times, state.input, state.active, number
@@ -149,16 +153,16 @@ def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]
 
 
 def settle(state: State, number: int, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
-    """Return what to say in a round, given the reduced groups, laid out as `accumulate` returned the groups.
+    """Return the rows to emit in a round, given the reduced groups in the layout that `accumulate` returned.
 
-    A group may have the same value in several rows; `vals` and `counts` may be absent.
+    A group may have several rows of the same value; `vals` and `counts` may be absent.
     """
     *rows, state.log = settle_round(
-        state.keys, state.spans, state.visits, state.times, state.said, state.active, number,
+        state.keys, state.spans, state.visits, state.times, state.output, state.active, number,
         offsets, vals, counts, state.latest, state.log,
     )  # fmt: skip
-    said_keys, said_vals, said_times, time_index, diffs = rows
-    return said_keys, said_vals, said_times, time_index, diffs
+    out_keys, out_vals, out_times, time_index, diffs = rows
+    return out_keys, out_vals, out_times, time_index, diffs
 
 
 @bare
@@ -171,8 +175,8 @@ def _is_at_or_before(left: Table, i: int, right: Table, j: int) -> bool:
 
 @inner
 def _append(rows: Table, count: int, more: Rows, first: int, last: int, base: int) -> Table:
-    """Return `rows`, of which there are `count`, with others added whose times are moved on by `base`."""
-    rows = roomy(rows, count + last - first)
+    """Return `rows`, of which there are `count`, with others appended whose times are shifted by `base`."""
+    rows = with_room(rows, count + last - first)
     for row in range(first, last):
         place = count + row - first
         rows[_VAL, place] = more[ROW_VAL, row]
@@ -183,15 +187,15 @@ def _append(rows: Table, count: int, more: Rows, first: int, last: int, base: in
 
 @inner
 def _append_times(times: Table, count: int, more: Ints, n: int, depth: int) -> Table:
-    """Return `times`, one column with `count` entries, with `n` others added."""
-    times = roomy(times, (count + n) * depth)
+    """Return `times`, one column of `count` entries, with `n` others appended."""
+    times = with_room(times, (count + n) * depth)
     copy_entries(more, 0, times[0], count, n, depth)
     return times
 
 
 @inner
 def _transposed(columns: Table, n: int) -> Table:
-    """Return the first `n` items of each column, a row each."""
+    """Return the first `n` items of each column as `n` rows."""
     rows = np.empty((n, len(columns)), np.int64)
     for row in range(n):
         for column in range(len(columns)):
@@ -208,7 +212,7 @@ def plan_rounds(
     output_table: Table,
     upper: Table,
 ) -> tuple[Ints, Table, Table, Table, Table, Table, Ints, Table]:
-    """Return `(keys, spans, visits, times, input, said)` of the state before the first round, and what is pending."""
+    """Return `(keys, spans, visits, times, input, output)` of the state before round 0, and pending keys and times."""
     depth = upper.shape[1]
     deltas = len(delta_table)
     inputs = deltas + len(input_table)
@@ -220,45 +224,53 @@ def plan_rounds(
     rows, nothing = no_rows(), np.empty(0, np.int64)
     groups, postponed = np.empty((1 + _SPAN_WIDTH, 1), np.int64), np.empty((2 + depth, 0), np.int64)
     visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
-    input, said, pending = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64), nothing
-    count, visit_count, time_count, input_count, said_count = 0, 0, 0, 0, 0
+    input, output, pending = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64), nothing
+    count, visit_count, time_count, input_count, output_count = 0, 0, 0, 0, 0
     while next_group(layers, deltas, pending_keys, nothing, group, False):
         seek(layers, 0, deltas, group, False)
         room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-        vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
+        vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
         if room * depth > len(pending):
             pending = np.empty(2 * room * depth, np.int64)
-        pendings, news = new_times(layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending)
-        if news > 0:
-            rows = roomy(rows, seek(layers, deltas, len(layers), group, False))
-            room = 1 + news + distinct_at_most(layers, deltas, len(layers))
-            vectors, marks = roomy(vectors, room * depth), roomy(marks, room)
-            n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, news, rows, bounds)
-            vectors, steps, _, pending, pendings = interesting(vectors, marks, n, upper, False, pending, pendings)
-            groups = roomy(groups, count + 2)
-            groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
+        pending_count, new_count = new_times(
+            layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
+        )
+        if new_count > 0:
+            rows = with_room(rows, seek(layers, deltas, len(layers), group, False))
+            room = 1 + new_count + distinct_at_most(layers, deltas, len(layers))
+            vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
+            n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, new_count, rows, bounds)
+            vectors, steps, _, pending, pending_count = interesting(
+                vectors, marks, n, upper, False, pending, pending_count
+            )
+            groups = with_room(groups, count + 2)
+            groups[_VISITS, count], groups[_INPUT, count], groups[_OUTPUT, count] = (
+                visit_count,
+                input_count,
+                output_count,
+            )
             groups[_SPAN_WIDTH, count] = group[KEY]
             visits = _append_times(visits, visit_count, vectors[VISITS], steps, depth)
             times = _append_times(times, time_count, vectors[TABLE], n, depth)
             input = _append(input, input_count, rows, 0, bounds[0], time_count)
-            said = _append(said, said_count, rows, bounds[1], bounds[2], time_count)
+            output = _append(output, output_count, rows, bounds[1], bounds[2], time_count)
             count += 1
             visit_count += steps
             time_count += n
             input_count += bounds[0]
-            said_count += bounds[2] - bounds[1]
-        if pendings > 0:
-            postponed = put_off(postponed, counts, group, pending, pendings, depth)
-    groups[_VISITS, count], groups[_INPUT, count], groups[_SAID, count] = visit_count, input_count, said_count
+            output_count += bounds[2] - bounds[1]
+        if pending_count > 0:
+            postponed = add_postponed(postponed, counts, group, pending, pending_count, depth)
+    groups[_VISITS, count], groups[_INPUT, count], groups[_OUTPUT, count] = visit_count, input_count, output_count
     return (
         copied(groups[_SPAN_WIDTH], count),
         _transposed(groups, count + 1),
         copied(visits[0], visit_count * depth).reshape((visit_count, depth)),
         copied(times[0], time_count * depth).reshape((time_count, depth)),
         _transposed(input, input_count),
-        _transposed(said, said_count),
+        _transposed(output, output_count),
         copied(postponed[0], counts[POSTPONED]),
-        put_off_times(postponed, counts[POSTPONED], depth),
+        postponed_times(postponed, counts[POSTPONED], depth),
     )
 
 
@@ -266,7 +278,10 @@ def plan_rounds(
 def accumulate_round(
     keys: Ints, spans: Table, visits: Table, times: Table, input: Table, candidates: Ints, number: int
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return what `accumulate` does, given the groups of the round before."""
+    """Return the result of `accumulate`, given the groups of the round before as `candidates`.
+
+    A group without an r-th interesting time has none in later rounds, so no other group needs a look.
+    """
     count = 0
     room = 0
     for group in candidates:
@@ -320,7 +335,7 @@ def settle_round(
     spans: Table,
     visits: Table,
     times: Table,
-    said: Table,
+    output: Table,
     active: Ints,
     number: int,
     offsets: Ints,
@@ -329,12 +344,12 @@ def settle_round(
     latest: Ints,
     log: Table,
 ) -> tuple[Ints, Ints, Table, Ints, Ints, Table]:
-    """Return what `settle` does, and the log with these rows; `latest` is brought up to date."""
+    """Return the result of `settle`, and the log with its rows appended; update `latest`."""
     depth = visits.shape[1]
     flat = visits.reshape(visits.size)
-    rows, output = no_rows(), np.empty((SAID, 0), np.int64)
+    rows, emitted = no_rows(), np.empty((OUT_WIDTH, 0), np.int64)
     table, slots = np.empty(0, np.int64), np.empty(0, np.int64)
-    output_counts = np.zeros(COUNTS, np.int64)
+    emitted_counts = np.zeros(COUNTS, np.int64)
     logged = len(log)
     for place in range(len(active)):
         group = active[place]
@@ -343,9 +358,9 @@ def settle_round(
         for row in range(offsets[place], offsets[place + 1]):
             rows = add_row(rows, n, at(vals, row, 0), at(counts, row, 1))
             n += 1
-        for row in range(spans[group, _SAID], spans[group + 1, _SAID]):
-            if _is_at_or_before(times, said[row, _TIME], visits, visit):
-                rows = add_row(rows, n, said[row, _VAL], -said[row, _DIFF])
+        for row in range(spans[group, _OUTPUT], spans[group + 1, _OUTPUT]):
+            if _is_at_or_before(times, output[row, _TIME], visits, visit):
+                rows = add_row(rows, n, output[row, _VAL], -output[row, _DIFF])
                 n += 1
         row = latest[group]
         while row >= 0:
@@ -355,9 +370,10 @@ def settle_round(
             row = log[row, _LOG_BEFORE]
         n = consolidate_rows(rows, 0, n)
         if n > 0:
-            if must_grow(output, slots, output_counts, n):
-                output, table, slots = grown(output, table, slots, output_counts, n, depth)
-            say(output, table, slots, output_counts, keys[group], rows, n, flat, visit, depth)
+            if must_grow(emitted, slots, emitted_counts, n):
+                emitted, table, slots = grown(emitted, table, slots, emitted_counts, n, depth)
+            emit(emitted, table, slots, emitted_counts, keys[group], rows, n, flat, visit, depth)
+        # After its last visit nobody reads a group's log.
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
                 larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
@@ -372,5 +388,5 @@ def settle_round(
                 log[logged, _LOG_BEFORE] = latest[group]
                 latest[group] = logged
                 logged += 1
-    said_keys, said_vals, said_times, time_index, diffs = chunk(output, table, output_counts, depth)
-    return said_keys, said_vals, said_times, time_index, diffs, log[:logged]
+    out_keys, out_vals, out_times, time_index, diffs = chunk(emitted, table, emitted_counts, depth)
+    return out_keys, out_vals, out_times, time_index, diffs, log[:logged]

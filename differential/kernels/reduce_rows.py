@@ -1,9 +1,12 @@
 """Rows (value, time, diff) of one group: sorted and consolidated in place.
 
-Rows come from several layers, each of them in order, so what is to be sorted is a few ascending runs; they are merged
-pairwise until one is left, which costs nothing when the rows are in order already. A few rows are sorted by insertion.
+A time is a small integer, the rank of a time (see `reduce_history`).
 
-All columns are in one array, int64[6, room]: handing over many arrays costs more than a group of a few rows does.
+Rows come from several layers, and each layer is in order: to sort them is to merge a few ascending runs, pairwise until
+one is left. Rows that are in order already cost one scan. A few rows are sorted by insertion.
+
+All columns are in one array, int64[6, room]: three hold the rows, three are what runs are merged into. One array and
+not six, because passing many arrays costs more than a group of a few rows does.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from differential.kernels.memory import empty
 from differential.kernels.wide import carry, fits
 
 Rows: TypeAlias = Table
-"""The columns ROW_VAL, ROW_TIME, ROW_DIFF, and as many again to sort into."""
+"""The columns ROW_VAL, ROW_TIME and ROW_DIFF, and from SORTED on three more to merge into."""
 
 ROW_VAL, ROW_TIME, ROW_DIFF, SORTED = range(4)
 
@@ -25,8 +28,11 @@ _FEW = 32
 
 
 @inner
-def roomy(columns: Table, room: int) -> Table:
-    """Return `columns` with room for so many items in each; what they held is kept."""
+def with_room(columns: Table, room: int) -> Table:
+    """Return `columns` with room for at least `room` items in each; the items that they hold are kept.
+
+    The room at least doubles, so that growing costs a constant for each item.
+    """
     width, held = columns.shape
     if room <= held:
         return columns
@@ -55,8 +61,8 @@ def copied(column: Ints, n: int) -> Ints:
 
 @inner
 def add_row(rows: Rows, count: int, val: int, diff: int) -> Rows:
-    """Return `rows`, which are `count`, with a row added at time 0."""
-    rows = roomy(rows, count + 1)
+    """Return `rows`, of which there are `count`, with one more at time 0."""
+    rows = with_room(rows, count + 1)
     put_row(rows, count, val, 0, diff)
     return rows
 
@@ -129,9 +135,9 @@ def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
 
 @bare
 def consolidate_rows(rows: Rows, first: int, last: int) -> int:
-    """Sort the rows `first` to `last` by (value, time), add up equal ones, drop zeros; return where they end then.
+    """Sort the rows `first` to `last` by (value, time), add up equal ones and drop zeros; return the new end.
 
-    Equal ones whose sum does not fit into 64 bits stay apart, and mean the same.
+    Two equal rows stay apart if their sum does not fit into 64 bits; their accumulation is the same.
     """
     if last - first <= _FEW:
         _insert(rows, first, last)

@@ -1,33 +1,42 @@
 """Interesting times: the times at which the output of a group may have to change.
 
-Times are vectors of `depth` coordinates, packed one after another in a column; an entry is a vector's number in it.
+Times are vectors of `depth` coordinates, packed one after another in a column; an entry is a vector's number in the
+column. `v` is the join (least upper bound), `<=` the partial order.
 
-Write I and O for the group's input, with the new rows, and for what was said of it so far; N for its new times: those
-of the new rows and of what is pending. The correction c is the function with sum over s <= t of c(s) = reduction(I)(t)
-- O(t). What must be said is c(t) at every t that is due, that is, not in advance of `upper`.
+Write I for the group's input, with the new rows, and O for its output so far. N are the new times: those of the new
+rows and the pending ones. The correction c is the function with
 
-*Where c may be nonzero.* The right hand side at t depends only on which times of I and O are at or before t, so c is
-zero outside their closure under join. Where no new time is at or before t nothing has changed, and nothing was missing,
-for then t would be covered by what is pending. So c(t) is nonzero only where t = n v h1 v ... v hk, with n in N and the
-rest times of N, I and O: `closure` makes these.
+    sum over s <= t of c(s) = reduction(I)(t) - O(t),
 
-*History may be advanced.* Let m be the meet of the due times of N. A due interesting time t is at or after m, and then
-h <= t iff h v m <= t, and n v h = n v (h v m). So the times of I and O may be replaced by their joins with m, and rows
-that then are at one time added up, and left out where they cancel, without changing any accumulation at a time at or
-after m; and the corrections there are determined by these accumulations. In the usual case all history is at m.
+where I(t) and O(t) are accumulations at t. A call emits c(t) at every t that is due, that is, not in advance of
+`upper`.
 
-*What is pending.* An interesting time in advance of `upper` becomes pending. Of these only the minimal ones are kept,
-which is enough: any other time t where the output may change is in advance of one of them, p, and t = p v t where t is
-a join of times of I and O, so that the closure of p, made when it is due, has it.
+*Where c may be nonzero.* The right-hand side at t depends only on which times of I and O are at or before t, so c is
+zero outside the closure of these times under join. If no new time is at or before t, the right-hand side is zero: the
+input at t has not changed, and no correction was missing, for a missing one would be in advance of a pending time. So
+c(t) is nonzero only for t = n v h1 v ... v hk, with n in N and the other times from N, I and O. These are the
+interesting times; `closure` makes them.
 
-*Looking ahead.* Each pending time costs a turn of a loop, and mostly turns out to change nothing. So where there are
-not too many, the times of the closure that are not due are visited, too, in order, with the input as far as it is
-known. Nothing is said there; but only where something would have to be, where c(t) is not zero, does t become pending.
-Nothing is missed: if input comes at s <= t, then s is new, and t = s v t in its closure, for the input has the new
-times of today. A time in advance of a pending one is not looked at, for the reason above.
+*History may be advanced.* Let m be the meet of the due times of N. Every due interesting time t is at or after m, so
+h <= t exactly if h v m <= t, and n v h = n v (h v m). So each time of I and O may be replaced by its join with m. Rows
+that then have equal times are added up, and dropped if they cancel. No accumulation at a time at or after m changes,
+and these accumulations determine the corrections there. In the usual case all history is at m.
 
-*Chains.* When the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
+*What stays pending.* An interesting time in advance of `upper` becomes pending. Only the minimal ones are kept. That is
+enough: let t be another time at which the output may have to change. It is in advance of a minimal one, p, and
+t = p v t, where t is a join of times of I and O. So the closure of p, which is made when p is due, contains t.
+
+*Looking ahead.* A pending time costs a round of a loop when it is due, and mostly its correction turns out to be empty.
+So where there are not too many, the interesting times that are not due are visited too, in order, with the input as far
+as it is known. Nothing is emitted there; but t becomes pending only if c(t) is not zero. No time is missed: if input
+comes later at s <= t, then s is new, and t = s v t is in the closure of s, for the input then has today's new times. A
+time in advance of a pending one is not visited, for the reason given above.
+
+*Chains.* If the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
 are their own closure.
+
+*Cost.* The closure of n times that are no chain costs the product of n and the number of joins, each a look-up in a
+hash table. `put_minimal` costs the size of the antichain.
 """
 
 from __future__ import annotations
@@ -37,7 +46,7 @@ import numpy as np
 from differential.kernels.compile import Ints, Table, bare, inner
 
 IS_NEW, IS_USED, IS_DUE = 1, 2, 4
-"""What is known of a time of the group: it is new; rows of the history are at it; it is not in advance of upper."""
+"""What is known of a ranked time: it is new; rows of the history are at it; it is due (or visited as if it were)."""
 
 _FEW = 24
 _MIX = -7046029254386353131
@@ -54,7 +63,7 @@ def is_at_or_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool
 
 @bare
 def is_due(upper: Table, times: Ints, entry: int, depth: int) -> bool:
-    """Whether a time is not in advance of `upper`."""
+    """Whether a time is due, that is, not in advance of `upper`."""
     for row in range(len(upper)):
         d = 0
         while d < depth and upper[row, d] <= times[entry * depth + d]:
@@ -124,8 +133,9 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
 
 @bare
 def put_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> int:
-    """Add a time to the antichain `minimal` of `count` times, unless one at or before it is there; return how many they
-    are then. There must be room for one more.
+    """Add a time to the antichain `minimal` of `count` times unless one is at or before it; return the new count.
+
+    There must be room for one more.
     """
     kept = 0
     for other in range(count):
@@ -141,7 +151,7 @@ def put_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) 
 
 @inner
 def add_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) -> tuple[Ints, int]:
-    """Return the antichain `minimal` of `count` times with a time added, unless one at or before it is there."""
+    """Return the antichain `minimal` of `count` times, and its size, after a time is added as by `put_minimal`."""
     if (count + 1) * depth > len(minimal):
         larger = np.empty((2 * count + 4) * depth, np.int64)
         copy_entries(minimal, 0, larger, 0, count, depth)
@@ -175,6 +185,7 @@ def _slot_of(slots: Ints, times: Ints, sought: Ints, entry: int, depth: int) -> 
 @bare
 def is_full(slots: Ints, count: int) -> bool:
     """Whether the set with these slots has no room for more than its `count` times."""
+    # At most half of the slots are taken, so that a probe ends after a few steps, and ends at all.
     return 2 * (count + 1) > len(slots)
 
 
@@ -196,7 +207,7 @@ def enlarged(slots: Ints, times: Ints, count: int, depth: int) -> tuple[Ints, In
 
 @bare
 def put_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int) -> int:
-    """Return the number in the set of a time, which is `count` if it was not there; there must be room."""
+    """Return a time's number in the set, which is `count` if it was not a member; there must be room for it."""
     slot = _slot_of(slots, times, sought, entry, depth)
     if slots[slot] < 0:
         slots[slot] = count
@@ -206,7 +217,7 @@ def put_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int,
 
 @inner
 def add_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int, depth: int) -> tuple[Ints, Ints, int]:
-    """Return the set (slots, times) and how many times it has, with one in it that may be there already."""
+    """Return the set (slots, times) with a time added unless it is a member, and how many members it has."""
     if is_full(slots, count):
         slots, times = enlarged(slots, times, count, depth)
     return slots, times, max(count, put_distinct(slots, times, count, sought, entry, depth) + 1)
@@ -214,7 +225,8 @@ def add_distinct(slots: Ints, times: Ints, count: int, sought: Ints, entry: int,
 
 @bare
 def is_chain(table: Ints, known: Ints, n: int, which: int, depth: int) -> bool:
-    """Whether the times in `table`, which is sorted, of which something in `which` is known are a chain."""
+    """Whether the times in `table`, which is sorted, that have a mark of `which` are a chain."""
+    # The product order implies the lexicographic order, so it is enough to compare neighbours.
     previous = -1
     for time in range(n):
         if known[time] & which:
@@ -226,11 +238,12 @@ def is_chain(table: Ints, known: Ints, n: int, which: int, depth: int) -> bool:
 
 @inner
 def closure(
-    table: Ints, known: Ints, n: int, upper: Table, depth: int, pending: Ints, pendings: int
+    table: Ints, known: Ints, n: int, upper: Table, depth: int, pending: Ints, pending_count: int
 ) -> tuple[Ints, int, Ints, int]:
-    """Return the due interesting times, sorted, and the pending ones with those added that are not due.
+    """Return the interesting times that are due, sorted; their number; and the pending times with those not due added.
 
-    Taking one generator after another, and joining it with all there is, makes the join of every set of generators.
+    The generators are the times marked as IS_DUE. The first turn takes those that are new, the second the others. Each
+    is joined with every member so far, so each join of generators that has a new one is made.
     """
     slots, times, count = np.empty(0, np.int64), np.empty(0, np.int64), 0
     join = np.empty(depth, np.int64)
@@ -245,7 +258,8 @@ def closure(
                 if is_due(upper, join, 0, depth):
                     slots, times, count = add_distinct(slots, times, count, join, 0, depth)
                 else:
-                    pending, pendings = add_minimal(pending, pendings, join, 0, depth)
+                    # Its joins with others are in advance of it, so they need not be made: it covers them.
+                    pending, pending_count = add_minimal(pending, pending_count, join, 0, depth)
             if turn == 0:
                 slots, times, count = add_distinct(slots, times, count, table, time, depth)
     order, spare = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -253,12 +267,12 @@ def closure(
     ordered = np.empty(count * depth, np.int64)
     for place in range(count):
         copy_entries(times, order[place], ordered, place, 1, depth)
-    return ordered, count, pending, pendings
+    return ordered, count, pending, pending_count
 
 
 @bare
 def must_postpone(known: Ints, n: int) -> bool:
-    """Whether one of a group's times in use is not due."""
+    """Whether rows of the group's history are at a time that is not due."""
     for time in range(n):  # noqa: SIM110 (compiled)
         if known[time] & (IS_USED | IS_DUE) == IS_USED:
             return True
@@ -266,13 +280,13 @@ def must_postpone(known: Ints, n: int) -> bool:
 
 
 @inner
-def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendings: int) -> tuple[Ints, int]:
-    """Return the pending times with the joins of new times and times of the history that are not due added.
+def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pending_count: int) -> tuple[Ints, int]:
+    """Return the pending times, with the joins of new times and those times of the history that are not due added.
 
-    The joins with the minimal new times are at or before those with the others, and so enough.
+    The minimal new times are enough: every join with another new time is in advance of one of these joins.
     """
     if not must_postpone(known, n):
-        return pending, pendings
+        return pending, pending_count
     earliest, count = np.empty(0, np.int64), 0
     for time in range(n):
         if known[time] & IS_NEW:
@@ -282,5 +296,5 @@ def postpone(table: Ints, known: Ints, n: int, depth: int, pending: Ints, pendin
         if known[time] & (IS_USED | IS_DUE) == IS_USED:
             for new in range(count):
                 join_entries(table, time, earliest, new, join, depth)
-                pending, pendings = add_minimal(pending, pendings, join, 0, depth)
-    return pending, pendings
+                pending, pending_count = add_minimal(pending, pending_count, join, 0, depth)
+    return pending, pending_count

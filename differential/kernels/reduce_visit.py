@@ -1,11 +1,16 @@
-"""Visiting a group of a reduction at its interesting times, one after the other.
+"""The visit of a group of a reduction at its interesting times, in lexicographic order.
 
-At each, the rows at or before it are tallied, and how what they reduce to differs from what was said before is said. At
-times that are not due it is only found out whether anything would have to be said.
+At each time t the input rows at or before t are accumulated in a tally, the tally is folded, and the correction is
+emitted at t: the fold, less the output rows at or before t, less the corrections emitted at earlier times at or before
+t. Lexicographic order extends the partial order, so those corrections are all known. At a time that is not due nothing
+is emitted: t becomes pending if its correction is not empty.
 
-A tally is kept up to date from one time to the next; along a chain of times each row enters it once, so that many times
-at a key with a long history cost about the sum of both and not the product. On other partial orders a visit costs the
-times of the group and the rows that enter or leave the tally.
+*The tally's invariant.* Before the fold at t, the tally holds exactly the input rows at or before t. It is updated from
+one visit to the next by the rows that enter or leave.
+
+*Cost.* Along a chain of times each row enters the tally once and none leaves, so a visit of many times to a key with a
+long history costs about the sum of both, and not the product. On other partial orders a visit of one time costs the
+number of the group's times, its output rows, the corrections emitted so far, and the rows that enter or leave.
 """
 
 from __future__ import annotations
@@ -23,53 +28,70 @@ from differential.kernels.reduce_fold import (
 )
 from differential.kernels.reduce_history import KNOWN, TABLE, VISITS
 from differential.kernels.reduce_layers import KEY
-from differential.kernels.reduce_output import ROW_COUNT, SAID_DIFF, SAID_TIME, SAID_VAL, must_grow, say
+from differential.kernels.reduce_output import OUT_DIFF, OUT_TIME, OUT_VAL, ROW_COUNT, emit, must_grow
 from differential.kernels.reduce_rows import ROW_DIFF, ROW_TIME, ROW_VAL, Rows, consolidate_rows, put_row
 from differential.kernels.reduce_times import IS_DUE, IS_USED, is_at_or_before, is_covered, is_due, put_minimal
 
-_PLACES, _STARTS, _ORDER, _SAID_STARTS, _SAID_ORDER, _COUNTED, ROOM = range(FREE, FREE + 7)
-"""Beside the tally, of a group that is visited: the place in it of each input row; where the input rows of each time
-start in their order by time, and this order; the same of the output rows; whether a time's rows are in the tally."""
+_PLACES, _STARTS, _ORDER, _OUT_STARTS, _OUT_ORDER, _COUNTED, TALLY_COLUMNS = range(FREE, FREE + 7)
+"""The columns of a group's visit, after those of the tally: for each input row the place of its value in the tally;
+where each time's input rows start in the order by time, and that order; the same two of the output rows; for each time
+whether its input rows are in the tally."""
 
-DONE, NO_ROOM, NO_CHAIN, AT_FAULT, PUT_OFF = range(5)
-"""Why groups are reduced no further: there are no more; there is no room; the times of one are to be closed under join;
-one has a negative diff; one has times to put off."""
+DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING = range(5)
+"""Why the loop over groups returns to its caller, which allocates and calls again.
 
-ROOM_TIMES, ROOM_ROWS, FOLDS, TO_SAY, ROWS_SAID, UNSAID, PENDINGS, RANKED, CHAIN, STEPS, VISIT, FOUND = range(12)
-"""What is known of a group: for how many times there must be room, for how many rows, for what they reduce to, for what
-may have to be said at one time, and at all; how many rows wait for room to be said; how many times are pending, and are
-ranked; whether those to be visited are a chain, how many these are (-1 before it is gathered), and at which one its
-input is at fault."""
+- DONE: every group is reduced.
+- NEEDS_ROOM: an array is too small for the group; `state` holds the sizes.
+- NEEDS_CLOSURE: the group is gathered, and its interesting times are no chain, or some join is pending.
+- AT_FAULT: at time VISIT the input cannot be reduced: a value has a negative diff, or a sum does not fit.
+- HAS_PENDING: the group is reduced, and has pending times for the next call."""
+
+ROOM_TIMES, ROOM_ROWS, FOLDS, CHANGES, OUTPUT_ROWS, UNEMITTED, PENDINGS, RANKED, CHAIN, STEPS, VISIT, STATE_WIDTH = (
+    range(12)
+)
+"""The state of the loop over groups, which survives a return to the caller.
+
+- ROOM_TIMES, ROOM_ROWS, FOLDS, CHANGES: the room that the group needs: for times, for rows, for its folds, and for
+  the rows of one correction before it is consolidated.
+- OUTPUT_ROWS: how many rows the group adds to the output, as far as that is known when the output lacks room.
+- UNEMITTED: how many rows of `changes` wait for room in the output.
+- PENDINGS: how many times of the group are pending.
+- RANKED: how many distinct times the gathered group has.
+- CHAIN, STEPS: whether the times to visit are a chain, and how many they are; STEPS is -1 until the group is gathered.
+- VISIT: the number of the visit at which the input cannot be reduced."""
 
 MOST_AHEAD = 64
-"""At so many times that are not due it is found out whether anything would have to be said there."""
+"""At how many times that are not due a correction is computed; later ones become pending without a look."""
 
 
 @bare
-def _by_time(rows: Rows, first: int, last: int, n: int, room: Table, starts: int, order: int) -> None:
-    """Set two columns of `room` to the rows in order of time: where each time's rows start, and their numbers."""
+def _by_time(rows: Rows, first: int, last: int, n: int, tally: Table, starts: int, order: int) -> None:
+    """Set two columns of `tally` to the order of the rows by time: where each time's rows start, and their numbers."""
+    # A counting sort whose counts stand two places too high: the sums turn entry t + 1 into the start of time t, and
+    # the last loop moves it on to the end of time t, which is the start of time t + 1.
     for time in range(n + 2):
-        room[starts, time] = 0
+        tally[starts, time] = 0
     for row in range(first, last):
-        room[starts, rows[ROW_TIME, row] + 2] += 1
+        tally[starts, rows[ROW_TIME, row] + 2] += 1
     for time in range(n):
-        room[starts, time + 2] += room[starts, time + 1]
+        tally[starts, time + 2] += tally[starts, time + 1]
     for row in range(first, last):
         time = rows[ROW_TIME, row] + 1
-        room[order, room[starts, time]] = row
-        room[starts, time] += 1
+        tally[order, tally[starts, time]] = row
+        tally[starts, time] += 1
 
 
 @bare
-def _distinct_values(rows: Rows, last: int, descending: bool, room: Table) -> int:
-    """Put the distinct values into the tally, and the place there of each row; return how many values they are."""
+def _distinct_values(rows: Rows, last: int, descending: bool, tally: Table) -> int:
+    """Put the distinct values into the tally, and the place there of each row; return how many values there are."""
+    # Consolidated rows are sorted by value, so equal values are neighbours.
     n = 0
     for step in range(last):
         row = last - 1 - step if descending else step
-        if n == 0 or room[TALLY_VALS, n - 1] != rows[ROW_VAL, row]:
-            room[TALLY_VALS, n] = rows[ROW_VAL, row]
+        if n == 0 or tally[TALLY_VALS, n - 1] != rows[ROW_VAL, row]:
+            tally[TALLY_VALS, n] = rows[ROW_VAL, row]
             n += 1
-        room[_PLACES, row] = n - 1
+        tally[_PLACES, row] = n - 1
     return n
 
 
@@ -79,48 +101,50 @@ def visit_times(
     parameter: int,
     group: Ints,
     exact: Ints,
-    room: Table,
+    tally: Table,
     fold: Rows,
     vectors: Table,
     marks: Table,
     rows: Rows,
     bounds: Ints,
-    said: Rows,
+    changes: Rows,
     output: Table,
-    table_said: Ints,
+    output_times: Ints,
     slots: Ints,
     counts: Ints,
     upper: Table,
     pending: Ints,
-    found: Ints,
+    state: Ints,
 ) -> int:
-    """Reduce a gathered group at its interesting times; return DONE, AT_FAULT where its input has a negative diff, or
-    NO_ROOM, after which it can be visited once more.
+    """Reduce a gathered group at its interesting times; return DONE, AT_FAULT or NEEDS_ROOM.
 
-    Of the times that are not due, those at which something would have to be said become pending. `room` must have some
-    for all rows and times, `fold` for what the group reduces to, twice: now, and before; `said` for both and for what
-    was said; `pending` for all visits.
+    After NEEDS_ROOM the group can be visited again from its first time. Of the times that are not due, those with a
+    correction that is not empty become pending. There must be room: in `tally` for all rows and times; in `fold` for
+    two folds, the present one and the one before; in `changes` for both folds and the output rows; in `pending` for all
+    visits.
     """
-    depth, n, chain = upper.shape[1], found[RANKED], found[CHAIN] != 0
+    depth, n, chain = upper.shape[1], state[RANKED], state[CHAIN] != 0
     table, visits = vectors[TABLE], vectors[VISITS]
-    _by_time(rows, 0, bounds[0], n, room, _STARTS, _ORDER)
-    _by_time(rows, bounds[1], bounds[2], n, room, _SAID_STARTS, _SAID_ORDER)
-    distinct = _distinct_values(rows, bounds[0], is_descending(kind), room)
-    empty_tally(room, exact, distinct)
+    _by_time(rows, 0, bounds[0], n, tally, _STARTS, _ORDER)
+    _by_time(rows, bounds[1], bounds[2], n, tally, _OUT_STARTS, _OUT_ORDER)
+    distinct = _distinct_values(rows, bounds[0], is_descending(kind), tally)
+    empty_tally(tally, exact, distinct)
     for time in range(n):
-        room[_COUNTED, time] = 0
-    before, now, befores = 0, fold_at_most(kind, parameter, distinct), 0
+        tally[_COUNTED, time] = 0
+    before, now, before_count = 0, fold_at_most(kind, parameter, distinct), 0
     first_row = counts[ROW_COUNT]
     reached = ahead = 0
-    for visit in range(found[STEPS]):
+    for visit in range(state[STEPS]):
         due = is_due(upper, visits, visit, depth)
         if not due:
             ahead += 1
-            if is_covered(pending, found[PENDINGS], visits, visit, depth):
+            if is_covered(pending, state[PENDINGS], visits, visit, depth):
                 continue
             if ahead > MOST_AHEAD:
-                found[PENDINGS] = put_minimal(pending, found[PENDINGS], visits, visit, depth)
+                state[PENDINGS] = put_minimal(pending, state[PENDINGS], visits, visit, depth)
                 continue
+        # In a chain a skipped time is never followed by one that is not: all later ones are in advance of the same
+        # pending time. So `reached`, the rank of the present visit, need not move past skipped times.
         count = 0
         while chain and not marks[KNOWN, reached] & IS_DUE:
             reached += 1
@@ -129,50 +153,55 @@ def visit_times(
                 continue
             covers = int(chain or is_at_or_before(table, time, visits, visit, depth))
             if covers == 1:
-                for place in range(room[_SAID_STARTS, time], room[_SAID_STARTS, time + 1]):
-                    row = room[_SAID_ORDER, place]
-                    put_row(said, count, rows[ROW_VAL, row], 0, -rows[ROW_DIFF, row])
+                for place in range(tally[_OUT_STARTS, time], tally[_OUT_STARTS, time + 1]):
+                    row = tally[_OUT_ORDER, place]
+                    put_row(changes, count, rows[ROW_VAL, row], 0, -rows[ROW_DIFF, row])
                     count += 1
-            if covers != room[_COUNTED, time]:
-                sign = covers - room[_COUNTED, time]
-                room[_COUNTED, time] = covers
-                for place in range(room[_STARTS, time], room[_STARTS, time + 1]):
-                    row = room[_ORDER, place]
-                    tally_row(kind, room, exact, room[_PLACES, row], sign * rows[ROW_DIFF, row])
+            if covers != tally[_COUNTED, time]:
+                sign = covers - tally[_COUNTED, time]
+                tally[_COUNTED, time] = covers
+                for place in range(tally[_STARTS, time], tally[_STARTS, time + 1]):
+                    row = tally[_ORDER, place]
+                    tally_row(kind, tally, exact, tally[_PLACES, row], sign * rows[ROW_DIFF, row])
         reached += 1
-        nows = fold_tally(kind, parameter, group, room, exact, distinct, fold, now)
-        if nows == FAULT:
+        now_count = fold_tally(kind, parameter, group, tally, exact, distinct, fold, now)
+        if now_count == FAULT:
             if due:
-                found[VISIT] = visit
+                state[VISIT] = visit
                 return AT_FAULT
-            found[PENDINGS] = put_minimal(pending, found[PENDINGS], visits, visit, depth)
+            # Input that is still to come, at a time at or before this one, may mend it: look again when it is due.
+            state[PENDINGS] = put_minimal(pending, state[PENDINGS], visits, visit, depth)
             continue
         if chain:
-            for row in range(before, before + befores):
-                put_row(said, count, fold[ROW_VAL, row], 0, -fold[ROW_DIFF, row])
+            # The corrections so far add up to the last fold less the output rows before this time. So the correction
+            # here is the present fold, less the last one, less the output rows at this time.
+            for row in range(before, before + before_count):
+                put_row(changes, count, fold[ROW_VAL, row], 0, -fold[ROW_DIFF, row])
                 count += 1
         else:
-            most = count + nows + counts[ROW_COUNT] - first_row
-            if most > said.shape[1]:
-                found[TO_SAY] = most
+            most = count + now_count + counts[ROW_COUNT] - first_row
+            if most > changes.shape[1]:
+                # The next visit starts over: what this one emitted is dropped. The times that it made pending stay;
+                # the next visit finds them covered.
+                state[CHANGES] = most
                 counts[ROW_COUNT] = first_row
-                return NO_ROOM
+                return NEEDS_ROOM
             for row in range(first_row, counts[ROW_COUNT]):
-                if is_at_or_before(table_said, output[SAID_TIME, row], visits, visit, depth):
-                    put_row(said, count, output[SAID_VAL, row], 0, -output[SAID_DIFF, row])
+                if is_at_or_before(output_times, output[OUT_TIME, row], visits, visit, depth):
+                    put_row(changes, count, output[OUT_VAL, row], 0, -output[OUT_DIFF, row])
                     count += 1
-        for row in range(now, now + nows):
-            put_row(said, count, fold[ROW_VAL, row], 0, fold[ROW_DIFF, row])
+        for row in range(now, now + now_count):
+            put_row(changes, count, fold[ROW_VAL, row], 0, fold[ROW_DIFF, row])
             count += 1
-        count = consolidate_rows(said, 0, count)
+        count = consolidate_rows(changes, 0, count)
         if not due and count > 0:
-            found[PENDINGS] = put_minimal(pending, found[PENDINGS], visits, visit, depth)
+            state[PENDINGS] = put_minimal(pending, state[PENDINGS], visits, visit, depth)
             continue
         if count > 0:
             if must_grow(output, slots, counts, count):
-                found[ROWS_SAID] = counts[ROW_COUNT] - first_row + count
+                state[OUTPUT_ROWS] = counts[ROW_COUNT] - first_row + count
                 counts[ROW_COUNT] = first_row
-                return NO_ROOM
-            say(output, table_said, slots, counts, group[KEY], said, count, visits, visit, depth)
-        before, now, befores = now, before, nows
+                return NEEDS_ROOM
+            emit(output, output_times, slots, counts, group[KEY], changes, count, visits, visit, depth)
+        before, now, before_count = now, before, now_count
     return DONE

@@ -1,4 +1,4 @@
-"""Spreading rows over workers by their keys."""
+"""The distribution of rows over workers by their keys: a hash of each key, then a counting sort by worker."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def mix(key: int) -> int:
 
 @kernel
 def partition(keys: Ints, peers: int) -> tuple[Ints, Ints]:
-    """Return (order, offsets): the rows for peer p are `order[offsets[p]:offsets[p + 1]]`, in their order here."""
+    """Return (order, offsets): the rows for peer p are `order[offsets[p]:offsets[p + 1]]`, in their original order."""
     count = len(keys)
     targets = np.empty(count, np.uint16)
     if peers & (peers - 1):
         for row in range(count):
             targets[row] = mix(keys[row]) % np.uint64(peers)
-    else:  # a mask costs half of what dividing does
+    else:  # a mask costs half as much as a division
         for row in range(count):
             targets[row] = mix(keys[row]) & np.uint64(peers - 1)
     offsets = np.zeros(peers + 1, np.int64)

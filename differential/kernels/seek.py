@@ -1,4 +1,7 @@
-"""Finding keys in sorted columns by galloping."""
+"""The search for keys in sorted columns by galloping: from a start in growing steps, then by halving the last step.
+
+The cost is the logarithm of the distance, so a walk over ascending keys costs no more than a scan.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from differential.kernels.compile import Ints, bare
 
 @bare
 def seek(keys: Ints, start: int, key: int) -> int:
-    """Return the first row from `start` on whose key is at least `key`; costs the logarithm of the distance."""
+    """Return the first row from `start` on whose key is at least `key`."""
     count = len(keys)
     if start >= count or keys[start] >= key:
         return start
+    # The key of `low` is less throughout; after the first loop that of `high` is not, or there is none.
     low, step = start, 1
     while low + step < count and keys[low + step] < key:
         low += step

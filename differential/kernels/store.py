@@ -1,22 +1,22 @@
-"""Where compiled kernels are kept: files in one directory for each user of a machine, shared by all installations.
+"""The files of compiled kernels: one directory for each user of a machine, shared by all installations.
 
-`DIFFERENTIAL_CACHE_DIR` names the directory. Otherwise it is `timely-dataflow` in `NUMBA_CACHE_DIR`, or else
+`DIFFERENTIAL_CACHE_DIR` names the directory. Otherwise it is `timely-dataflow` in `NUMBA_CACHE_DIR` or, without that,
 `timely-dataflow/kernels` in the user's cache directory, which is `XDG_CACHE_HOME` or `~/.cache`.
 
-An entry is a file: a mark, a digest of all that follows, a key that spells out everything the entry depends on, and a
+An entry is a file: a mark; a digest of all that follows; a key that spells out everything the entry depends on; and a
 payload, which is a pickle with machine code in it. A pickle runs what it names, and machine code with a flipped bit
 computes wrong answers. So a payload leaves this module only if
 
-- every directory, from the user's cache directory down, belongs to this user or to root, and only they can write to it;
+- every directory from the user's cache directory down belongs to this user or to root, and nobody else can write to it;
 - so does the file, which is opened relative to the directory that was checked, through no link, and checked once open;
-- its digest and its key are the right ones.
+- its digest and its key are right.
 
-Whatever fails is reported on stderr in a line. An entry that is unsafe or damaged is removed, for it is compiled again.
-Without a safe directory, or where none can be written, a process keeps what it compiles to itself.
+Every failure is reported on stderr in a line. An entry that is unsafe or damaged is removed, and compiled again.
+Without a safe directory that can be written, each process keeps to itself what it compiles.
 
-An entry is written to a file of its own, which is then renamed: a reader finds all of it or nothing, and of several
-writers the last one wins. An entry that nobody has used for `UNUSED_DAYS` is removed when another is written. The time
-of its last use, to within a day, is the modification time of its file.
+An entry is written to a file of its own, which is then renamed. So a reader finds all of it or nothing, and of several
+writers the last one wins. An entry that nobody has used for `UNUSED_DAYS` is removed when another one is written. The
+modification time of its file is the time of its last use, to within a day.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _reported: set[str] = set()
 
 
 class _UnsafeError(Exception):
-    """A file or a directory cannot be trusted, or is not what it should be."""
+    """A file or a directory is not safe, or is not what it should be."""
 
 
 def report(text: str) -> None:
-    """Print a text on stderr, as one line and once in this process."""
+    """Print a text on stderr as one line, once in this process."""
     line = f"differential: {' '.join(text.split())}\n"
     if line not in _reported:
         _reported.add(line)
@@ -62,7 +62,7 @@ def report(text: str) -> None:
 
 
 class Store:
-    """The directory of compiled kernels, `directory`, in the user's cache directory, `root`, or the same."""
+    """The directory of compiled kernels. `root` is the user's cache directory, which contains it or is it."""
 
     def __init__(self, root: Path, directory: Path) -> None:
         self.root = root
@@ -70,7 +70,7 @@ class Store:
 
     @staticmethod
     def of_user(environ: Mapping[str, str] | None = None) -> Store:
-        """Return the store that the environment names.
+        """Return the store to which the environment points.
 
         >>> Store.of_user({"DIFFERENTIAL_CACHE_DIR": "/var/cache/kernels"}).directory.as_posix()
         '/var/cache/kernels'
@@ -90,20 +90,20 @@ class Store:
         return Store(root, root / "timely-dataflow" / "kernels")
 
     def is_usable(self) -> bool:
-        """Return whether the directory is there and safe; report what is wrong with it."""
+        """Return whether the directory is there and safe; report what is wrong otherwise."""
         with self._reported(), self._opened():
             return True
         return False
 
     def has(self, name: str) -> bool:
-        """Return whether there is an entry, in whatever state."""
+        """Return whether there is an entry, whole or damaged."""
         with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
             os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
             return True
         return False
 
     def read(self, name: str, key: str) -> bytes | None:
-        """Return the payload of an entry, or None if there is none, or none that is safe, whole and of this key."""
+        """Return the payload of an entry, or None unless it is there, safe, whole and of this key."""
         with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
             found = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
             try:
@@ -114,7 +114,7 @@ class Store:
                 self._discard(place, name, found, _reason(error))
                 return None
             if found.st_mtime < time.time() - _DAY:
-                with contextlib.suppress(OSError):  # root's, say: then root removes it one day
+                with contextlib.suppress(OSError):  # the file may be root's, who then removes it some day
                     os.utime(self._at(name), dir_fd=place, follow_symlinks=False)
             return payload
         return None
@@ -129,18 +129,18 @@ class Store:
                     file.write(_MARK + _digest(body) + body)
                 os.replace(partial, self._at(name), src_dir_fd=place, dst_dir_fd=place)
             finally:
-                with contextlib.suppress(OSError):  # it is renamed, unless something failed
+                with contextlib.suppress(OSError):  # it has been renamed, unless something failed
                     os.unlink(partial, dir_fd=place)
             self._prune(place)
 
     def discard(self, name: str, reason: str) -> None:
-        """Remove an entry that is of no use, and report it."""
+        """Remove an entry that is of no use, and report that."""
         with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
             found = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
             self._discard(place, name, found, reason)
 
     def _discard(self, place: int | None, name: str, found: os.stat_result, reason: str) -> None:
-        """Remove what was found unless another process has removed or renewed it; who removes it reports it."""
+        """Remove what was found, and report it, unless another process has removed or renewed it meanwhile."""
         try:
             now = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
             if _identity(now) != _identity(found):
@@ -148,12 +148,12 @@ class Store:
             (os.rmdir if stat.S_ISDIR(now.st_mode) else os.unlink)(self._at(name), dir_fd=place)
         except FileNotFoundError:
             return
-        except OSError:  # it stays; what is compiled cannot be kept, which is reported when it is written
+        except OSError:  # it stays, so the compiled kernel cannot be kept either, and `write` reports that
             pass
         report(f"{self.directory / name} {reason}; this kernel is compiled again")
 
     def _content(self, place: int | None, name: str) -> bytes:
-        """Return what is in a file, if it is a file and nobody else can have written it."""
+        """Return the content of a file; raise `_UnsafeError` unless it is a file that nobody else can have written."""
         descriptor = os.open(self._at(name), _READ, dir_fd=place)
         try:
             status = os.fstat(descriptor)
@@ -172,7 +172,7 @@ class Store:
         with os.scandir(self.directory if place is None else place) as entries:
             for entry in entries:
                 age = ages.get(os.path.splitext(entry.name)[1])
-                with contextlib.suppress(OSError):  # another process removes it too, or it is a directory
+                with contextlib.suppress(OSError):  # another process has removed it, or it is a directory
                     if age is not None and entry.stat(follow_symlinks=False).st_mtime < now - age:
                         os.unlink(self._at(entry.name), dir_fd=place)
 
@@ -182,9 +182,9 @@ class Store:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int | None]:
-        """Open the directory, which is made where it is missing, and see to it that it is safe.
+        """Open the directory, made if it is missing, and check that it is safe.
 
-        It is opened anew for each use: programs that become daemons close all descriptors.
+        It is opened for each use, and not once: a program that becomes a daemon closes all descriptors.
         """
         if not self.root.is_absolute():
             raise _UnsafeError(f"{self.root}: no home directory is known")
@@ -212,7 +212,7 @@ class Store:
     def _check(self, place: int, path: Path) -> None:
         """Refuse a directory to which somebody else can write.
 
-        In one above the entries' own, such as /tmp, it is enough that nobody else can rename what is in it.
+        Of a directory above that of the entries, such as /tmp, it is enough that nobody else can rename its content.
         """
         status = os.fstat(place)
         is_sticky = path != self.directory and bool(status.st_mode & stat.S_ISVTX)
@@ -222,7 +222,7 @@ class Store:
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
-        """Report why the directory cannot be used, which is no reason to fail."""
+        """Report why the directory cannot be used, and go on without it."""
         try:
             yield
         except (OSError, _UnsafeError) as error:
@@ -234,7 +234,7 @@ class Store:
 
 
 def _opened_inside(place: int, name: str) -> int:
-    """Open a directory inside another one, made where it is missing, for this user alone."""
+    """Open a directory inside another one; if it is missing, make it for this user alone."""
     flags = os.O_RDONLY | os.O_DIRECTORY | _NO_LINK
     with contextlib.suppress(FileNotFoundError):
         return os.open(name, flags, dir_fd=place)
@@ -248,7 +248,7 @@ def _is_foreign(status: os.stat_result) -> bool:
 
 
 def _complaint(status: os.stat_result, is_sticky: bool = False) -> str:
-    """Return why what has this status cannot be trusted, or nothing."""
+    """Return why a file or directory of this status is not safe, or an empty string."""
     if _is_foreign(status):
         return f"belongs to another user ({status.st_uid})"
     if _IS_POSIX and not is_sticky and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -265,7 +265,7 @@ def _digest(body: bytes) -> bytes:
 
 
 def _payload(content: bytes, key: str) -> bytes:
-    """Return the payload of an entry with this content; raise `_UnsafeError` if any of it is not as it was written."""
+    """Return the payload of an entry with this content; raise `_UnsafeError` if it is damaged or of another key."""
     start = len(_MARK) + _DIGEST_BYTES
     body = content[start:]
     own = key.encode() + b"\0"
@@ -277,7 +277,7 @@ def _payload(content: bytes, key: str) -> bytes:
 
 
 def _reason(error: OSError | _UnsafeError) -> str:
-    """Return why an entry cannot be read, to follow its path."""
+    """Return why an entry cannot be read, in words that follow its path."""
     if isinstance(error, _UnsafeError):
         return str(error)
     return "is a link" if error.errno == errno.ELOOP else f"cannot be read ({_strerror(error)})"

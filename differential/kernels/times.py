@@ -1,15 +1,18 @@
-"""Tables of times, int64[T, D]: a row per time, a column per coordinate.
+"""Tables of times, int64[T, D]: a row is a time, a column a coordinate.
 
-Two orders, as everywhere: the product order (`is_at_or_before`) has the meaning, the lexicographic order
-(`compare_times`) is for sorting. A frontier is a table too, its rows the elements of an antichain; no rows mean that
-everything is final.
+There are two orders. The product order (`is_at_or_before`) has the meaning; the lexicographic order (`compare_times`)
+is only for sorting, and extends the product order. A frontier is a table whose rows are the elements of an antichain.
+The frontier without rows means that everything is final: no time is in advance of it.
 
-Compaction replaces a time by its representative under a frontier `since`,
+*Compaction* replaces a time by its representative under a frontier `since`,
 
     rep(t) = meet over f in since of join(t, f),
 
-which no time at or after `since` can tell from t: for s in advance of `since`, t ≤ s exactly if rep(t) ≤ s. With an
-empty `since` no time will ever be asked about, so all times may become one; the representative is then all zeros.
+which no time in advance of `since` can tell from t: for such a time s, t <= s exactly if rep(t) <= s. Under the empty
+`since` nobody will ask about any time, so all times may become one: the representative is all zeros.
+
+*Cost.* Sorting T times costs T log T comparisons, or T if they are in order. The frontier functions cost the
+product of the sizes of the table and the frontier.
 """
 
 from __future__ import annotations
@@ -117,7 +120,7 @@ def sorted_distinct(times: Table) -> tuple[Table, Ints]:
 
 @inner
 def only_used(time_index: Ints, times: Table) -> tuple[Ints, Table]:
-    """Return the index and the table without the times that no row is at; the index absent when one time is left."""
+    """Return the index and the table without unused times; the index is absent if one time is left."""
     count = len(times)
     if len(time_index) == 0:
         return time_index, times[: min(count, 1)]
@@ -152,7 +155,7 @@ def intern(times: Table) -> tuple[Table, Ints]:
 
 @kernel
 def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
-    """Return the index and the table without the times that no row is at; the index absent when one time is left."""
+    """Return the index and the table without unused times; the index is absent if one time is left."""
     return only_used(time_index, times)
 
 
@@ -177,6 +180,7 @@ def in_advance(times: Table, frontier: Table) -> Ints:
 @kernel
 def minimal(times: Table) -> Table:
     """Return the minimal rows of `times`, distinct and in lexicographic order."""
+    # Whatever is before a time in the product order is before it in the lexicographic order: it is found already.
     order = sort_times(times)
     found = np.empty_like(times)
     count = 0

@@ -1,4 +1,4 @@
-"""Which process compiles which kernel, where several need the same ones; and a line on stderr where that takes long."""
+"""Turns: which process compiles a kernel that several need; and a line on stderr when that takes long."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PATIENCE = 1.0
+"""After this many seconds slow work is reported."""
 
 
 class Turn:
     """The right to compile a kernel, which one process has at a time: a lock on a byte of a file beside the cache.
 
-    The system takes all locks on a file from a process that closes it, however often it has it open. So none is held
-    while another kernel has its turn.
+    When a process closes a file, the system releases all locks of the process on it, even those taken through another
+    descriptor. So a process never takes the turn for one kernel while it has that for another.
     """
 
     def __init__(self, directory: Path, name: str) -> None:
@@ -32,12 +33,12 @@ class Turn:
         self._file.close()
 
     def is_ours(self) -> bool:
-        """Take the turn if no other process has it; return whether it is ours. Without locks there, it always is."""
+        """Take the turn if no other process has it; return whether it is ours. Without locks it always is."""
         try:
             self._lock(wait=False)
         except (BlockingIOError, PermissionError):
             return False
-        except OSError:  # some network file systems have no locks; then two processes may compile the same kernel
+        except OSError:  # some network file systems have no locks: there, two processes may compile the same kernel
             return True
         return True
 
@@ -58,7 +59,7 @@ def _opened(path: str, flags: int) -> int:
 
 @contextlib.contextmanager
 def notice(text: str) -> Iterator[None]:
-    """Print `text` on stderr if what follows takes longer than a second."""
+    """Print `text` on stderr if the block takes longer than a second."""
     timer = threading.Timer(_PATIENCE, lambda: print(f"{text}\n", end="", file=sys.stderr, flush=True))
     timer.daemon = True
     timer.start()

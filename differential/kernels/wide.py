@@ -1,11 +1,11 @@
-"""Sums that do not fit into 64 bits are found, not wrapped around.
+"""Sums in two words, so that a sum that does not fit into 64 bits is an error and does not wrap around.
 
-A sum is kept in two words. Additions to the low word wrap, and `carry` is what the high word grows by; a sum fits into
-64 bits where the high word is nothing but the low one's sign (`fits`). So it is the sum that counts, and not what it
-was on the way: the order in which its terms come does not matter. No branch is taken for any of this.
+Additions to the low word wrap, and `carry` is what the high word grows by. *The invariant*: high * 2**64 + low, with
+low unsigned, is the exact sum. It fits into 64 bits if the high word is only the sign of the low one (`fits`). So what
+counts is the sum, not what it was on the way: the order of the terms does not matter. No step takes a branch.
 
-Kernels raise `Overflow`, with the codes of the record, where they know them; operators name it (see
-`differential.overflow`).
+Kernels raise `Overflow` with the codes of the record, which are all they know; operators name the record (see
+`differential.data.overflow`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HALF = (1 << 32) - 1
 
 
 class Overflow(ArithmeticError):
-    """How often a record occurs, of which the codes of key and value are given, does not fit into 64 bits."""
+    """A count does not fit into 64 bits. Its arguments are the codes of the record's key and value."""
 
 
 @bare
@@ -28,7 +28,7 @@ def carry(low: int, item: int) -> int:
 
 @bare
 def fits(low: int, high: int) -> bool:
-    """Return whether a sum of two words is one of 64 bits."""
+    """Return whether a sum in two words fits into 64 bits."""
     return high == low >> 63
 
 

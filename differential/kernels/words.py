@@ -1,14 +1,21 @@
-"""Rows as words: packed, each into one word of 64 bits or two, sorted, summed and unpacked.
+"""Rows as words: packed into one word of 64 bits or two, sorted, summed and unpacked.
 
 A row is
 
     (key - least key | value - least value | place of its time | diff - least diff)
 
-with as many bits for each as the bounds of the columns require. Where keys or values have the same bits in their midst,
-as have codes of two small columns, these bits are left out. The words are radix-sorted
-(see `differential.kernels.radix`); equal rows are then neighbours, and one pass sums and one unpacks them. So nothing
-is moved but words, and always in the order of memory. A diff that does not fit is replaced by the number of its row and
-fetched.
+with as many bits for each field as the bounds of its column require. If all keys (or values) agree in a run of bits in
+their midst, as codes of two small columns do, that run is left out.
+
+*The invariant.* To sort the words by their fields key, value and time, as unsigned numbers, is to sort the rows: every
+field is at least 0, and the bits that are left out are the same in every row. In a single word the three fields are
+neighbours, the key highest, and are sorted as one. So the words are radix-sorted (see `radix`); equal rows are then
+neighbours. The diff is the lowest field of its word, and is no part of the order.
+
+If the diffs do not fit, the number of the row takes their place, and the diff is fetched when rows are summed.
+
+*Cost.* One pass to bound the columns, one to pack, those of the radix sort, one to sum, and one for each column to
+unpack. Only words are moved, and nearly all passes run in the order of memory.
 """
 
 from __future__ import annotations
@@ -24,16 +31,17 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 KEY, VAL, TIME, DIFF = range(4)
 LOW, BITS, SHIFT, IN_SECOND, GAP_AT, GAP = range(6)
-"""A layout has a row for each of key, value, time and diff (or row number): the least, which is subtracted, the bits
-it takes, where they begin, and whether they are in the second word; and where in what is left bits are left out, and
-how many."""
+"""The columns of a layout, which has a row for each of key, value, time and diff (or row number): the least item, which
+is subtracted; the bits that the field takes; its lowest bit; whether it is in the second word; and the run of bits left
+out of what the subtraction leaves: its lowest bit, and its length."""
 
 UNFIT, ONE_WORD, TWO_WORDS = range(3)
+"""How many words a row takes; UNFIT if two do not hold it."""
 
 
 @bare
 def bound(items: Ints, bounds: Table, which: int) -> None:
-    """Widen the bounds, to hold of `items`, too: the least and the greatest, the bits that any has and all have."""
+    """Widen the bounds so that they hold for `items`: least, greatest, the bits set in any, the bits set in all."""
     low, high, any_has, all_have = bounds[which]
     for item in items:
         low, high = min(low, item), max(high, item)
@@ -44,7 +52,7 @@ def bound(items: Ints, bounds: Table, which: int) -> None:
 
 @inner
 def bounds_of(parts: Table, times: int) -> Table:
-    """Return the bounds of keys, values, places among so many times, and diffs."""
+    """Return the bounds of keys, values, places among `times` times, and diffs."""
     bounds = np.empty((4, 4), np.int64)
     for which in range(4):
         bounds[which] = _GREATEST, _LEAST, 0, -1
@@ -60,7 +68,7 @@ def bounds_of(parts: Table, times: int) -> Table:
 
 @bare
 def bits_of(number: int) -> int:
-    """Return how many bits a number takes, all if it is negative."""
+    """Return how many bits a number takes, `WORD` if it is negative."""
     bits = 0
     while bits < WORD and number != 0:
         # A negative number never becomes 0 by shifting.
@@ -71,14 +79,17 @@ def bits_of(number: int) -> int:
 
 @bare
 def measure(bounds: Table, layout: Table, which: int) -> None:
-    """Write the least item and the bits that the others' distance from it takes."""
+    """Set the least item of a field, and the bits that the greatest distance from it takes."""
     layout[which, LOW] = bounds[which, 0]
     layout[which, BITS] = bits_of(bounds[which, 1] - bounds[which, 0])
 
 
 @bare
 def leave_out(bounds: Table, layout: Table, which: int) -> None:
-    """Leave out the longest run of bits in the midst that all items have in common, if that saves any."""
+    """Leave out the longest run of bits in which all items agree, if that saves any.
+
+    LOW becomes the bits that all items have set: subtracting them clears these bits in every item and borrows nothing.
+    """
     varying = bounds[which, 2] ^ bounds[which, 3]
     bits = bits_of(varying)
     if bits == WORD:
@@ -102,7 +113,7 @@ def stack(layout: Table, which: int, word: int, shift: int) -> int:
 
 @bare
 def arrange_fields(layout: Table) -> int:
-    """Place the fields in one word, or in two, and return which: UNFIT when they do not fit."""
+    """Place the fields in one word or in two; return ONE_WORD, TWO_WORDS or UNFIT."""
     key, val = layout[KEY, BITS], layout[VAL, BITS]
     tail = layout[TIME, BITS] + layout[DIFF, BITS]
     if key + val + tail <= WORD:
@@ -141,7 +152,7 @@ def lay_out(parts: Table, rows: int, times: int) -> tuple[int, bool, Table]:
 
 @bare
 def start_words(words: Ints, keys: Ints, layout: Table) -> None:
-    """Write the keys' field, and nothing else, to every word."""
+    """Set every word to the field of its key."""
     low, shift = layout[KEY, LOW], layout[KEY, SHIFT]
     gap_at, above, below = layout[KEY, GAP_AT], layout[KEY, GAP_AT] + layout[KEY, GAP], mask_of(layout[KEY, GAP_AT])
     if layout[KEY, BITS] == 0:
@@ -163,7 +174,7 @@ def insert_field(words: Ints, items: Ints, absent: int, layout: Table, which: in
         for row in range(len(words)):
             item = items[row] - low
             words[row] |= (item >> above << gap_at | item & below) << shift
-    elif absent != low:  # then no bits are left out: a 0 has none in common with others, which `low` would be
+    elif absent != low:  # no bits are left out: with a 0 among the items, `low` would be 0, and be `absent`
         for row in range(len(words)):
             words[row] |= (absent - low) << shift
 
@@ -182,7 +193,7 @@ def insert_times(words: Ints, index: Ints, place: Ints, layout: Table) -> None:
 def pack_part(
     parts: Table, part: int, start: int, first: Ints, second: Ints, place: Ints, is_by_row: int, layout: Table
 ) -> None:
-    """Write the words of one part's rows from `start` on, with the places of its times."""
+    """Write the words of one part's rows from `start` on; `place` has the places of the part's times."""
     stop = start + parts[part, ROWS]
     own, other = first[start:stop], second[start:stop]
     other[:] = 0
@@ -212,7 +223,7 @@ def pack(parts: Table, rows: int, place: Ints, words: int, is_by_row: bool, layo
 
 @inner
 def fields_of(words: int, layout: Table) -> Table:
-    """Return what the words are to be sorted by (see `sort_words`): time, value and key, the last counting most."""
+    """Return the fields to sort by (see `sort_words`): time, value and key, the least significant first."""
     end = layout[KEY, SHIFT] + layout[KEY, BITS]
     fields = np.empty((1 if words == ONE_WORD else 3, 3), np.int64)
     if words == ONE_WORD:
@@ -226,15 +237,15 @@ def fields_of(words: int, layout: Table) -> Table:
 
 @inner
 def sorted_words(first: Ints, second: Ints, layout: Table) -> tuple[Ints, Ints, Ints]:
-    """Return the words sorted; and an array to spare."""
+    """Return the words sorted, and a spare array of their length."""
     return sort_words(first, second, fields_of(TWO_WORDS if len(second) != 0 else ONE_WORD, layout))
 
 
 @inner
 def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: int, room: Ints) -> Ints:
-    """Return a column of the first `rows` words; absent when it is nothing but 0.
+    """Return a column of the first `rows` words; absent if it is all 0.
 
-    It is written to `room`, which may be the words themselves, unless that would keep far more memory than it takes.
+    It is written to `room`, which may be the words themselves, unless `room` takes far more memory than the column.
     """
     bits, low, shift = layout[which, BITS], layout[which, LOW], layout[which, SHIFT]
     if bits == 0 and low == 0:
@@ -262,11 +273,11 @@ def extract_field(first: Ints, second: Ints, rows: int, layout: Table, which: in
 def fold_until(
     first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool, sums: Ints, row: int, kept: int
 ) -> tuple[int, int]:
-    """Sum equal rows from `row` on and leave the words of those not zero in front; return how far these two came.
+    """Sum equal rows from `row` on, and move the words of those that are not zero to the front; return (row, kept).
 
-    Without room for sums it stops at the first that is neither 0 nor 1, and at row ~r where those from row r on have a
-    sum that does not fit. Diffs, or row numbers, are the lowest bits of
-    their word.
+    These are how far the rows are read and how many are kept. Without room for sums it stops before the first sum that
+    is neither 0 nor 1. If a sum does not fit it returns ~row, where its rows begin. Diffs, or row numbers, are the
+    lowest bits of their word.
     """
     low, tail_mask = layout[DIFF, LOW], mask_of(layout[DIFF, BITS])
     is_tail_first = len(second) == 0 or layout[DIFF, IN_SECOND] == 0
@@ -301,9 +312,9 @@ def fold_until(
 
 @inner
 def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
-    """Sum equal rows and leave the words of those not zero in front; return how many, and the sums, absent if all 1.
+    """Sum equal rows, and move the words of those that are not zero to the front; return how many, and the sums.
 
-    Raises Overflow where a sum does not fit into 64 bits.
+    The sums are absent if all are 1. Raises Overflow if a sum does not fit into 64 bits.
     """
     sums, row, kept = np.empty(0, np.int64), 0, 0
     while True:
@@ -323,11 +334,12 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
 def unpack(
     first: Ints, second: Ints, spare: Ints, diffs: Ints, is_by_row: bool, layout: Table
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the columns that sorted words stand for, equal rows summed; no index where all are at the first time."""
+    """Return the columns that sorted words stand for, equal rows summed; the index is absent if all are at time 0."""
     kept, sums = fold_words(first, second, diffs, layout, is_by_row)
     keys = extract_field(first, second, kept, layout, KEY, spare)
     if len(keys) == 0:
         keys = np.zeros(kept, np.int64)
     index = extract_field(first, second, kept, layout, TIME, np.empty(0, np.int64))
-    # Each word is read before its place is written, and no field is read after the values.
+    # The values may overwrite the first words: they are the last field read, and each word is read before its place is
+    # written.
     return keys, extract_field(first, second, kept, layout, VAL, first), index, sums

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING
 
-from differential.codes import FLOAT_TYPES, Encoder, Kind
+from differential.arrangement.core import C, Keyed
+from differential.data.codes import FLOAT_TYPES, Codes, Encoder, Kind
 from differential.kernels import reduce as kernels
 from differential.kernels.reduce_float import NAN
 from differential.operators.groups import InPython, largest_rows
-from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from timely.errors import DataError
 
-if TYPE_CHECKING:
-    from differential.codes import Codes
-    from differential.collection import Collection
 
-
-def sum(collection: Collection, *, name: str = "sum") -> Collection:
+def sum(collection: Keyed[C], *, name: str = "sum") -> C:
     """Return (key, sum of its values); the value must be one column of integers or floats.
 
     A sum of floats is that of the accumulated values, rounded once, to 64 bits, whatever the width of the values; so it
@@ -33,7 +29,7 @@ def sum(collection: Collection, *, name: str = "sum") -> Collection:
     return reduce_arrangement(collection.arrange_by_key(), Sum, None, name=name).as_collection()
 
 
-def min(collection: Collection, *, name: str = "min") -> Collection:
+def min(collection: Keyed[C], *, name: str = "min") -> C:
     """Return (key, smallest of its values); values of several columns are compared column by column.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).min())
@@ -42,7 +38,7 @@ def min(collection: Collection, *, name: str = "min") -> Collection:
     return _by_order(collection, kernels.MIN, kernels.SMALLEST, 1, name)
 
 
-def max(collection: Collection, *, name: str = "max") -> Collection:
+def max(collection: Keyed[C], *, name: str = "max") -> C:
     """Return (key, largest of its values); values of several columns are compared column by column.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).max())
@@ -51,7 +47,7 @@ def max(collection: Collection, *, name: str = "max") -> Collection:
     return _by_order(collection, kernels.MAX, kernels.LARGEST, 1, name)
 
 
-def top_k(collection: Collection, k: int, *, smallest: bool = False, name: str = "top_k") -> Collection:
+def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "top_k") -> C:
     """Return (key, value) for the `k` largest (or smallest) values of each key; one that occurs twice counts as two.
 
     Raises DataError where `k` is less than 1, or no whole number.
@@ -119,7 +115,7 @@ class Sum:
         return chunks, put_off
 
 
-def _by_order(collection: Collection, kind: int, general: int, k: int, name: str) -> Collection:
+def _by_order(collection: Keyed[C], kind: int, general: int, k: int, name: str) -> C:
     return reduce_arrangement(
         collection.arrange_by_key(),
         lambda key, value, said: Ordered(kind, general, k, value, said),

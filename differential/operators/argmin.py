@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arrangement.core import ArrangementCore, C
 from differential.keys import columns_of
+from differential.operators.aggregates import max, min
+from differential.operators.map import map
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def argmin(collection: Collection, function: Callable[..., Any], *, name: str = "argmin") -> Collection:
+def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin") -> C:
     """Return, of each key, the record for which `function`, of whole columns, is least.
 
     Of several such records it is the one whose value is least, column by column.
@@ -24,10 +24,10 @@ def argmin(collection: Collection, function: Callable[..., Any], *, name: str = 
     >>> example(nearest)
     [((1, 6, 3), 1), ((2, 7, 4), 1)]
     """
-    return _without_rank(_with_rank(collection, function, name).min(name=name), name)
+    return _without_rank(min(_with_rank(collection, function, name), name=name), name)
 
 
-def argmax(collection: Collection, function: Callable[..., Any], *, name: str = "argmax") -> Collection:
+def argmax(collection: C, function: Callable[..., Any], *, name: str = "argmax") -> C:
     """Return, of each key, the record for which `function`, of whole columns, is greatest.
 
     Of several such records it is the one whose value is greatest, column by column.
@@ -40,14 +40,18 @@ def argmax(collection: Collection, function: Callable[..., Any], *, name: str = 
     >>> example(longest)
     [((1, 5, 9), 1), ((2, 7, 4), 1)]
     """
-    return _without_rank(_with_rank(collection, function, name).max(name=name), name)
+    return _without_rank(max(_with_rank(collection, function, name), name=name), name)
 
 
-def _with_rank(collection: Collection, function: Callable[..., Any], name: str) -> Collection:
+def _with_rank(collection: C, function: Callable[..., Any], name: str) -> ArrangementCore[C]:
     keys = columns_of(collection.keys, name)
-    return collection.map(lambda *columns: (*columns[:keys], function(*columns), *columns[keys:]), keys=keys, name=name)
+
+    def ranked(*columns: Any) -> Any:
+        return (*columns[:keys], function(*columns), *columns[keys:])
+
+    return map(collection, ranked, keys=keys, name=name).arrange_by_key()
 
 
-def _without_rank(collection: Collection, name: str) -> Collection:
+def _without_rank(collection: C, name: str) -> C:
     keys = columns_of(collection.keys, name)
-    return collection.map(lambda *columns: (*columns[:keys], *columns[keys + 1 :]), keys=keys, name=name)
+    return map(collection, lambda *columns: (*columns[:keys], *columns[keys + 1 :]), keys=keys, name=name)

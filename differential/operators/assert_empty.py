@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from differential.arguments import check_rows
-from differential.updates import Updates
+from differential.arrangement.core import C
+from differential.data.updates import Updates
+from differential.operators.concat import concat
+from differential.operators.consolidate import consolidate
+from differential.operators.inspect import inspect_batch
+from differential.operators.negate import negate
 from timely.errors import DataError
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 SHOWN = 5
 """How many records of each side an error shows at most."""
 
 
-def assert_empty(collection: Collection, *, name: str = "assert_empty") -> Collection:
+def assert_empty(collection: C, *, name: str = "assert_empty") -> C:
     """Return the collection, which must be empty at all times: a record in it ends the run and is named.
 
     It is found out when the time at which the record occurs is complete.
@@ -35,11 +37,11 @@ def assert_empty(collection: Collection, *, name: str = "assert_empty") -> Colle
         record, time, diff = next(updates.rows())
         raise DataError(f"the collection must be empty, but the count of {record} changes by {diff}", time)
 
-    collection.consolidate().inspect_batch(refuse, name=name)
+    inspect_batch(consolidate(collection), refuse, name=name)
     return collection
 
 
-def assert_eq(collection: Collection, other: Collection, *, name: str = "assert_eq") -> Collection:
+def assert_eq(collection: C, other: C, *, name: str = "assert_eq") -> C:
     """Return the collection, which must equal `other` at all times: a record that only one has ends the run.
 
     A DataError, which ends the run, names the time, the records of which the collection (the left) has more and by how
@@ -62,7 +64,7 @@ def assert_eq(collection: Collection, other: Collection, *, name: str = "assert_
         sides = [f"only in the {side}: {_listed(some)}" for side, some in (("left", left), ("right", right)) if some]
         raise DataError(f"the collections must be equal, but {'; '.join(sides)}", first)
 
-    collection.concat(other.negate()).consolidate().inspect_batch(refuse, name=name)
+    inspect_batch(consolidate(concat(collection, negate(other))), refuse, name=name)
     return collection
 
 

@@ -33,7 +33,7 @@ class CatchingUp:
         """Call `compact` when the worker runs no operator; for the end of each run."""
         if not self._is_expected and self._operator is not None:
             self._is_expected = True
-            self._operator.dataflow.worker.when_idle(self._look)
+            self._operator.dataflow.host.when_idle(self._look)
 
     def _look(self) -> bool:
         self._is_expected = False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from differential.operators.groups import Groups, reduce_groups
-from differential.operators.parts import as_part
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
+from differential.arrangement.core import C
+from differential.operators.concat import concat
+from differential.operators.groups import Groups
+from differential.operators.reduce import reduce_groups
+from differential.operators.vectors import as_part
 
 
 class CoGroups(NamedTuple):
@@ -32,9 +32,7 @@ class CoGroups(NamedTuple):
         return len(self.left)
 
 
-def cogroup(
-    left: Collection, right: Collection, function: Callable[[CoGroups], Any], *, name: str = "cogroup"
-) -> Collection:
+def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str = "cogroup") -> C:
     """Return (key, value) for the values that `function` makes of each key's values on the left and on the right.
 
     `function` receives `CoGroups` and returns `(index, *value columns)`, as that of `reduce` does. The values on both
@@ -53,8 +51,8 @@ def cogroup(
     def both(groups: Groups) -> Any:
         return function(CoGroups(_side(groups, 0), _side(groups, 1)))
 
-    parts = as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name)
-    return reduce_groups(parts, both, hidden=1, name=name)
+    parts = concat(as_part(left, 0, name=name), as_part(right, 1, name=name), name=name)
+    return reduce_groups(parts.arrange_by_key(), both, hidden=1, name=name)
 
 
 def _side(groups: Groups, part: int) -> Groups:

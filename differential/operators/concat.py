@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from differential.arguments import check_rows
+from differential.arrangement.core import C
 from differential.keys import described
+from differential.operators.innermost import innermost
 from timely.dataflow.inline import merged
 from timely.errors import BuildError
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def concat(collection: Collection, *others: Collection, name: str = "concat") -> Collection:
+def concat(collection: C, *others: C, name: str = "concat") -> C:
     """Return the collection in which each record occurs as often as in all of them together.
 
     Raises BuildError where the keys are not of the same number of columns.
@@ -21,8 +18,6 @@ def concat(collection: Collection, *others: Collection, name: str = "concat") ->
     >>> example(lambda scope: Collection.of(scope, np.arange(2)).concat(Collection.of(scope, np.arange(1, 3))))
     [((0,), 1), ((1,), 2), ((2,), 1)]
     """
-    from differential.collection import Collection, innermost
-
     for position, other in enumerate(others):
         check_rows(name, **{f"argument {position}": other})
     collections = innermost(collection, *others)
@@ -32,4 +27,4 @@ def concat(collection: Collection, *others: Collection, name: str = "concat") ->
                 f"{name}: the key of one collection is {described(collection.keys)}, that of another "
                 f"{described(other.keys)}; give map() the right `keys`"
             )
-    return Collection(merged([each.stream for each in collections], name=name), collection.keys)
+    return collection.with_stream(merged([each.stream for each in collections], name=name))

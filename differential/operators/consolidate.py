@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
+from differential.arrangement.core import C
 
 
-def consolidate(collection: Collection) -> Collection:
+def consolidate(collection: C) -> C:
     """Return the same collection, with at most one update for each record and time, sent once the time is complete.
 
     >>> def nothing(scope):

@@ -3,18 +3,14 @@ coordinates, as a reduction like others."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from differential.codes import Kind
+from differential.arrangement.core import C, Keyed
+from differential.data.codes import Kind
 from differential.kernels import reduce as kernels
 from differential.operators.count_in_order import count_in_order
-from differential.operators.reduce import BuiltIn, reduce_arrangement
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
+from differential.operators.reduction import BuiltIn, reduce_arrangement
 
 
-def count(collection: Collection, *, signed: bool = False, name: str = "count") -> Collection:
+def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") -> C:
     """Return (key, number of records with that key), for every key that has records.
 
     A key that has a negative number of records ends the run with a DataError that names it, unless the collection is a

@@ -10,35 +10,36 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.arrangement import Arrangement
-from differential.codes import Encoder, Kind
-from differential.interning import interner_of
+from differential.arrangement.arrange import new_trace
+from differential.arrangement.core import ArrangementCore, C
+from differential.data.codes import Encoder, Kind
+from differential.data.interning import interner_of
+from differential.data.negative import negative_total
+from differential.data.overflow import refusing
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import Negative, count_changes
-from differential.negative import negative_total
-from differential.operators.arrange import new_trace
-from differential.overflow import refusing
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 
 
-def count_in_order(source: Arrangement, name: str, *, signed: bool) -> Arrangement:
+def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> ArrangementCore[C]:
     """Return the arrangement of (key, number of records with that key), an error if negative and not `signed`."""
     scope = source.scope
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value", (Kind.INT,))
+    value = Encoder(interner_of(scope.dataflow.host), "value", (Kind.INT,))
     spine = new_trace(output, source.key, value)
     counter = CounterInOrder(input, output, spine, source.key, signed)
     builder.build(lambda _: refusing(counter.run, source.key))
     scope.dataflow.when_complete(counter.drop)
-    return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
+    return source.derived(stream, TraceHandle(spine), value)
 
 
 class CounterInOrder:
@@ -81,4 +82,5 @@ class CounterInOrder:
             where = tuple(times[time].tolist())
             raise negative_total(self._key.decode(np.array([key], np.int64), 1), total, where) from None
         make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
-        return make(keys, counts, time_index, diffs, times, self._spine.upper, batch.upper, self._spine.origin)
+        description = Description(self._spine.upper, batch.upper, self._spine.origin)
+        return make(keys, counts, time_index, diffs, times, description)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
 from timely.errors import DataError
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def delay(collection: Collection, function: Callable[[Time], Moment], *, name: str = "delay") -> Collection:
+def delay(collection: C, function: Callable[[Time], Moment], *, name: str = "delay") -> C:
     """Return the collection with each change at `function` of its time, which must not be before it.
 
     The function is called once for each time in a batch and should keep times in their order: then the result at

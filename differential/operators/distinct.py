@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from differential.codes import Encoder
+from differential.arrangement.core import ArrangementCore, C, Keyed
+from differential.data.codes import Codes, Encoder
 from differential.kernels import reduce as kernels
 from differential.operators.groups import CodeGroups, CodeRows, InPython
-from differential.operators.reduce import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.data.user_functions import consult
 from timely.errors import DataError
 
-if TYPE_CHECKING:
-    from differential.arrangement import Arrangement
-    from differential.codes import Codes
-    from differential.collection import Collection
 
-
-def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
+def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
     """Return the collection in which every record occurs once that occurs at all.
 
     A record that occurs a negative number of times is an error, which names it.
@@ -35,7 +30,7 @@ def distinct(collection: Collection, *, name: str = "distinct") -> Collection:
     return _same_values(source, BuiltIn(kernels.DISTINCT, 0), name)
 
 
-def threshold(collection: Collection, function: Callable[[Codes], Codes], *, name: str = "threshold") -> Collection:
+def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name: str = "threshold") -> C:
     """Return the collection in which a record that occurs n times occurs `function(n)` times.
 
     `function` receives a column of counts, none of them 0, and returns a column of counts.
@@ -87,7 +82,7 @@ class SameValues:
         return self._reduction(new, pending, input, output, upper)
 
 
-def _same_values(source: Arrangement, reduction: Reduction, name: str) -> Collection:
+def _same_values(source: ArrangementCore[C], reduction: Reduction, name: str) -> C:
     return reduce_arrangement(
         source, lambda key, value, said: SameValues(reduction, value, said), None, name=name
     ).as_collection()

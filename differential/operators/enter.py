@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from differential.updates import Updates
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from timely.data.container import Batch
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.stream import Scope, Stream
 from timely.errors import BuildError
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
-
-def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Collection:
+def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
     """Return the collection in `scope`, which lies inside its own; it is there in every round of the loop.
 
     Operators do this by themselves where a collection from outside is used in a loop. If it is arranged, its
@@ -32,8 +27,6 @@ def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Colle
     >>> _ = example(program)
     (7,) (0, 0) 1
     """
-    from differential.collection import Collection
-
     if scope is collection.scope:
         return collection
     if not scope.is_within(collection.scope):
@@ -52,4 +45,4 @@ def enter(collection: Collection, scope: Scope, *, name: str = "enter") -> Colle
     def stream() -> Stream:
         return inline_timed(collection.stream, transform, name=name, scope=scope, summary=summary)
 
-    return Collection.entered(collection, scope, stream)
+    return collection.entered(collection, scope, stream)

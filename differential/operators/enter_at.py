@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.updates import Array, Ints, Updates
 from differential.kernels.compile import NOTHING
-from differential.updates import Array, Ints, Updates
 from timely.data.container import Batch
 from timely.data.user_functions import consult
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError, DataError
 from timely.order import LIMIT, Time
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely.dataflow.scope import Scope
 
-
-def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> Collection:
+def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:
     """Return the collection in the loop of `scope`, each record from the round on that `rounds` says.
 
     `rounds` receives whole columns and returns a column of integers from 0 to 2 ** 61. Records that matter most can be
@@ -37,8 +35,6 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
     (1,) (0, 10) 1
     (2,) (0, 20) 1
     """
-    from differential.collection import Collection
-
     outside = collection.scope
     if not scope.is_within(outside) or scope.width != outside.width + 1:
         raise BuildError(f"enter_at goes into a loop directly inside {outside}; {scope} is not one")
@@ -51,7 +47,7 @@ def enter_at(collection: Collection, scope: Scope, rounds: Callable[..., Any], *
         return (*time, 0), delayed(batch, np.broadcast_to(given.astype(np.int64), len(batch)))
 
     stream = inline_timed(collection.stream, transform, name=name, scope=scope, summary=outside.summary_to(scope))
-    return Collection(stream, collection.keys)
+    return collection.with_stream(stream)
 
 
 def _is_outside(rounds: Array) -> bool:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.overflow import multiplied
+from differential.data.updates import Array, Ints, Updates
 from differential.operators.linear import linear
-from differential.overflow import multiplied
-from differential.updates import Array, Ints, Updates
 from timely.data.container import as_columns
 from timely.data.user_functions import call
 from timely.errors import DataError
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def explode(
-    collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "explode"
-) -> Collection:
+def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "explode") -> C:
     """Return other records, each as many times as often as `function` says.
 
     `function` receives whole columns and returns `(record, times)`: a column or a tuple of columns, and a column of

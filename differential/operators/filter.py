@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
 from timely.data.container import as_mask
 from timely.data.user_functions import consult
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def filter(collection: Collection, predicate: Callable[..., Any], *, name: str = "filter") -> Collection:
+def filter(collection: C, predicate: Callable[..., Any], *, name: str = "filter") -> C:
     """Return the records that satisfy `predicate`, which receives whole columns and returns a boolean column.
 
     >>> example(lambda scope: Collection.of(scope, np.arange(6)).filter(lambda x: x % 3 == 0))

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
 from timely.data.columns import rows_and_columns
 from timely.data.user_functions import call
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def flat_map(
-    collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "flat_map"
-) -> Collection:
+def flat_map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "flat_map") -> C:
     """Return the collection of all the records that `function` makes of each.
 
     `function` receives whole columns and returns `(rows, *columns)`: for each record it makes, the position of the

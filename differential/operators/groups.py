@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import differential.kernels.reduce_rounds as rounds
-from differential.codes import Codes, Encoder
+from differential.data.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
-from differential.operators.reduce import Chunk, GroupFault, Pending, reduce_arrangement
-from timely.data.container import as_columns
+from differential.operators.reduction import Chunk, GroupFault, Pending
 from timely.data.user_functions import read_only_views
-from timely.errors import DataError
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 
 class CodeGroups(NamedTuple):
@@ -65,34 +60,6 @@ class Groups:
     def index(self) -> Codes:
         """The number of the group that each row belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
-
-
-def reduce(collection: Collection, function: Callable[[Groups], Any], *, name: str = "reduce") -> Collection:
-    """Return (key, value) for the values that `function` makes of each key's values.
-
-    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it
-    belongs to. It is called with many groups at once and must treat each by itself.
-
-    >>> def mean(groups):
-    ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])
-    ...     return np.arange(len(groups)), totals / np.add.reduceat(groups.counts, groups.offsets[:-1])
-    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).reduce(mean))
-    [((1, 15.0), 1), ((2, 5.0), 1)]
-    """
-    return reduce_groups(collection, function, name=name)
-
-
-def reduce_groups(
-    collection: Collection, function: Callable[[Groups], Any], *, hidden: int = 0, name: str
-) -> Collection:
-    """Return what `reduce` does; `hidden` columns at the end are not the user's."""
-
-    def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
-        return InPython(lambda groups: _call(function, groups, key, value, said), hidden=hidden)
-
-    source = collection.arrange_by_key()
-    source.value.hidden = hidden
-    return reduce_arrangement(source, make, None, name=name).as_collection()
 
 
 class InPython:
@@ -159,24 +126,3 @@ def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> 
 def ranks(column: Any) -> Codes:
     """Return, for each row, the place of its value among the distinct values of the column, in their order."""
     return np.unique(column, return_inverse=True)[1].astype(np.int64)
-
-
-def _call(
-    function: Callable[[Groups], Any], groups: CodeGroups, key: Encoder, value: Encoder, said: Encoder
-) -> CodeRows:
-    number = len(groups.offsets) - 1
-    values = value.decode(groups.vals, len(groups.counts))
-    # What the function returns is copied below, in the order of the groups, so it may keep that.
-    result = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
-    if not isinstance(result, tuple) or not result:
-        raise DataError("a reduction must return (index, value column, ...)")
-    index, *columns = as_columns(result)
-    if not len(index):
-        # Empty columns may be of any kind.
-        return CodeRows(np.zeros(number + 1, np.int64), NOTHING, NOTHING)
-    if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
-        raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
-    order = np.argsort(index, kind="stable")
-    vals = said.encode(tuple(column[order] for column in columns))
-    lengths = np.bincount(index, minlength=number)
-    return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, np.ones(len(index), np.int64))

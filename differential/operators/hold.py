@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
-from differential.updates import Updates
-from timely.dataflow.capability import Capability, CapabilitySet
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import UnaryLogic
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.order import Time
 from timely.progress.antichain import Antichain
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def hold(collection: Collection, *, name: str = "hold") -> Collection:
+def hold(collection: C, *, name: str = "hold") -> C:
     """Return the same collection; its updates are passed on when nothing before their times is to come any more.
 
     >>> def program(scope):
@@ -35,7 +34,6 @@ def hold(collection: Collection, *, name: str = "hold") -> Collection:
     >>> _ = example(program)
     (7,) (5,) 1
     """
-    from differential.collection import Collection
 
     def constructor(capability: Capability) -> UnaryLogic:
         assert capability.output is not None
@@ -44,7 +42,7 @@ def hold(collection: Collection, *, name: str = "hold") -> Collection:
         return Holding(held, collection.scope.width).run
 
     stream = collection.stream.unary_frontier(Pipeline(), constructor, name=name)
-    return Collection(stream, collection.keys)
+    return collection.with_stream(stream)
 
 
 class Holding:

@@ -10,26 +10,28 @@ of 32 bits, which are not as evenly spread, and may collide somewhat more often.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.updates import Array, Ints
+from differential.operators.distinct import distinct
 from differential.operators.groups import Groups, ranks
-from differential.updates import Array, Ints
+from differential.operators.iterate import iterate
+from differential.operators.map import map
+from differential.operators.reduce import reduce
 from timely.dataflow.routing import hash_columns
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 LARGEST = (1 << 63) - 1
 
 
 def identifiers(
-    collection: Collection,
+    collection: C,
     *,
     hash: Callable[[tuple[Array, ...]], Array] = hash_columns,
     name: str = "identifiers",
-) -> Collection:
+) -> C:
     """Return each distinct record with an integer of its own, 0 or more, as another, last column.
 
     No two records ever have the same, and which it is depends on what records there are and on nothing else: not on
@@ -48,14 +50,14 @@ def identifiers(
         hashes = np.asarray(hash(columns)).astype(np.uint64) + np.asarray(attempt).astype(np.uint64)
         return (hashes & np.uint64(LARGEST)).astype(np.int64)
 
-    start = collection.distinct(name=name).map(lambda *record: (candidate(record, 0), 0, *record), name=name)
-    settled = start.iterate(
-        lambda inner: inner.reduce(_move_on, name=name).map(
-            lambda _, attempt, *record: (candidate(tuple(record), attempt), attempt, *record), name=name
-        ),
-        name=name,
-    )
-    return settled.map(lambda number, _, *record: (*record, number), keys=keys, name=name)
+    def again(candidates: C) -> C:
+        moved = reduce(candidates.arrange_by_key(), _move_on, name=name)
+        return map(moved, lambda _, attempt, *record: (candidate(tuple(record), attempt), attempt, *record), name=name)
+
+    records = distinct(collection.arrange_by_key(), name=name)
+    start = map(records, lambda *record: (candidate(record, 0), 0, *record), name=name)
+    settled = iterate(start, again, name=name)
+    return map(settled, lambda number, _, *record: (*record, number), keys=keys, name=name)
 
 
 def _move_on(groups: Groups) -> tuple[Any, ...]:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from differential.codes import kind_of
-from differential.collection import Collection
+from differential.data.codes import kind_of
+from differential.data.field_kinds import Fields
+from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
-from differential.operators.fields import Fields
-from differential.updates import Updates
 from timely.data.container import as_columns
-from timely.dataflow.operators.input import new_input as new_stream_input
+from timely.dataflow.operators.input import Input, new_input as new_stream_input
+from timely.dataflow.stream import Scope, Stream
 from timely.errors import CapabilityError, DataError
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
-
-if TYPE_CHECKING:
-    from timely.dataflow.operators.input import Input
-    from timely.dataflow.scope import Scope
-
 
 Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
 """A record or columns of records (see `owned`), and by how much they occur more: a number, or one for each row."""
@@ -164,36 +159,12 @@ class InputSession:
         self.close()
 
 
-def new_input(scope: Scope, *, keys: int = 1, name: str = "input") -> tuple[InputSession, Collection]:
-    """Return a session that changes a collection, and the collection. The first `keys` columns are its key.
-
-    >>> def program(worker):
-    ...     with worker.dataflow() as scope:
-    ...         edges, graph = new_input(scope)
-    ...         degrees = graph.count().output()
-    ...     edges.insert(np.array([0, 0, 1]), np.array([1, 2, 2]))
-    ...     edges.advance_to(1)
-    ...     edges.remove(0, 2)
-    ...     edges.close()
-    ...     worker.step_while(lambda: not degrees.done())
-    ...     return degrees.changes()
-    >>> for change in execute_directly(program):
-    ...     print(*change)
-    (0, 2) (0,) 1
-    (1, 1) (0,) 1
-    (0, 1) (1,) 1
-    (0, 2) (1,) -1
-    """
-    session = InputSession(scope, name)
-    return session, Collection(session.stream, keys)
-
-
-def constant(scope: Scope, columns: tuple[Any, ...], keys: int) -> Collection:
-    """Return the collection that holds the rows of `columns` (worker 0's) from the least time on."""
+def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
+    """Return the updates of a collection that holds the rows of `columns` (worker 0's) from the least time on."""
     rows, _ = owned(columns)
     rows = as_columns(rows)
     updates = [Updates.at(scope.minimum, rows)] if scope.index == 0 and len(rows[0]) else []
-    return Collection(scope.to_stream(iter(updates), name="constant"), keys)
+    return scope.to_stream(iter(updates), name="constant")
 
 
 def check_open(input: Input, name: str) -> None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def inspect(
-    collection: Collection, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect"
-) -> Collection:
+def inspect(collection: C, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect") -> C:
     """Return the collection unchanged, after `look(record, time, diff)` was called for each of its updates.
 
     Updates are seen as they come, not consolidated, on the worker where they are; see `output` for final answers.
@@ -32,9 +28,7 @@ def inspect(
     return linear(collection, transform, name=name)
 
 
-def inspect_batch(
-    collection: Collection, look: Callable[[Updates], object], *, name: str = "inspect_batch"
-) -> Collection:
+def inspect_batch(collection: C, look: Callable[[Updates], object], *, name: str = "inspect_batch") -> C:
     """Return the collection unchanged, after `look(updates)` was called for each batch of its updates.
 
     The arrays of the batches are read-only.

@@ -9,52 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import Generic
 
+from differential.arrangement.core import C, CollectionCore
+from differential.data.updates import Updates
 from differential.keys import described
+from differential.operators.concat import concat
+from differential.operators.consolidate import consolidate
+from differential.operators.enter import enter
+from differential.operators.leave import leave
+from differential.operators.negate import negate
 from differential.operators.rounds import Rounds
-from differential.updates import Updates
 from timely.data.container import Batch
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.stream import Scope, Stream
 from timely.errors import BuildError
 from timely.order import Time
 from timely.origin import user_origin
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely.dataflow.scope import Scope
 
+class VariableCore(Generic[C]):
+    """A collection of some class, defined by recursion in an iterative scope (see `differential.Variable`).
 
-class Variable:
-    """A collection defined by recursion in an iterative scope.
-
-    With a `source` (a collection of that scope, or of one around it) it starts as that; without, empty. `set` says
-    what it is in the next round; mutually recursive variables are made first and set later. A round adds `step` to the
-    loop's counter. Where there is a `limit`, it is an error that the variable changes when the counter is beyond it.
-
-    >>> def powers(scope):
-    ...     ones = Collection.of(scope, 1)
-    ...     with scope.iterative() as inner:
-    ...         value = Variable(inner, ones)
-    ...         result = value.collection.map(lambda x: 2 * x).filter(lambda x: x < 40).concat(ones).distinct()
-    ...         value.set(result)
-    ...         return result.leave()
-    >>> example(powers)
-    [((1,), 1), ((2,), 1), ((4,), 1), ((8,), 1), ((16,), 1), ((32,), 1)]
+    `kind` makes a collection of that class from a stream of updates and the number of key columns.
     """
 
     def __init__(
         self,
+        kind: Callable[[Stream, int], C],
         scope: Scope,
-        source: Collection | None = None,
+        source: C | None = None,
         *,
         keys: int = 1,
         step: int = 1,
         limit: int | None = None,
         name: str = "variable",
     ) -> None:
-        from differential.collection import Collection
-
         if limit is not None and (not isinstance(limit, Integral) or limit < step):
             raise BuildError(f"a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
         self._handle, stream = scope.feedback(step, name="variable")
@@ -62,11 +52,11 @@ class Variable:
         self._step = step
         self._limit = limit
         self._starts_late = source is not None and source.scope is scope
-        self._source = None if source is None else source.enter(scope)
-        again = Collection(stream, keys if source is None else source.keys)
-        self.collection = again if self._source is None else self._source.concat(again)
+        self._source = None if source is None else enter(source, scope)
+        again = kind(stream, keys if source is None else source.keys)
+        self.collection = again if self._source is None else concat(self._source, again)
 
-    def set(self, result: Collection) -> None:
+    def set(self, result: C) -> None:
         """Define the variable as `result`, a collection of the same scope, a round later.
 
         Raises BuildError where the two have keys of different numbers of columns.
@@ -80,12 +70,12 @@ class Variable:
         # Where nothing on the way round lets updates cancel, a change and its opposite would chase each other for ever.
         # And what is beyond a limit must have cancelled: among the result's updates alone where the source, from
         # outside, has none there.
-        goes_on = dataflow.wiring.flows_uncancelled(self.collection.stream.location, result.stream.location)
+        goes_on = dataflow.plan.flows_uncancelled(self.collection.stream.location, result.stream.location)
         if goes_on or (self._limit is not None and not self._starts_late):
-            result = result.consolidate()
-        changes = result if self._source is None else result.concat(self._source.negate())
+            result = consolidate(result)
+        changes = result if self._source is None else concat(result, negate(self._source))
         if self._limit is not None and self._starts_late:
-            changes = changes.consolidate()
+            changes = consolidate(changes)
         step = self._step
         rounds = Rounds(dataflow, self._name, user_origin(), self._limit)
 
@@ -102,12 +92,12 @@ class Variable:
 
 
 def iterate(
-    collection: Collection,
-    body: Callable[[Collection], Collection],
+    collection: C,
+    body: Callable[[C], C],
     *,
     limit: int | None = None,
     name: str = "iterate",
-) -> Collection:
+) -> C:
     """Return the fixed point of `body`, starting from `collection`.
 
     `body` receives the current value and returns the next; collections from outside may be used in it as they are.
@@ -131,11 +121,11 @@ def iterate(
     +1: it has no fixed point, or takes a higher limit to reach it
     """
     with collection.scope.iterative(name) as inner:
-        variable = Variable(inner, collection, limit=limit, name=name)
+        variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)
-        if not hasattr(result, "leave"):
+        if not isinstance(result, CollectionCore):
             raise BuildError(
                 f"{name}: its function must return what the collection becomes, and returned {result!r:.80}"
             )
         variable.set(result)
-        return result.leave(collection.scope)
+        return leave(result, collection.scope)

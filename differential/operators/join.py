@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arguments import check_collections
+from differential.arrangement.core import ArrangementCore, C, Keyed
+from differential.operators.concat import concat
 from differential.operators.join_arrangements import join_arrangements
-from timely.errors import DataError
-
-if TYPE_CHECKING:
-    from differential.arrangement import Arrangement
-    from differential.collection import Collection
+from differential.operators.negate import negate
+from timely.errors import BuildError, DataError
+from timely.origin import user_origin
 
 
 def join_map(
-    left: Collection,
-    right: Collection | Arrangement,
+    left: Keyed[C],
+    right: Keyed[C],
     function: Callable[..., Any],
     *,
     keys: int = 1,
     name: str = "join_map",
-) -> Collection:
+) -> C:
     """Return `function(*key, *left value, *right value)` for all pairs of records with equal keys.
 
     `function` receives whole columns, and the first `keys` columns it returns are the key of the result.
@@ -32,13 +33,11 @@ def join_map(
     >>> example(grandchildren)
     [((1, 3), 1), ((1, 4), 1)]
     """
-    from differential.collection import Collection, arrangements
-
-    first, second = arrangements(left, right)
-    return Collection(join_arrangements(first, second, function, name=name), keys)
+    first, second = _together(left, right)
+    return first.with_updates(join_arrangements(first, second, function, name=name), keys)
 
 
-def join(left: Collection, right: Collection | Arrangement, *, name: str = "join") -> Collection:
+def join(left: Keyed[C], right: Keyed[C], *, name: str = "join") -> C:
     """Return the records (key, left value, right value) for all pairs of records with equal keys.
 
     >>> def program(scope):
@@ -51,7 +50,7 @@ def join(left: Collection, right: Collection | Arrangement, *, name: str = "join
     return join_map(left, right, lambda *columns: columns, keys=left.keys, name=name)
 
 
-def semijoin(collection: Collection, keys: Collection, *, name: str = "semijoin") -> Collection:
+def semijoin(collection: C, keys: C, *, name: str = "semijoin") -> C:
     """Return the records whose key is in `keys`, a collection of keys without values: as often as the key occurs there.
 
     >>> def program(scope):
@@ -60,9 +59,8 @@ def semijoin(collection: Collection, keys: Collection, *, name: str = "semijoin"
     >>> example(program)
     [((1, 2), 1), ((1, 3), 1)]
     """
-    from differential.collection import Collection, arrangements
-
-    first, second = arrangements(collection, keys)
+    check_collections("join", left=collection, right=keys)
+    first, second = _together(collection.arrange_by_key(), keys.arrange_by_key())
 
     def without_values(*columns: Any) -> Any:
         if second.value.kinds:
@@ -71,10 +69,10 @@ def semijoin(collection: Collection, keys: Collection, *, name: str = "semijoin"
             )
         return columns
 
-    return Collection(join_arrangements(first, second, without_values, name=name), collection.keys)
+    return first.with_updates(join_arrangements(first, second, without_values, name=name), collection.keys)
 
 
-def antijoin(collection: Collection, keys: Collection, *, name: str = "antijoin") -> Collection:
+def antijoin(collection: C, keys: C, *, name: str = "antijoin") -> C:
     """Return the records whose key is not in `keys`, a collection of distinct keys without values.
 
     >>> def program(scope):
@@ -83,4 +81,22 @@ def antijoin(collection: Collection, keys: Collection, *, name: str = "antijoin"
     >>> example(program)
     [((2, 3), 1)]
     """
-    return collection.concat(semijoin(collection, keys, name=name).negate())
+    return concat(collection, negate(semijoin(collection, keys, name=name)))
+
+
+def _together(left: Keyed[C], right: Keyed[C]) -> tuple[ArrangementCore[C], ArrangementCore[C]]:
+    """Return both indexed by key, in the innermost of their scopes."""
+    check_collections("join", left=left, right=right)
+    if left.scope.dataflow is not right.scope.dataflow:
+        raise BuildError(
+            f"join (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
+            f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
+        )
+    first, second = left.arrange_by_key(), right.arrange_by_key()
+    if first.scope.is_within(second.scope):
+        return first, second.enter(first.scope)
+    if second.scope.is_within(first.scope):
+        return first.enter(second.scope), second
+    raise BuildError(
+        f"join (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
+    )

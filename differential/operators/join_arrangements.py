@@ -10,19 +10,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from differential.arrangement import Arrangement
+from differential.arrangement.core import ArrangementCore
+from differential.data.overflow import refusing
+from differential.data.updates import Updates
 from differential.kernels.join import join as join_kernel
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
-from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
-from differential.updates import Updates
 from timely.data.container import as_columns
 from timely.data.user_functions import call
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.stream import Stream
 from timely.errors import BuildError
 from timely.progress.antichain import Antichain
@@ -40,7 +40,9 @@ class Pairing(NamedTuple):
     new_is_left: bool
 
 
-def join_arrangements(left: Arrangement, right: Arrangement, function: Callable[..., Any], *, name: str) -> Stream:
+def join_arrangements(
+    left: ArrangementCore[Any], right: ArrangementCore[Any], function: Callable[..., Any], *, name: str
+) -> Stream:
     """Return the updates `function(*key, *left value, *right value)` for all pairs of records with equal keys."""
     if left.scope is not right.scope:
         raise BuildError(f"{name}: one side is in {left.scope}, the other in {right.scope}")
@@ -67,8 +69,8 @@ class Joiner:
         first: InputPort,
         second: InputPort,
         output: OutputPort,
-        left: Arrangement,
-        right: Arrangement,
+        left: ArrangementCore[Any],
+        right: ArrangementCore[Any],
         function: Callable[..., Any],
     ) -> None:
         self._output = output
@@ -91,10 +93,10 @@ class Joiner:
         operator = self._output.operator
         operator.waits = False
         self._catching_up.expect()
-        if self._todo and not operator.dataflow.holds_back(operator):
+        if self._todo and not operator.must_wait():
             self._match()
             if self._todo:
-                operator.dataflow.resume_later(operator)
+                operator.resume_later()
 
     def drop(self) -> None:
         """Stop reading both traces."""
@@ -137,7 +139,7 @@ class Joiner:
 
 
 def _matched(
-    pairing: Pairing, start: int, left: Arrangement, right: Arrangement, function: Callable[..., Any]
+    pairing: Pairing, start: int, left: ArrangementCore[Any], right: ArrangementCore[Any], function: Callable[..., Any]
 ) -> tuple[Updates | None, int]:
     """Return what comes of up to a batch of pairs, and where to go on, or -1."""
     keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
@@ -164,7 +166,7 @@ class Side:
     batch that is still on its way here, which would be matched twice or not at all.
     """
 
-    def __init__(self, input: InputPort, arrangement: Arrangement) -> None:
+    def __init__(self, input: InputPort, arrangement: ArrangementCore[Any]) -> None:
         self.input = input
         self._trace = arrangement.reader()
         self.acknowledged = Antichain([arrangement.scope.minimum])

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from differential.updates import Updates
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from timely.data.container import Batch
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely.dataflow.scope import Scope
 
-
-def leave(collection: Collection, scope: Scope | None = None, *, name: str = "leave") -> Collection:
+def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> C:
     """Return what the collection becomes when its loop has settled, in `scope` (the next one out when not given).
 
     All rounds' changes fall on the time outside; what rounds took back cancels when the result is consolidated.
@@ -32,8 +28,6 @@ def leave(collection: Collection, scope: Scope | None = None, *, name: str = "le
     (1,) (0,) 1
     (2,) (0,) 1
     """
-    from differential.collection import Collection
-
     target = collection.scope.parent if scope is None else scope
     if target is None or not collection.scope.is_within(target):
         raise BuildError(f"cannot leave {collection.scope} to {target}: it does not lie around it")
@@ -47,4 +41,4 @@ def leave(collection: Collection, scope: Scope | None = None, *, name: str = "le
         return time[:keep], batch.with_times(np.ascontiguousarray(batch.times[:, :keep]))
 
     stream = inline_timed(collection.stream, transform, name=name, scope=target, summary=summary)
-    return Collection(stream, collection.keys)
+    return collection.with_stream(stream)

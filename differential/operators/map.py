@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
 from timely.data.container import as_columns
 from timely.data.user_functions import call
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def map(collection: Collection, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Collection:
+def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> C:
     """Return the collection of `function` of every record.
 
     `function` receives whole columns, positionally, and returns a column or a tuple of columns of the same length; a

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from differential.arrangement.core import C
+from differential.data.updates import Updates
 from differential.operators.linear import linear
-from differential.updates import Updates
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 
-def negate(collection: Collection, *, name: str = "negate") -> Collection:
+def negate(collection: C, *, name: str = "negate") -> C:
     """Return the collection in which every record occurs minus as often; `a.concat(b.negate())` is their difference.
 
     >>> example(lambda scope: Collection.of(scope, np.arange(2)).negate())

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from differential.codes import Kind, kind_of, refuse_nan, settled
-from differential.negative import negative_count
-from differential.pact import OfUpdates
-from differential.updates import Updates
+from differential.arrangement.core import C
+from differential.data.codes import Kind, kind_of, refuse_nan, settled
+from differential.data.negative import negative_count
+from differential.data.pact import OfUpdates
+from differential.data.updates import Updates
 from timely.data.container import as_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Gather
 from timely.errors import BuildError, DataError
 from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 Record = tuple[Any, ...]
 
@@ -54,7 +52,7 @@ class Output:
     {('be', 1): 1, ('to', 2): 1}
     """
 
-    def __init__(self, collection: Collection, worker: int, signed: bool, name: str) -> None:
+    def __init__(self, collection: C, worker: int, signed: bool, name: str) -> None:
         scope = collection.scope
         builder = OperatorBuilder(scope, name)
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
@@ -159,7 +157,7 @@ class Output:
                 at[record] = at.get(record, 0) + diff
 
 
-def output(collection: Collection, worker: int = 0, *, signed: bool = False, name: str = "output") -> Output:
+def output(collection: C, worker: int = 0, *, signed: bool = False, name: str = "output") -> Output:
     """Return a handle on `worker` to read the collection's final changes from.
 
     Costs Python objects for each update: meant for answers, not for what they are computed from. `signed` is for a

@@ -8,20 +8,24 @@ so no node has a state but its row, and all of it is one join.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from differential.arrangement.core import C
 from differential.keys import columns_of
-from differential.operators.parts import as_part
+from differential.operators.concat import concat
+from differential.operators.distinct import distinct
+from differential.operators.explode import explode
+from differential.operators.flat_map import flat_map
+from differential.operators.join import semijoin
+from differential.operators.map import map
 from differential.operators.totals import summed
+from differential.operators.vectors import as_part
 from timely.errors import BuildError, DataError
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_sum") -> Collection:
+def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     """Return (key, position, sum of the values of the key at this and earlier positions) for each position there is.
 
     The records are (key, position, value), integers; positions are 0 or more and less than 2 ** `bits`. Each record is
@@ -61,12 +65,12 @@ def prefix_sum(collection: Collection, *, bits: int = 30, name: str = "prefix_su
         node = (1 << (bits - level)) | ((end[rows] >> level) - 1)
         return (rows, *(column[rows] for column in key), node, position[rows])
 
-    nodes = collection.flat_map(above, keys=keys + 1, name=name).explode(
-        lambda *columns: (columns[:-1], columns[-1]), keys=keys + 1, name=name
-    )
-    positions = collection.map(lambda *columns: columns[:-1], keys=keys + 1, name=name).distinct(name=name)
-    found = positions.flat_map(before, keys=keys + 1, name=name).semijoin(nodes, name=name)
-    sums = found.map(lambda *columns: (*columns[:keys], columns[-1]), keys=keys + 1, name=name)
+    valued = flat_map(collection, above, keys=keys + 1, name=name)
+    nodes = explode(valued, lambda *columns: (columns[:-1], columns[-1]), keys=keys + 1, name=name)
+    placed = map(collection, lambda *columns: columns[:-1], keys=keys + 1, name=name)
+    positions = distinct(placed.arrange_by_key(), name=name)
+    found = semijoin(flat_map(positions, before, keys=keys + 1, name=name), nodes, name=name)
+    sums = map(found, lambda *columns: (*columns[:keys], columns[-1]), keys=keys + 1, name=name)
     # The second part is 1 wherever there is a position, so that a sum of 0 is said, too.
-    totals = summed(as_part(sums, 0, name=name).concat(as_part(positions, 1, name=name)), 2, name=name)
-    return totals.map(lambda *columns: columns[:-1], keys=keys, name=name)
+    totals = summed(concat(as_part(sums, 0, name=name), as_part(positions, 1, name=name)), 2, name=name)
+    return map(totals, lambda *columns: columns[:-1], keys=keys, name=name)

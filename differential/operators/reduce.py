@@ -1,206 +1,62 @@
-"""Reduce the values of every key to others, and keep the result right as the input changes.
-
-The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why
-these, is said in `differential.kernels.reduce_times`; this module is the operator around it.
-
-Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each
-round with all the groups that have an interesting time in it, and a round is rarely more than one.
-"""
+"""Reduce the values of every key by a function that is called once for all groups of a round."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from differential.arrangement import Arrangement
-from differential.codes import Codes, Encoder, Kind
-from differential.interning import hold_columns, interner_of
-from differential.kernels import reduce as kernels
+from differential.arrangement.core import ArrangementCore, C, Keyed
+from differential.data.codes import Encoder
 from differential.kernels.compile import NOTHING
-from differential.kernels.times import minimal
-from differential.kernels.wide import Overflow
-from differential.negative import negative_count, negative_total
-from differential.operators.arrange import Sealer, new_trace
-from differential.overflow import named, refusing, too_large
-from differential.trace.batch import Batch, frontier_table, table_of
-from differential.trace.batcher import Batcher
-from differential.trace.cursor import accumulate
-from differential.trace.handle import TraceHandle
-from differential.trace.spine import Spine
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort
+from differential.operators.groups import CodeGroups, CodeRows, Groups, InPython
+from differential.operators.reduction import reduce_arrangement
+from timely.data.columns import as_columns
 from timely.errors import DataError
-from timely.order import Time
-from timely.progress.antichain import CLOSED, Antichain
-
-Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
-"""Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
-
-Pending = tuple[Codes, Codes, Codes]
-"""Groups (key, and value where groups are by value) and times to come back to."""
 
 
-class GroupFault(Exception):
-    """The values of a key (a code) have no reduction at a time.
+def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str = "reduce") -> C:
+    """Return (key, value) for the values that `function` makes of each key's values.
 
-    A record occurs a negative number of times, or the key has a negative number of records; or, if the reduction `adds`
-    (in a kernel, of that kind), the sum does not fit into 64 bits. The last `hidden` columns of a record are not the
-    program's.
+    `function` receives `Groups` and returns `(index, *value columns)`: for each value, the number of the group it
+    belongs to. It is called with many groups at once and must treat each by itself.
+
+    >>> def mean(groups):
+    ...     totals = np.add.reduceat(groups.values[0] * groups.counts, groups.offsets[:-1])
+    ...     return np.arange(len(groups)), totals / np.add.reduceat(groups.counts, groups.offsets[:-1])
+    >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).reduce(mean))
+    [((1, 15.0), 1), ((2, 5.0), 1)]
     """
-
-    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = kernels.DISTINCT) -> None:
-        """Take what a kernel returned: the key, the value if the reduction is by value, then the time."""
-        key, *rest = fault.tolist()
-        self.key: int = key
-        self.time: Time = tuple(rest[by_value:])
-        self.hidden = hidden
-        self.counts = kind == kernels.COUNT
-        self.adds = kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
+    return reduce_groups(collection.arrange_by_key(), function, name=name)
 
 
-class Reduction(Protocol):
-    """How one activation turns new batches and the past into updates of the output."""
+def reduce_groups(source: ArrangementCore[C], function: Callable[[Groups], Any], *, hidden: int = 0, name: str) -> C:
+    """Return what `reduce` does; `hidden` columns at the end are not the user's."""
 
-    by_value: bool
+    def make(key: Encoder, value: Encoder, said: Encoder) -> InPython:
+        return InPython(lambda groups: _call(function, groups, key, value, said), hidden=hidden)
 
-    def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]: ...
-
-
-def reduce_arrangement(
-    source: Arrangement,
-    make: Callable[[Encoder, Encoder, Encoder], Reduction],
-    value_kinds: tuple[Kind, ...] | None,
-    *,
-    name: str,
-) -> Arrangement:
-    """Return the arrangement of the reduced values by the same keys.
-
-    `make` receives the encoders of key, input value and output value, and returns the reduction.
-    """
-    scope = source.scope
-    builder = OperatorBuilder(scope, name)
-    input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
-    output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value", value_kinds)
-    spine = new_trace(output, source.key, value)
-    sealer = Sealer(output, spine)
-    reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
-    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held))
-    scope.dataflow.when_complete(reducer.drop)
-    return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
+    source.value.hidden = hidden
+    return reduce_arrangement(source, make, None, name=name).as_collection()
 
 
-class Reducer:
-    """The operator.
-
-    Invariant: the output's trace is, at every time not in advance of `upper` as of the last run, the reduction of the
-    input's; each pending time is in advance of it and of a capability held. A run that has neither new batches nor a
-    pending time that is due has nothing to do, and is not asked for.
-    """
-
-    def __init__(
-        self,
-        input: InputPort,
-        source: Arrangement,
-        spine: Spine,
-        sealer: Sealer,
-        reduction: Reduction,
-        value: Encoder,
-    ) -> None:
-        self._input = input
-        self._source = source.reader()
-        self._said = TraceHandle(spine)
-        self._batcher = Batcher(spine.depth)
-        self._sealer = sealer
-        self._reduction = reduction
-        self._new: list[Batch] = []
-        self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
-        self._meanings = source.key, source.value, value
-        hold_columns(input.dataflow, self.held_codes)
-
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-        """Yield the columns of codes held between runs, and what they mean."""
-        key, value, said = self._meanings
-        for keys, vals in self._batcher.columns():
-            yield key, keys
-            yield said, vals
-        yield key, self._pending[0]
-        yield value, self._pending[1]
-
-    def run(self) -> None:
-        held = self._sealer.held
-        for time, batch in self._input.drain():
-            held.hold(time)
-            self._new.append(cast(Batch, batch))
-        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here, and
-        # the trace's upper is the frontier then; where nothing is sealed, for there is nothing, our own tells.
-        upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
-        if self._new or any(not upper.less_equal(time) for time in held.times):
-            self._reduce(upper)
-            pending = self._pending[2]
-            least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
-            self._sealer.seal(self._batcher, upper, least)
-            self._source.allow_compaction(upper)
-            self._said.allow_compaction(upper)
-        self._input.operator.waits = bool(held)
-
-    def drop(self) -> None:
-        """Stop reading."""
-        self._source.drop()
-        self._said.drop()
-
-    def _reduce(self, upper: Antichain) -> None:
-        source, said = self._source.batches(), self._said.batches()
-        try:
-            chunks, self._pending = self._reduction(
-                table_of(self._new),
-                self._pending,
-                self._source.table(source),
-                self._said.table(said),
-                frontier_table(upper, self._batcher.depth),
-            )
-        except GroupFault as fault:
-            raise self._named(fault) from None
-        self._new.clear()
-        for chunk in chunks:
-            self._batcher.push(*chunk)
-
-    def _named(self, fault: GroupFault) -> DataError:
-        """Return the error that names a record which is to blame."""
-        key, value, _ = self._meanings
-        try:
-            keys, vals, counts = accumulate(self._source.batches(), fault.time)
-        except Overflow as overflow:
-            return named(overflow, key, value, fault.time)
-        if fault.counts and -1 << 63 <= (total := sum(counts[keys == fault.key].tolist())) < 0:
-            return negative_total(key.decode(np.array([fault.key]), 1), total, fault.time)
-        row = np.flatnonzero((keys == fault.key) & (counts < 0))[:1]
-        if fault.adds or not len(row):
-            return too_large(key.decode(np.array([fault.key]), 1), fault.time)
-        columns = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
-        return negative_count(columns[: len(columns) - fault.hidden], int(counts[row[0]]), fault.time)
-
-
-class BuiltIn:
-    """A reduction that runs wholly in a kernel."""
-
-    def __init__(self, kind: int, parameter: int) -> None:
-        self._kind = kind
-        self._parameter = parameter
-        self.by_value = kind == kernels.DISTINCT
-
-    def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
-        keys, vals, times, time_index, diffs, *put_off, fault = kernels.reduce(
-            self._kind, self._parameter, new, *pending, input, output, upper
-        )
-        if len(fault):
-            raise GroupFault(fault, self.by_value, kind=self._kind)
-        chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
-        return chunks, cast(Pending, tuple(put_off))
+def _call(
+    function: Callable[[Groups], Any], groups: CodeGroups, key: Encoder, value: Encoder, said: Encoder
+) -> CodeRows:
+    number = len(groups.offsets) - 1
+    values = value.decode(groups.vals, len(groups.counts))
+    # What the function returns is copied below, in the order of the groups, so it may keep that.
+    result = function(Groups(key.decode(groups.keys, number), groups.offsets, values, groups.counts))
+    if not isinstance(result, tuple) or not result:
+        raise DataError("a reduction must return (index, value column, ...)")
+    index, *columns = as_columns(result)
+    if not len(index):
+        # Empty columns may be of any kind.
+        return CodeRows(np.zeros(number + 1, np.int64), NOTHING, NOTHING)
+    if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
+        raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
+    order = np.argsort(index, kind="stable")
+    vals = said.encode(tuple(column[order] for column in columns))
+    lengths = np.bincount(index, minlength=number)
+    return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, np.ones(len(index), np.int64))

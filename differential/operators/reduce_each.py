@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from differential.operators.groups import Groups, reduce
+from differential.arrangement.core import C, Keyed
+from differential.operators.groups import Groups
+from differential.operators.reduce import reduce
 from timely.errors import DataError
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
 
 def reduce_each(
-    collection: Collection,
+    collection: Keyed[C],
     function: Callable[[Any, list[tuple[Any, int]]], Iterable[Any]],
     *,
     name: str = "reduce_each",
-) -> Collection:
+) -> C:
     """Return (key, value) for every value in `function(key, values)`, called for each key that has changed.
 
     `values` is a list of (value, count) in ascending order, never empty; keys and values of several columns are

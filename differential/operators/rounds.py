@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from differential.updates import Updates
+from differential.data.updates import Updates
+from timely.dataflow.core import DataflowCore
 from timely.errors import UnsettledError, UnsettledWarning
 from timely.order import Time
 from timely.origin import Origin
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
 
 EXAMPLES = 3
 """So many records that still change are named."""
@@ -34,12 +32,12 @@ class Rounds:
 
     __slots__ = ("_dataflow", "_limit", "_name", "_origin", "_report", "watched")
 
-    def __init__(self, dataflow: Dataflow, name: str, origin: Origin, limit: int | None) -> None:
+    def __init__(self, dataflow: DataflowCore, name: str, origin: Origin, limit: int | None) -> None:
         self._dataflow = dataflow
         self._name = name
         self._origin = origin
         self._limit = limit
-        self._report: float = dataflow.worker.config.report_rounds or float("inf")
+        self._report: float = dataflow.host.config.report_rounds or float("inf")
         self.watched: float = 0 if limit is not None else self._report
 
     def look(self, round: int, updates: Updates) -> None:

@@ -7,21 +7,18 @@ record that occurs a negative number of times in either is an error.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from differential.arguments import check_rows
+from differential.arrangement.core import C
+from differential.data.updates import Ints
 from differential.keys import ALL_BUT_LAST
-from differential.operators import arrange as _arrange
-from differential.operators.parts import as_part, reduce_parts
-from differential.updates import Ints
-
-if TYPE_CHECKING:
-    from differential.collection import Collection
+from differential.operators.concat import concat
+from differential.operators.vectors import as_part, reduce_parts
 
 
-def union(left: Collection, right: Collection, *, name: str = "union") -> Collection:
+def union(left: C, right: C, *, name: str = "union") -> C:
     """Return the collection in which each record occurs as often as in the one where it occurs more often.
 
     >>> def program(scope):
@@ -33,7 +30,7 @@ def union(left: Collection, right: Collection, *, name: str = "union") -> Collec
     return _by_both(left, right, np.maximum, name)
 
 
-def intersect(left: Collection, right: Collection, *, name: str = "intersect") -> Collection:
+def intersect(left: C, right: C, *, name: str = "intersect") -> C:
     """Return the collection in which each record occurs as often as in the one where it occurs less often.
 
     >>> def program(scope):
@@ -45,7 +42,7 @@ def intersect(left: Collection, right: Collection, *, name: str = "intersect") -
     return _by_both(left, right, np.minimum, name)
 
 
-def except_(left: Collection, right: Collection, *, name: str = "except") -> Collection:
+def except_(left: C, right: C, *, name: str = "except") -> C:
     """Return the collection in which each record occurs as many times more as it does on the left, never less than 0.
 
     >>> def program(scope):
@@ -57,7 +54,7 @@ def except_(left: Collection, right: Collection, *, name: str = "except") -> Col
     return _by_both(left, right, lambda ours, theirs: np.maximum(ours - theirs, 0), name)
 
 
-def symmetric_difference(left: Collection, right: Collection, *, name: str = "symmetric_difference") -> Collection:
+def symmetric_difference(left: C, right: C, *, name: str = "symmetric_difference") -> C:
     """Return the collection in which each record occurs as often as its two counts differ by.
 
     >>> def program(scope):
@@ -70,10 +67,8 @@ def symmetric_difference(left: Collection, right: Collection, *, name: str = "sy
     return _by_both(left, right, lambda ours, theirs: np.abs(ours - theirs), name)
 
 
-def _by_both(left: Collection, right: Collection, function: Callable[[Ints, Ints], Ints], name: str) -> Collection:
-    from differential.collection import Collection
-
-    both = as_part(left, 0, name=name).concat(as_part(right, 1, name=name), name=name)
-    source = _arrange.arrange(both, ALL_BUT_LAST, name=name)
+def _by_both(left: C, right: C, function: Callable[[Ints, Ints], Ints], name: str) -> C:
+    both = concat(as_part(left, 0, name=name), as_part(right, 1, name=name), name=name)
+    source = both.arrange_by(ALL_BUT_LAST, name=name)
     result = reduce_parts(source, 2, lambda table: ((), function(table[:, 0], table[:, 1])), signed=False, name=name)
-    return Collection(result.as_updates(), left.keys)
+    return left.with_stream(result.as_updates())

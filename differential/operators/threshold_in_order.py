@@ -11,35 +11,36 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.arrangement import Arrangement
-from differential.codes import Codes, Encoder
-from differential.interning import interner_of
+from differential.arrangement.arrange import new_trace
+from differential.arrangement.core import ArrangementCore, C
+from differential.data.codes import Codes, Encoder
+from differential.data.interning import interner_of
+from differential.data.negative import negative_count
+from differential.data.overflow import refusing
 from differential.kernels.count import record_changes
 from differential.kernels.wide import Overflow
-from differential.negative import negative_count
-from differential.operators.arrange import new_trace
-from differential.overflow import refusing
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
 
 
-def threshold_in_order(source: Arrangement, function: Callable[[Codes], Codes], name: str) -> Arrangement:
+def threshold_in_order(source: ArrangementCore[C], function: Callable[[Codes], Codes], name: str) -> ArrangementCore[C]:
     """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times."""
     scope = source.scope
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.worker), "value")
+    value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
     operator = ThresholdInOrder(input, source, output, spine, function, value)
     builder.build(lambda _: refusing(operator.run, source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
-    return Arrangement(stream, TraceHandle(spine), source.key, value, source.keys)
+    return source.derived(stream, TraceHandle(spine), value)
 
 
 class ThresholdInOrder:
@@ -48,7 +49,7 @@ class ThresholdInOrder:
     def __init__(
         self,
         input: InputPort,
-        source: Arrangement,
+        source: ArrangementCore[C],
         output: OutputPort,
         spine: Spine,
         function: Callable[[Codes], Codes],
@@ -92,4 +93,5 @@ class ThresholdInOrder:
         wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
         if len(wide):
             raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
-        return Batch.build(keys, vals, time_index, change, times, self._spine.upper, new[-1].upper, self._spine.origin)
+        description = Description(self._spine.upper, new[-1].upper, self._spine.origin)
+        return Batch.build(keys, vals, time_index, change, times, description)

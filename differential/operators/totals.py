@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from differential.arrangement.core import C
+from differential.data.overflow import multiplied
+from differential.data.updates import Ints, Updates
 from differential.keys import columns_of
 from differential.operators.explode import occurrences
 from differential.operators.linear import linear
-from differential.operators.parts import reduce_parts
-from differential.overflow import multiplied
-from differential.updates import Ints, Updates
+from differential.operators.vectors import reduce_parts
 from timely.data.user_functions import consult
 from timely.errors import BuildError
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
 
-
-def totals(collection: Collection, *functions: Callable[..., Any], name: str = "totals") -> Collection:
+def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") -> C:
     """Return (key, total, ...) with the sum of each function over the key's records, while any of them is not 0.
 
     A function receives whole columns and returns a column of integers, or one for all records. One row is kept for each
@@ -52,7 +50,7 @@ def totals(collection: Collection, *functions: Callable[..., Any], name: str = "
     return summed(linear(collection, transform, name=name), parts, name=name)
 
 
-def summed(collection: Collection, parts: int, *, name: str) -> Collection:
+def summed(collection: C, parts: int, *, name: str) -> C:
     """Return (key, total of each part) for records of a key and the number of a part."""
 
     def columns(table: Ints) -> tuple[tuple[Ints, ...], Ints]:

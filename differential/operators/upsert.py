@@ -10,35 +10,33 @@ totally ordered, or there would be no telling what was said last.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
-from differential.arrangement import Arrangement
-from differential.codes import Encoder
-from differential.collection import Collection
-from differential.interning import interner_of
+from differential.arrangement.arrange import ByKey, Sealer, new_trace
+from differential.arrangement.arranged import Arranged
+from differential.data.codes import Encoder
+from differential.data.field_kinds import Fields
+from differential.data.interning import interner_of
+from differential.data.overflow import refusing
+from differential.data.updates import Array, Ints, Updates
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.keys import check_keys
-from differential.operators.arrange import ByKey, Sealer, new_trace
-from differential.operators.fields import Fields
 from differential.operators.input import Change, check_open, gathered, owned
-from differential.overflow import refusing
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
+from differential.trace.description import NO_TIMES
 from differential.trace.handle import TraceHandle
-from differential.updates import Array, Ints, Updates
 from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort
 from timely.dataflow.operators.input import new_input as new_stream_input
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError, DataError
 from timely.order import Moment, Time
 from timely.progress.antichain import Antichain
-
-if TYPE_CHECKING:
-    from timely.dataflow.ports import InputPort
-    from timely.dataflow.scope import Scope
 
 STATEMENTS = 1 << 40
 """More than a session makes in an epoch."""
@@ -159,30 +157,8 @@ class UpsertSession:
         return np.arange(start, start + length)
 
 
-def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tuple[UpsertSession, Collection]:
-    """Return a session that says which value each key has, and the collection of (key, value). It is arranged by key.
-
-    Raises BuildError where times have several coordinates, and so are not totally ordered, and for a key of no columns.
-
-    >>> def program(worker):
-    ...     with worker.dataflow() as scope:
-    ...         prices, collection = new_upsert_input(scope)
-    ...         output = collection.output()
-    ...     prices.set(np.array(["tea", "rice"]), np.array([3, 5]))
-    ...     prices.advance_to(1)
-    ...     prices.set("tea", 4)
-    ...     prices.unset("rice")
-    ...     prices.close()
-    ...     worker.step_while(lambda: not output.done())
-    ...     return output.changes()
-    >>> for change in execute_directly(program):
-    ...     print(*change)
-    ('rice', 5) (0,) 1
-    ('tea', 3) (0,) 1
-    ('rice', 5) (1,) -1
-    ('tea', 3) (1,) -1
-    ('tea', 4) (1,) 1
-    """
+def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arranged]:
+    """Return a session that says which value each key has, and the arrangement of (key, value) that follows it."""
     if scope.width != 1:
         raise BuildError(f"{name}: what holds is what was said last, so times must be totally ordered; see update_at()")
     check_keys(keys)
@@ -190,14 +166,14 @@ def new_upsert_input(scope: Scope, *, keys: int = 1, name: str = "upsert") -> tu
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(session.stream, ByKey(keys), frontier=True)
     output, stream = builder.add_output()
-    interner = interner_of(scope.dataflow.worker)
+    interner = interner_of(scope.dataflow.host)
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)
     upserter = Upserter(input, sealer, TraceHandle(spine), key, value, keys)
     builder.build(lambda _: refusing(upserter.run, key, value, sealer.held))
     scope.dataflow.when_complete(upserter.drop)
-    return session, Collection.arranged(Arrangement(stream, TraceHandle(spine), key, value, keys))
+    return session, Arranged(stream, TraceHandle(spine), key, value, keys)
 
 
 class Upserter:
@@ -291,7 +267,7 @@ class Upserter:
         """Return the value of each of some keys, sorted and distinct, and whether it has one."""
         vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
         past = tuple(batch for batch in self._held.batches() if len(batch))
-        asked = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), *(Antichain(),) * 3)
+        asked = Batch(keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64), NO_TIMES)
         position = 0
         parts = []
         while past and position >= 0:

@@ -22,35 +22,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.arrangement.core import C
+from differential.data.overflow import shown
+from differential.data.updates import Ints, Updates
 from differential.kernels.compile import NOTHING
+from differential.operators.consolidate import consolidate
 from differential.operators.hold import hold
 from differential.operators.linear import linear
-from differential.overflow import shown
-from differential.updates import Ints, Updates
 from timely.data.user_functions import consult
+from timely.dataflow.stream import Scope
 from timely.errors import BuildError, DataError, LateWarning
 from timely.order import LIMIT
 from timely.origin import user_origin
 
-if TYPE_CHECKING:
-    from differential.collection import Collection
-    from timely.dataflow.scope import Scope
-
 
 def window(
-    collection: Collection,
+    collection: C,
     size: int,
     slide: int = 1,
     *,
     at: Callable[..., Any] | None = None,
     late: Callable[[Updates], object] | None = None,
     name: str = "window",
-) -> Collection:
+) -> C:
     """Return the collection of what has happened lately: each change lasts for `size`, in steps of `slide`.
 
     A change happens at its epoch (the first coordinate of its time) or, if `at` is given, at the event time that
@@ -113,7 +112,7 @@ def window(
 
     if at is None:
         # What is inserted and removed in one epoch, wherever, is no removal.
-        both = linear(collection.consolidate(), by_epoch, name=name)
+        both = linear(consolidate(collection), by_epoch, name=name)
     else:
         stragglers = Stragglers(collection.scope, late, name)
         both = linear(collection, by_event, name=name)

@@ -1,11 +1,7 @@
 """Batches: what a trace is made of.
 
-A batch holds all updates of a collection in an interval of times, described by three frontiers as in the differential
-dataflow of Frank McSherry:
-
-- `lower` and `upper`: the updates are those at times in advance of `lower` and not in advance of `upper`;
-- `since`: the updates, accumulated as of a time, are the truth only for times in advance of `since`. Times before may
-  have been replaced by their representatives.
+A batch holds all updates of a collection in an interval of times. Its `description` says which interval, and as of
+which times the updates may be read (`differential.trace.description`).
 
 Rows are sorted by (key, value, time) and consolidated: no two agree in all three and no diff is 0. The times of the
 rows are in a table, sorted, distinct and in use; columns that need not be spelled out are absent (length 0): `vals`
@@ -24,6 +20,8 @@ from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.consolidate import consolidate
 from differential.kernels.memory import address_of
 from differential.kernels.times import advance, intern
+from differential.trace.description import Description
+from differential.trace.table import owning
 from timely.progress.antichain import Antichain
 
 
@@ -34,13 +32,11 @@ class Batch:
         "_address",
         "_entered",
         "_rows_at",
+        "description",
         "diffs",
         "keys",
-        "lower",
-        "since",
         "time_index",
         "times",
-        "upper",
         "vals",
     )
 
@@ -51,28 +47,24 @@ class Batch:
         time_index: Ints,
         diffs: Ints,
         times: Table,
-        lower: Antichain,
-        upper: Antichain,
-        since: Antichain,
+        description: Description,
         rows_at: Ints | None = None,
     ) -> None:
-        """Describe columns, and `rows_at` where it is known."""
+        """Take columns as they are, and `rows_at` where it is known."""
         self.keys = keys
         self.vals = vals
         self.time_index = time_index
         self.diffs = diffs
         self.times = times
-        self.lower = lower
-        self.upper = upper
-        self.since = since
+        self.description = description
         self._address: Ints | None = None
         self._entered: Batch | None = None
         self._rows_at = rows_at
 
     @classmethod
-    def empty(cls, lower: Antichain, upper: Antichain, since: Antichain, depth: int) -> Batch:
+    def empty(cls, description: Description, depth: int) -> Batch:
         """Return a batch without updates; its times have `depth` coordinates."""
-        return cls(NOTHING, NOTHING, NOTHING, NOTHING, no_times(depth), lower, upper, since)
+        return cls(NOTHING, NOTHING, NOTHING, NOTHING, no_times(depth), description)
 
     @classmethod
     def build(
@@ -82,15 +74,28 @@ class Batch:
         time_index: Ints,
         diffs: Ints,
         times: Table,
-        lower: Antichain,
-        upper: Antichain,
-        since: Antichain,
+        description: Description,
     ) -> Batch:
         """Return a batch of updates in any order, under any table of times."""
-        return cls(*consolidate(keys, vals, time_index, diffs, times), lower, upper, since)
+        return cls(*consolidate(keys, vals, time_index, diffs, times), description)
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @property
+    def lower(self) -> Antichain:
+        """The frontier at which the interval begins."""
+        return self.description.lower
+
+    @property
+    def upper(self) -> Antichain:
+        """The frontier at which the interval ends."""
+        return self.description.upper
+
+    @property
+    def since(self) -> Antichain:
+        """The frontier from which on the contents may be read."""
+        return self.description.since
 
     @property
     def depth(self) -> int:
@@ -118,9 +123,9 @@ class Batch:
             self._address = address_of(self.keys, self.vals, self.time_index, self.diffs, self.times)
         return self._address
 
-    def described(self, lower: Antichain, upper: Antichain, since: Antichain) -> Batch:
+    def described(self, description: Description) -> Batch:
         """Return the same updates, as those of another interval."""
-        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, lower, upper, since, self._rows_at)
+        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, description, self._rows_at)
         batch._address = self._address
         return batch
 
@@ -137,20 +142,20 @@ class Batch:
             return self
         times, place = intern(times)
         index = place[self.time_index] if len(times) > 1 else NOTHING
-        known = self.since.join(since)
-        return Batch(self.keys, self.vals, index, self.diffs, times, self.lower, self.upper, known)
+        return Batch(self.keys, self.vals, index, self.diffs, times, self.description.as_of(since))
 
     def enter(self) -> Batch:
         """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time."""
         if self._entered is None:
             times = np.zeros((len(self.times), self.depth + 1), np.int64)
             times[:, :-1] = self.times
-            lower, upper, since = map(entered, (self.lower, self.upper, self.since))
-            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, lower, upper, since)
+            description = self.description.enter()
+            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, description)
         return self._entered
 
     def validate(self) -> None:
         """Raise AssertionError, in words, if an invariant does not hold."""
+        self.description.validate()
         rows, distinct = len(self.keys), len(self.times)
         for name in ("vals", "time_index", "diffs"):
             assert len(getattr(self, name)) in (0, rows), f"{name} has neither 0 nor {rows} rows"
@@ -169,21 +174,14 @@ class Batch:
             assert not outside, f"times outside the interval: {outside}"
         at = [index.count(time) for time in range(distinct)]
         assert self.rows_at.tolist() == at, f"{self.rows_at} rows at each time are {at}"
-        assert self.lower.dominates(self.upper), "the upper does not follow the lower"
 
     def __repr__(self) -> str:
-        frontiers = f"lower={self.lower}, upper={self.upper}, since={self.since}"
-        return f"Batch({len(self)} rows, {len(self.times)} times, {frontiers})"
+        return f"Batch({len(self)} rows, {len(self.times)} times, {self.description})"
 
 
 def no_times(depth: int) -> Table:
     """Return a table of no times."""
     return np.empty((0, depth), np.int64)
-
-
-def entered(frontier: Antichain) -> Antichain:
-    """Return a frontier as an inner scope sees it: every element has one more coordinate, 0."""
-    return Antichain.of_minimal(tuple((*time, 0) for time in frontier.elements))
 
 
 def frontier_table(frontier: Antichain, depth: int) -> Table:
@@ -197,8 +195,8 @@ def frontier_table(frontier: Antichain, depth: int) -> Table:
 
 
 def table_of(batches: Sequence[Batch]) -> Table:
-    """Return the addresses of `batches`, which the caller keeps alive, as a table for kernels."""
-    return np.concatenate([batch.address for batch in batches]).reshape(-1, 8) if batches else _NO_ADDRESSES
+    """Return the addresses of `batches` as a table for kernels, which keeps the batches alive."""
+    return owning([batch.address for batch in batches], tuple(batches)) if batches else _NO_ADDRESSES
 
 
 _NO_ADDRESSES: Table = np.empty((0, 8), np.int64)

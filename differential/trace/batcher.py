@@ -22,6 +22,7 @@ from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.consolidate import consolidate
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
+from differential.trace.description import Description
 from differential.trace.parts import Rows, consolidated, table_of_parts
 from timely.order import Time
 from timely.progress.antichain import CLOSED, Antichain
@@ -82,7 +83,7 @@ class Batcher:
         if rows is None:
             return None
         self.upper = upper
-        return Batch(*rows, lower, upper, self._origin)
+        return Batch(*rows, Description(lower, upper, self._origin))
 
     def _few_due(self, upper: Antichain) -> Rows | None:
         """Take out, consolidated, what is not in advance of `upper`; None if nothing was."""
@@ -91,10 +92,8 @@ class Batcher:
             return None
         if len(chunks) == 1 and len(chunks[0].times) == 1:
             return self._all_due(upper)
-        parts = [chunk.rows() for chunk in chunks]
-        table = table_of_parts(parts)
+        table = table_of_parts([chunk.rows() for chunk in chunks])
         *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
-        parts.clear()  # the kernel read them by their addresses: they had to be held so long
         chunks.clear()
         self._rows = self._last = len(keys)
         self._pile = _PILE

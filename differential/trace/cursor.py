@@ -37,8 +37,9 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
 def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints, Ints]:
     """Return what `accumulate` does for some keys, each row with the place among `keys` of its own instead of the key.
 
+    >>> from differential.trace.description import Description
     >>> columns = np.array([1, 5, 5]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
-    >>> batch = Batch.build(*columns, *map(Antichain, ([(0,)], [(1,)], [(0,)])))
+    >>> batch = Batch.build(*columns, Description(*map(Antichain, ([(0,)], [(1,)], [(0,)]))))
     >>> place, vals, counts = lookup([batch], np.array([5, 6]), (0,))
     >>> place.tolist(), vals.tolist(), counts.tolist()
     ([0, 0], [8, 9], [1, 1])

@@ -45,7 +45,7 @@ class Merge:
 
         Each call to work earns `effort` rows at least.
         """
-        assert first.upper == second.lower, f"{first} is not followed by {second}"
+        assert first.description.precedes(second.description), f"{first} is not followed by {second}"
         self.first = first
         self.second = second
         self._since = since
@@ -74,7 +74,7 @@ class Merge:
 
     def extend(self, upper: Antichain) -> None:
         """Take note that there are no updates from the upper of the second batch up to `upper`."""
-        self.second = self.second.described(self.second.lower, upper, self.second.since)
+        self.second = self.second.described(self.second.description.up_to(upper))
 
     def work(self, fuel: int) -> Batch | None:
         """Earn `fuel` rows of work, done when there is enough to be worth a call; return the result when it is done."""
@@ -131,8 +131,8 @@ class Merge:
         keys, vals, index, diffs = columns
         times = self._times if len(keys) else no_times(self.first.depth)
         at = self._state[USED:]
-        lower, upper, since = self.first.lower, self.second.upper, self._since
-        return Batch(keys, vals, index, diffs, times, lower, upper, since, at[at != 0] if len(index) else None)
+        description = self.first.description.through(self.second.description, self._since)
+        return Batch(keys, vals, index, diffs, times, description, at[at != 0] if len(index) else None)
 
 
 class _Settling:
@@ -163,4 +163,4 @@ class _Settling:
 def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:
     """Return adjacent batches of few rows, not none, merged into one, with times advanced to `since`."""
     rows = consolidate_parts(table_of(batches), frontier_table(since, batches[0].depth))
-    return Batch(*rows, batches[0].lower, batches[-1].upper, since)
+    return Batch(*rows, batches[0].description.through(batches[-1].description, since))

@@ -1,7 +1,7 @@
-"""Parts: updates as they came, to be put together and consolidated.
+"""Parts: updates as they arrived, to be put together and consolidated.
 
-Many rows are packed into words part by part, and each part is let go of as soon as it has been: memory is then that of
-the parts and half as much again, not three times theirs.
+Many rows are packed into words part by part, and each part is freed as soon as it is packed. So the memory needed is
+that of the parts and half as much again, not three times theirs.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from differential.kernels.compile import Ints, Table
 from differential.kernels.consolidate import consolidate, consolidate_parts, plan_words, unpack_words
 from differential.kernels.memory import address_of
 from differential.kernels.words import UNFIT, pack_part
+from differential.trace.table import owning
 
 Rows = tuple[Ints, Ints, Ints, Ints, Table]
 """Keys, values, time index, diffs and the table of times."""
 
 MANY = 1 << 20
-"""From so many rows on it matters what is there at the same time."""
+"""From so many rows on the parts are packed one by one."""
 
 _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 
@@ -36,8 +37,9 @@ def consolidated(parts: list[Rows]) -> Rows:
 
 
 def _piecemeal(parts: list[Rows]) -> Rows | None:
-    """Return the same, letting go of each part once it is packed; None where rows do not fit, or are sorted."""
-    table = table_of_parts(parts)
+    """Return the same, and free each part once it is packed. Return None where rows do not fit, or are sorted."""
+    # This table owns nothing: each part is freed as soon as it is packed, and no row before `number` is read again.
+    table = np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)
     words, first, second, is_by_row, layout, diffs, times, place = plan_words(table)
     if words == UNFIT:
         return None
@@ -52,5 +54,5 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
 
 
 def table_of_parts(parts: list[Rows]) -> Table:
-    """Return the addresses of the parts, which the caller keeps alive, as a table for kernels."""
-    return np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)
+    """Return the addresses of the parts as a table for kernels, which keeps the parts alive."""
+    return owning([address_of(*part) for part in parts], tuple(parts))

@@ -1,66 +1,55 @@
 """The spine: all updates of a collection, as a few batches of geometrically growing size.
 
 Batches are inserted in the order of their intervals and stay in it; the oldest is the largest. Two neighbours are
-merged when the older is no more than twice the newer, so there are at most logarithmically many layers and each row
-is merged logarithmically often. A merge of many rows is done a little at each insert, so no insert takes long:
-inserting n rows pays for `EFFORT * n` rows of every merge under way. Until it is done a merge is read through its
-sources. A merge of m rows is therefore done before the batches after it have grown to m / EFFORT, which keeps the
-sizes geometric. Batches of a few rows are left until there are `TINY_LAYERS` of them, and then merged by one call.
+merged when the older has at most twice the rows of the newer, so there are at most logarithmically many layers, and
+each row is merged logarithmically often. A merge of many rows is done a little at each insert, so that no insert takes
+long: an insert of n rows pays for `EFFORT * n` rows of every merge under way. Readers read the sources of a merge until
+it is done. A merge of m rows is therefore done before the batches after it have grown to m / EFFORT rows, which keeps
+the sizes geometric. Batches of a few rows wait until there are `TINY_LAYERS` of them; one call merges them all.
 
-What readers need decides what a merge may do (see `differential.trace.handle`):
+The claims of the readers decide what a merge may do (`differential.trace.claims`):
 
-- The logical frontier, the meet of the readers' own, says which times they may still ask about. Merging replaces the
-  times of updates by representatives that no time in advance of it can tell apart, so that updates cancel: memory
-  follows the size of the collection, not of its history. A layer most of whose times have since become the same is
-  merged with nothing: when as much work has gone by as there are rows in the trace; or, if nearly all of many times
-  have, as when many epochs came at once, as there are times. Until then each reader reads rows at all of them.
-- The physical frontier, likewise, says where they may still ask to cut the trace. Only batches wholly before it are
-  merged.
+- The logical frontier says as of which times they may still ask for contents. A merge replaces the times of updates by
+  their representatives (`differential.trace.description`), so that updates cancel: memory follows the size of the
+  collection, not of its history. A layer most of whose times have become the same is merged with nothing: when as much
+  work has passed as there are rows in the trace; or, if nearly all of many times have become the same, as when many
+  epochs arrive at once, when as much work has passed as there are times. Until then readers read rows at all times.
+- The physical frontier says where they may still ask to cut the trace. A merge takes only batches wholly before it.
 
-Without readers nothing is kept. Empty batches only widen the description of their neighbour; next to an empty one,
-whatever readers say.
+Without readers the trace keeps nothing. Empty batches only widen the description of their neighbour; that of another
+empty batch even where readers may ask to cut.
 
-A trace that little is inserted into is tidied up all the same, a bounded piece at a time (`tend`): `LEAST_EFFORT` rows
-of one merge with each empty batch and in each step in which the worker runs no operator (`wake` asks for these), and
-`EFFORT * TINY` rows with each batch of fewer than `TINY` rows. It ends when the trace is *tidy*:
+A trace that receives few batches is tidied all the same, a bounded piece at a time (`tend`): `LEAST_EFFORT` rows of one
+merge with each empty batch and in each step in which the worker runs no operator (`wake` asks for these steps), and
+`EFFORT * TINY` rows with each batch of fewer than `TINY` rows. Tending ends when the trace is *tidy*:
 
-- no merge is under way, and the rows of each layer of more than `TINY` rows are less than the `SPREAD`-th part of those
-  of the layer before it, or a reader may cut between the two;
-- in each such layer the minority is less than the `SHARE`-th part of the rows. Times that the logical frontier makes
-  equal are a class; the minority are the rows that are not at the time of their class that has the most rows.
+- no merge is under way, and each layer of more than `TINY` rows has less than the `SPREAD`-th part of the rows of the
+  layer before it, or a reader may cut between the two;
+- in each such layer the minority is less than the `SHARE`-th part of the rows (`differential.trace.classes`).
 
-Held is then at most four times what can be told apart, and a constant. Take the largest times of the classes of the
-oldest layer as the majority, and everything else, in newer layers too, as the minority. Of the j rows that agree in
-key, value and class at most one is in the majority, so at most 2 (j - 1) vanish when they are summed: at most two for
-each row of the minority. With O rows in the oldest layer the minority has at most O/3 rows in newer layers and O/8 in
-it, so of at most 4/3 O rows at least O - O/3 - 2 O/8 = 5/12 O can be told apart.
-
-What it costs is logarithmic, too, for each row inserted, however rarely and however often the readers move:
-
-- A merge of neighbours moves at most `SPREAD` + 1 rows for each row of the newer layer, and these rows have one layer
-  fewer before them afterwards. A row never has more before it than when it was inserted: logarithmically many. Only
-  layers of up to `TINY` rows are merged with others of those, by the four, at most `TINY` times.
-- A compaction moves at most `SHARE` rows for each row of the minority, whose time has at least twice as many rows
-  afterwards, apart from those that vanish; and that happens to a row logarithmically often. A row that vanishes makes
-  up for it once: where s of r rows are left at a time, log2(r / s) for each of the s is at most 1.45 (r - s).
+A tidy trace holds at most four times as many rows as can be told apart, and a constant. The price is logarithmic for
+each row inserted, however rarely and however often the readers move. A merge of neighbours moves at most `SPREAD` + 1
+rows for each row of the newer layer, and these have one layer fewer before them afterwards. A row never has more layers
+before it than when it was inserted: logarithmically many. Layers of up to `TINY` rows are merged only with others of
+those, by the four, at most `TINY` times. Compactions are cheap for the reason in `differential.trace.classes`.
 
 Neither the tables of times nor the search for layers to merge are cut into pieces: a search costs as much as sorting
-the times of the layers, and is made once after the readers have moved or the layers have changed.
+the times of the layers, and happens once after the readers have moved or the layers have changed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, cast
-
-import numpy as np
+from typing import cast
 
 from differential.kernels.compile import Ints
-from differential.kernels.times import advance, intern
-from differential.trace.batch import Batch, frontier_table
+from differential.trace.batch import Batch
+from differential.trace.claims import Claim, Claims
+from differential.trace.classes import classes, minority
+from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
+from differential.trace.report import Observer, Statistics
 from differential.trace.storage import MEMORY, Storage
 from timely.progress.antichain import Antichain
 
@@ -71,6 +60,8 @@ FEW = 512
 """Up to so many rows are merged at once, whatever was inserted."""
 
 TINY = 64
+"""Layers of up to so many rows are merged only with each other, `TINY_LAYERS` or more at once."""
+
 TINY_LAYERS = 4
 
 MANY_TIMES = 64
@@ -84,42 +75,6 @@ SPREAD = 4
 SHARE = 8
 
 _LEAST_PAUSE = 1024
-
-
-class Claim:
-    """What a reader holds back: the frontiers it may still ask about."""
-
-    __slots__ = ("logical", "physical")
-
-    def __init__(self, logical: Antichain, physical: Antichain) -> None:
-        self.logical = logical
-        self.physical = physical
-
-
-class Observer(Protocol):
-    """Is told what becomes of a spine's batches."""
-
-    def inserted(self, batch: Batch) -> None:
-        """A batch was added."""
-        ...
-
-    def merged(self, sources: Sequence[Batch], result: Batch) -> None:
-        """Batches were replaced by the one made of them."""
-        ...
-
-    def dropped(self, batches: Sequence[Batch]) -> None:
-        """Nobody reads the trace any more; these were the batches in it."""
-        ...
-
-
-class Statistics(NamedTuple):
-    """What a spine holds and what it has done."""
-
-    layers: int
-    merging: int
-    rows: int
-    inserted: int
-    moved: int
 
 
 class Spine:
@@ -136,12 +91,9 @@ class Spine:
         self.upper = Antichain([(0,) * depth])
         self.origin = self.upper
         self._layers: list[Batch | Merge] = []
-        self._claims: set[Claim] = set()
-        # Of readers that were not dropped: the garbage collector finds them at any moment, in any thread.
-        self._left_behind: deque[Claim] = deque()
+        self._claims = Claims(self.origin)
         self._owner = threading.get_ident()
         self._is_working = False
-        self._is_abandoned = False
         self._batches: tuple[Batch, ...] | None = ()
         self._is_merging = False
         # How many of the newest layers have few rows, and whether some other neighbours may have to be merged.
@@ -172,10 +124,10 @@ class Spine:
 
     def _insert(self, batch: Batch) -> Batch:
         self.upper = batch.upper
-        if not self._is_abandoned:
+        if not self._claims.is_abandoned:
             batch = self._storage.keep(batch)
         self._announce(batch)
-        if self._is_abandoned:
+        if self._claims.is_abandoned:
             return batch
         if self.observer is not None:
             self.observer.inserted(batch)
@@ -294,19 +246,17 @@ class Spine:
     @property
     def logical(self) -> Antichain:
         """The meet of the readers' logical frontiers: contents are known as of times in advance of it."""
-        frontiers = {claim.logical for claim in self._claims.copy()}
-        return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
+        return self._claims.logical
 
     @property
     def physical(self) -> Antichain:
         """The meet of the readers' physical frontiers: the trace can be cut at batch boundaries from it on."""
-        frontiers = {claim.physical for claim in self._claims.copy()}
-        return _meet(frontiers, Antichain() if self._is_abandoned else self.origin)
+        return self._claims.physical
 
     @property
     def readers(self) -> int:
         """How many readers there are."""
-        return len(self._claims) - len(self._left_behind)
+        return len(self._claims)
 
     def register(self, claim: Claim) -> None:
         """Hold back what `claim` says, from now on."""
@@ -314,24 +264,25 @@ class Spine:
 
     def forget(self, claim: Claim) -> None:
         """Take back `register`; with the last claim goes all that is held."""
-        self._claims.discard(claim)
+        is_abandoned = self._claims.discard(claim)
         self.untidy()
-        if not self._claims:
+        if is_abandoned:
             if self.observer is not None:
                 self.observer.dropped(self.batches())
-            self._is_abandoned = True
             self._layers.clear()
             self._batches = ()
 
     def leave_behind(self, claim: Claim) -> None:
         """Take back `register` as soon as nothing else is done with the trace; called at any moment, in any thread."""
-        self._left_behind.append(claim)
+        self._claims.leave_behind(claim)
         if not self._is_working and threading.get_ident() == self._owner:
             self._forget_left_behind()
 
     def _forget_left_behind(self) -> None:
-        while self._left_behind:
-            self.forget(self._left_behind.popleft())
+        claim = self._claims.next_left_behind()
+        while claim is not None:
+            self.forget(claim)
+            claim = self._claims.next_left_behind()
 
     def statistics(self) -> Statistics:
         """Return how many layers, merges among them and rows there are, and how many rows were inserted and moved."""
@@ -347,7 +298,7 @@ class Spine:
             assert batch.lower == lower, f"{batch} does not begin at {lower}, where the batch before it ends"
             assert batch.since.dominates(self.logical), f"{batch} is compacted beyond {self.logical}"
             lower = batch.upper
-        assert self._is_abandoned or lower == self.upper, f"the batches end at {lower}, not at {self.upper}"
+        assert self._claims.is_abandoned or lower == self.upper, f"the batches end at {lower}, not at {self.upper}"
 
     def _merge_tiny(self) -> None:
         """Merge the newest layers at once if there are several of a few rows."""
@@ -399,11 +350,10 @@ class Spine:
 
     def _merged(self, batches: list[Batch]) -> Batch | Merge:
         """Return adjacent batches as one; as a merge under way when there are two, and many rows."""
-        lower, upper = batches[0].lower, batches[-1].upper
         full = [batch for batch in batches if len(batch)]
         if len(full) <= 1:
             only = full[0] if full else batches[0]
-            return only.described(lower, upper, only.since)
+            return only.described(batches[0].description.through(batches[-1].description, only.since))
         rows = sum(map(len, batches))
         self._moved += rows
         if rows <= FEW:
@@ -455,9 +405,9 @@ class Spine:
             if isinstance(layer, Merge) or len(layer.times) < least:
                 continue
             since, now = self.logical, len(layer.times)
-            distinct, _ = intern(advance(layer.times, frontier_table(since, self.depth)))
-            is_urgent = now >= MANY_TIMES and NEARLY_ALL * len(distinct) <= now
-            if is_urgent or (self._until_compaction < 0 and 2 * len(distinct) <= now):
+            distinct = classes(layer, since)
+            is_urgent = now >= MANY_TIMES and NEARLY_ALL * distinct <= now
+            if is_urgent or (self._until_compaction < 0 and 2 * distinct <= now):
                 self._moved += len(layer)
                 few, effort = len(layer) <= FEW, LEAST_EFFORT if is_urgent else 0
                 compacted = self._merged_few([layer]) if few else self._alone(layer, since, effort)
@@ -474,36 +424,17 @@ class Spine:
             layer = self._layers[place]
             if isinstance(layer, Batch) and len(layer) > TINY and len(layer.times) > 1:
                 since = self.logical if since is None else since
-                if SHARE * _minority(layer, since) >= len(layer):
+                if SHARE * minority(layer, since) >= len(layer):
                     self._moved += len(layer)
                     few = len(layer) <= FEW
                     self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since, 0))
                     return
 
     def _alone(self, layer: Batch, since: Antichain, effort: int) -> Merge:
-        nothing = Batch.empty(layer.upper, layer.upper, layer.since, self.depth)
+        nothing = Batch.empty(Description(layer.upper, layer.upper, layer.since), self.depth)
         return Merge(layer, nothing, since, self._storage, effort)
 
 
 def _are_close(older: int, newer: int, spread: int) -> bool:
     """Return whether two neighbours of so many rows are to be merged."""
     return newer == 0 or older == 0 or (newer > TINY and older <= spread * newer)
-
-
-def _minority(layer: Batch, since: Antichain) -> int:
-    """Return how many rows of a layer are not at the time with the most rows of all that `since` makes equal to it."""
-    distinct, place = intern(advance(layer.times, frontier_table(since, layer.depth)))
-    if len(distinct) == len(layer.times):
-        return 0
-    most = np.zeros(len(distinct), np.int64)
-    np.maximum.at(most, place, layer.rows_at)
-    return len(layer) - int(most.sum())
-
-
-def _meet(frontiers: set[Antichain], default: Antichain) -> Antichain:
-    if not frontiers:
-        return default
-    meet = frontiers.pop()
-    for frontier in frontiers:
-        meet = meet.meet(frontier)
-    return meet

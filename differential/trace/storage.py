@@ -75,7 +75,7 @@ class Storage:
         keys, vals, index, diffs = targets = self.empty([len(source) for source in sources])
         for source, target in zip(sources, targets):
             target[:] = source
-        return Batch(keys, vals, index, diffs, batch.times, batch.lower, batch.upper, batch.since)
+        return Batch(keys, vals, index, diffs, batch.times, batch.description)
 
     def _is_spilled(self, size: int) -> bool:
         return self.above is not None and size > self.above

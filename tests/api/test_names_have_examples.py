@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 import differential
+import differential.arrangement.reading
 import differential.capture
 import differential.delta
-import differential.events
 import differential.graphs
-import differential.logging
-import differential.traces
+import differential.trace.events
+import differential.trace.log
 import timely
 import timely.capture
 import timely.capture.event
@@ -39,6 +39,8 @@ import timely.observe.accounts
 import timely.observe.events
 import timely.observe.log
 import timely.order
+from timely.dataflow.scope import ScopeOf
+from timely.dataflow.streams import ScopeCore
 
 PACKAGES = (
     timely,
@@ -56,27 +58,29 @@ PACKAGES = (
     differential,
     differential.capture,
     differential.delta,
-    differential.events,
+    differential.trace.events,
     differential.graphs,
-    differential.logging,
-    differential.traces,
+    differential.trace.log,
+    differential.arrangement.reading,
 )
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
-    "Arrangement": {"as_updates", "reader"},
+    "Arrangement": {"with_updates"},
+    "Capability": {"check"},
     "CapabilitySet": {"hold"},
     "Changes": {"from_parts", "parts"},
-    "Collection": {"arranged", "entered"},
+    "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
-    "InputPort": {"deliver", "follow", "place_frontier", "pusher"},
-    "Log": {"dataflow_built", "dataflow_ended", "end"},
-    "OutputPort": {"forget", "hold", "move", "release", "time_of"},
+    "InputPort": {"deliver", "locate", "pusher"},
+    "Log": {"end"},
+    "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
-    "Scope": {"summary_to"},
+    "Scope": {"stream"},
+    "ScopeCore": {"stream", "summary_to"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
-    "Worker": {"close_inputs", "dataflow_at", "take_in"},
+    "Worker": {"close_inputs", "take_in"},
 }
 FUNCTIONS_BETWEEN_LAYERS = ["log_trace"]
 
@@ -121,6 +125,7 @@ def not_shown(owner: type) -> set[str]:
 
 FUNCTIONS = [found for package in PACKAGES for found in public(package) if inspect.isfunction(found)]
 CLASSES = {found for package in PACKAGES for found in public(package) if inspect.isclass(found)}
+CLASSES |= {ScopeOf, ScopeCore}  # of which the class that programs name consists
 
 
 def test_each_public_function_is_used_in_its_example() -> None:

@@ -65,9 +65,9 @@ def fuzz(directory: Path, others: Sequence[str], parser: argparse.ArgumentParser
         import timely.capture.codec
         import timely.capture.event
         import timely.data.container  # noqa: F401
-    with atheris.instrument_imports(include=["differential.updates", "differential.capture"]):
+    with atheris.instrument_imports(include=["differential.data.updates", "differential.capture"]):
         import differential.capture
-        import differential.updates  # noqa: F401
+        import differential.data.updates  # noqa: F401
     from tests.fuzz.frames import one_input
     from tests.fuzz.seeds import corpus, seeds
 

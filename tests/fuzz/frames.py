@@ -15,7 +15,7 @@ import msgpack
 import numpy as np
 
 import differential.capture  # noqa: F401  (registers its events)
-from differential.updates import Updates
+from differential.data.updates import Updates
 from timely.capture import codec as event_codec
 from timely.communication.codec import MAGIC, PROTOCOL, Encoder, decode, unpack_plain
 from timely.data import container

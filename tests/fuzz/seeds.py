@@ -11,10 +11,9 @@ import msgpack
 import numpy as np
 
 from differential.capture import Changes, Statement
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.fuzz.frames import joined
-from timely.capture import codec as event_codec
-from timely.capture import event as captured
+from timely.capture import codec as event_codec, event as captured
 from timely.capture.event import Event
 from timely.communication.codec import Ack, Encoder, Hello, PlainPacker, WireMessage
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken

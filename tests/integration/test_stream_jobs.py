@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.examples_loading import example_module
 from tests.oracle.grid import Update, contents, on_workers, run

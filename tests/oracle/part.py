@@ -17,7 +17,7 @@ from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.programs import Program, build
 from timely import Worker
 from timely.capture import EventQueue
-from timely.dataflow.scope import Scope
+from timely.dataflow.stream import Scope
 from timely.order import Time, less_equal
 
 if TYPE_CHECKING:

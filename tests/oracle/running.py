@@ -334,7 +334,7 @@ class Run:
     def _look_into(self, installed: Installed, number: int) -> None:
         traces = installed.traces(number)
         for trace in traces:
-            trace._handle._spine.validate()
+            trace._handle.spine.validate()
             assert trace.statistics().rows == sum(map(len, trace.batches()))
         for time in self.grid:
             if all(trace.logical.less_equal(time) and not trace.upper.less_equal(time) for trace in traces):

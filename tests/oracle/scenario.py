@@ -23,15 +23,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import differential.codes as codes
-import differential.interning as interning
-from differential.operators import extend_at_hand, half_join, join_arrangements, lookup
+import differential.data.codes as codes
+import differential.data.interning as interning
+from differential.delta import extend_at_hand, half_join, lookup
+from differential.operators import join_arrangements
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
 from tests.oracle.programs import Contents, Pairs, Program
 from tests.oracle.running import QUEUE_BYTES, Run
-from timely.dataflow import ports
+from timely.dataflow import operator as ports
 from timely.dataflow.operators import replay
 from timely.order import Time, less_equal
 

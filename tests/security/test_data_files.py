@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection, new_input
-from differential import replay_into as replay_collection
+from differential import Collection, new_input, replay_into as replay_collection
 from differential.capture import Changes, Statement
-from differential.updates import Updates
+from differential.data.updates import Updates
 from timely import Worker, execute_directly, replay_into
 from timely.capture import EventFileReader, EventFileWriter
 from timely.capture.codec import FRAME, MAX_BODY, PREFIX

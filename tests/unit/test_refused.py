@@ -10,21 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
+from hypothesis import event, given, settings, strategies as st
 
 import timely
 from differential import new_input
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
 from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worker, execute
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import OperatorError
-from timely.observe.status import report
 from timely.order import Time
 from timely.run.execute import local_allocators, run
+from timely.worker.status import report
 
 RECORDS = list(range(20))
 FAR = 1 << 40
@@ -68,7 +67,7 @@ REASONS = {
     "updates at times of another scope": r"a batch at \(0,\) to channel .*'exchange'.*, with updates at other times$",
     "updates before their batch": r"a batch at \(1,\) to channel .*'exchange'.*, with updates at other times$",
     "a batch of no dataflow": rf"sent a batch of dataflow {FAR}, which it has not built",
-    "progress at no location": rf"told of progress at \(0,\) at location {FAR} of dataflow 0 .*, which has \d+$",
+    "progress at no location": rf"reported progress at \(0,\) at location {FAR} of dataflow 0 .*, which has \d+$",
     "progress before all locations": r"at location -1 of dataflow 0",
     "progress at a time of another scope": r"at \(0, 7\) at location .*operator.*, whose times have 1 coordinate$",
     "progress at no time": r"at \(\) at location",
@@ -200,7 +199,7 @@ def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path)
     outcomes = in_processes(ipc_configs(tmp_path, workers=2), program)
     assert sorted(number for found, _, _ in outcomes for number in found) == sorted(4 * RECORDS)
     assert [refused for _, refused, _ in outcomes] == [1, 0, 0, 0]
-    assert outcomes[0][2] == "worker 3 told of progress in dataflow 0 ('numbers'), which others tell this worker of"
+    assert outcomes[0][2] == "worker 3 reported progress in dataflow 0 ('numbers'), which others report to this worker"
 
 
 def test_what_was_refused_is_told_with_what_is_waited_for() -> None:

@@ -25,10 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
-from timely.data.columns import Array as Array
-from timely.data.columns import as_column as as_column
-from timely.data.columns import as_columns as as_columns
-from timely.data.columns import stacked
+from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
 from timely.data.user_functions import freeze, read_only_views
 from timely.errors import DataError
 

@@ -8,10 +8,8 @@ else it leaves a request with the worker and wakes it. Several activations befor
 from __future__ import annotations
 
 from threading import get_ident
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from timely.dataflow.operator import Operator
+from timely.dataflow.operator import Operator
 
 
 class Activator:
@@ -37,12 +35,12 @@ class Activator:
         """Schedule the operator, and wake its worker if it sleeps."""
         operator = self._operator
         dataflow = operator.dataflow
-        if dataflow.running is not None and get_ident() == dataflow.worker.thread:
+        if dataflow.running is not None and get_ident() == dataflow.host.activity.thread:
             dataflow.activate(operator)
         else:
-            dataflow.worker.call(lambda: dataflow.activate(operator))
+            dataflow.host.call(lambda: dataflow.activate(operator))
 
     def activate_after(self, seconds: float) -> None:
         """Schedule the operator when `seconds` have passed; its worker does not sleep longer than that."""
         operator = self._operator
-        operator.dataflow.worker.call_after(seconds, lambda: operator.dataflow.activate(operator))
+        operator.dataflow.host.call_after(seconds, lambda: operator.dataflow.activate(operator))

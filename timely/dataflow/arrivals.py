@@ -1,27 +1,27 @@
-"""What may arrive at a dataflow from other workers; all else is refused, and changes nothing.
+"""What may arrive at a dataflow from other workers; everything else is refused, and changes nothing.
 
-- A batch comes to an input that spreads what it takes over the workers, at a time of that input's scope, and of a kind
-  that its pact admits, if that one is `Selective`; else with times of its own, if it has any, in advance of that time.
-- Progress comes from those that tell this worker of it (`accumulation`), at locations there are, and at their times.
-- What was taken is told of inputs of the first kind, by whoever was sent as much.
+- A batch arrives at an input that spreads what it takes over the workers, at a time of that input's scope. Its kind is
+  one that the input's pact admits, if the pact is `Selective`; otherwise, if the batch has times of its own, these are
+  in advance of its time.
+- Progress arrives from the workers that report it to this one (`accumulation`), at existing locations, and at times of
+  these.
+- A worker reports that it has taken messages of an input of the first kind, no more than it was sent.
 
-Peers that agree on a dataflow's shape never send anything else. It costs a look into a dictionary for a batch, and
-for each change. What is said in good form and is not so is believed: that is between peers with the same keys.
+Peers that agree on a dataflow's shape never send anything else. The check costs a dictionary lookup for a batch, and
+for each change. A well-formed message that is untrue is believed: only peers with the same keys can send one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from timely.data.container import Batch
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.operator import InputPort
 from timely.dataflow.pact import Selective
 from timely.errors import FrameError
 from timely.order import Changes, Time
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.ports import InputPort
 
 
 class Entrance(NamedTuple):
@@ -33,16 +33,22 @@ class Entrance(NamedTuple):
 
 
 class Arrivals:
-    """The inputs and locations of a dataflow that other workers may speak of."""
+    """The inputs and locations of a dataflow that messages of other workers may name."""
 
-    __slots__ = ("_dataflow", "_entrances", "_tellers", "_widths")
+    __slots__ = ("_channels", "_dataflow", "_entrances", "_reporters", "_widths")
 
-    def __init__(self, dataflow: Dataflow, tellers: frozenset[int], widths: list[int]) -> None:
-        """For a dataflow whose ports are placed, workers that tell of progress, and each location's coordinates."""
+    def __init__(
+        self, dataflow: DataflowCore, channels: Sequence[InputPort], reporters: frozenset[int], widths: list[int]
+    ) -> None:
+        """Accept what comes to `channels`, and progress from the workers `reporters`.
+
+        `widths` are the numbers of coordinates of the times of all locations.
+        """
         self._dataflow = dataflow
-        self._entrances = {port.channel: _entrance(port) for port in dataflow.channels if port.spreads}
-        self._tellers = tellers
-        self._widths = dict(enumerate(widths)) if tellers else {}
+        self._channels = channels
+        self._entrances = {port.channel: _entrance(port) for port in channels if port.spreads}
+        self._reporters = reporters
+        self._widths = dict(enumerate(widths)) if reporters else {}
 
     def deliver(self, sender: int, channel: int, time: Time, batch: Batch) -> None:
         """Queue a batch that came from another worker; raise `FrameError` where it cannot come."""
@@ -64,7 +70,7 @@ class Arrivals:
         port.deliver(sender, time, batch)
 
     def settle(self, sender: int, channel: int, messages: int) -> None:
-        """Heed that operators of another worker have taken messages of this one; raise `FrameError` if they cannot."""
+        """Settle that operators of another worker took messages of this one; raise `FrameError` if they cannot have."""
         entrance = self._entrances.get(channel)
         ledger = None if entrance is None else entrance.port.ledger
         if ledger is None:
@@ -73,12 +79,14 @@ class Arrivals:
 
     def check(self, sender: int, changes: Changes) -> None:
         """Raise `FrameError` unless a peer's batch of progress can be meant for this worker and this dataflow."""
-        if sender not in self._tellers:
-            raise FrameError(f"worker {sender} told of progress in {self._dataflow}, which others tell this worker of")
+        if sender not in self._reporters:
+            raise FrameError(
+                f"worker {sender} reported progress in {self._dataflow}, which others report to this worker"
+            )
         widths = self._widths
         for location, time, _ in changes:
             if widths.get(location) != len(time):
-                raise FrameError(f"worker {sender} told of progress at {time} at {self._no_place(location)}")
+                raise FrameError(f"worker {sender} reported progress at {time} at {self._no_place(location)}")
 
     def check_place(self, sender: int, location: int, time: Time) -> None:
         """Raise `FrameError` unless a peer may ask about a time at a location."""
@@ -86,7 +94,7 @@ class Arrivals:
             raise FrameError(f"worker {sender} asked about {time} at {self._no_place(location)}")
 
     def _no_entrance(self, channel: int) -> str:
-        channels = self._dataflow.channels
+        channels = self._channels
         if not 0 <= channel < len(channels):
             return f"channel {channel} of {self._dataflow}, which has {len(channels)}"
         return f"{self._port(channels[channel])}, which takes nothing from other workers"

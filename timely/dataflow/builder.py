@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Generic
 
-import timely.dataflow.stream as streams
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic, Operator
+from timely.dataflow.operator import InputPort, Logic, Operator, OutputPort
 from timely.dataflow.pact import Pact
-from timely.dataflow.ports import InputPort, OutputPort, Push
+from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.tee import Push
 from timely.errors import BuildError
 from timely.origin import user_origin
 from timely.progress.summary import PathSummary
 
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
-
 Constructor = Callable[[list[Capability]], Logic]
 
 
-class OperatorBuilder:
+class OperatorBuilder(Generic[S]):
     """Describes one operator: add inputs and outputs, connect them, then `build`.
 
     >>> def evens_and_odds(stream):
@@ -41,15 +37,20 @@ class OperatorBuilder:
     [1, 3, 5]
     """
 
-    def __init__(self, scope: Scope, name: str) -> None:
-        dataflow = scope.dataflow
+    def __init__(self, scope: ScopeCore[S], name: str, *, cancels: bool = False) -> None:
+        """Begin an operator of a scope.
+
+        With `cancels` it promises to emit what is left of all it received at a time: never both a change and its
+        opposite.
+        """
+        scope.dataflow.refuse_if_built()
         self.scope = scope
-        self.operator = Operator(scope, name, len(dataflow.operators), user_origin())
-        dataflow.add_operator(self.operator)
+        self.operator = Operator(scope, name, user_origin(), cancels)
+        scope.dataflow.add_operator(self.operator)
         self._unconnected: set[tuple[InputPort, OutputPort]] = set()
         self._is_built = False
 
-    def add_input(self, stream: Stream, pact: Pact, *, frontier: bool = False, drains: bool = False) -> InputPort:
+    def add_input(self, stream: S, pact: Pact, *, frontier: bool = False, drains: bool = False) -> InputPort:
         """Return a new input fed by `stream`.
 
         With `frontier`, the input knows its frontier, and the operator is activated when that changes. With `drains`,
@@ -70,21 +71,20 @@ class OperatorBuilder:
             )
         if isinstance(pact, type) or not (hasattr(pact, "split") and hasattr(pact, "name")):
             raise BuildError(f"{self.operator} needs a pact, such as Pipeline() or Exchange(), and not {pact!r:.80}")
-        dataflow, operator = self.scope.dataflow, self.operator
-        port = InputPort(operator, pact, frontier, drains, len(dataflow.channels))
-        dataflow.channels.append(port)
-        dataflow.wiring.add_edge(stream.location, port.location, PathSummary.identity(self.scope.width))
+        port = InputPort(self.operator, pact, frontier, drains)
+        self.scope.dataflow.plan.add_edge(stream.location, port.place, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
-        operator.inputs.append(port)
+        self.operator.inputs.append(port)
+        self.operator.has_inputs = True
         return port
 
-    def add_output(self, *, initial: bool = False) -> tuple[OutputPort, Stream]:
+    def add_output(self, *, initial: bool = False) -> tuple[OutputPort, S]:
         """Return a new output and its stream. With `initial`, it starts with a capability for the least time."""
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
         port = OutputPort(operator, len(operator.outputs), dataflow.add_tee(), initial)
         operator.outputs.append(port)
-        return port, streams.Stream(self.scope, port.location, port.tee)
+        return port, self.scope.stream(port.place, port.tee)
 
     def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:
         """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
@@ -132,8 +132,7 @@ class OperatorBuilder:
             )
         self._unconnected.add((input, output))
         if summary is not None:
-            output.summaries[input] = summary
-            self.scope.dataflow.wiring.add_edge(input.location, output.location, summary)
+            output.connect(input, summary)
 
     def build(self, constructor: Constructor, *, inline: Push | None = None) -> None:
         """Finish the operator, when all its ports are added.
@@ -147,14 +146,13 @@ class OperatorBuilder:
         if not operator.ports:
             raise BuildError(f"{operator} has no input and no output: nothing would ever have it run")
         self._is_built = True
-        identity = PathSummary.identity(self.scope.width)
         for output in operator.outputs:
             for input in operator.inputs:
                 if (input, output) not in self._unconnected:
-                    output.summaries[input] = None
-                    dataflow.wiring.add_edge(input.location, output.location, identity)
+                    output.connect(input, None)
         operator.inline = inline
-        dataflow.finish_operator(operator)
+        operator.node.may_run_in_line = inline is not None
+        operator.node.is_finished = True
 
         def construct() -> None:
             capabilities = [

@@ -14,7 +14,7 @@ What is counted is kept apart from the capability, in `Held`, so that the port t
 capability alive.
 
 Invariant: the tracker's own count at an output's location is the number of what is held (`OutputPort.live`) there, plus
-messages queued at inputs that are counted at this location (see `timely.dataflow.ports`).
+messages queued at inputs that are counted at this location (see `timely.dataflow.operator`).
 """
 
 from __future__ import annotations
@@ -22,20 +22,57 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 from timely.errors import CapabilityError, CapabilityWarning
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
-from timely.progress.antichain import Antichain, minimal
 
-if TYPE_CHECKING:
-    from timely.dataflow.ports import InputCapability, OutputPort
-
-_CARRIERS = (__file__, os.path.join(os.path.dirname(__file__), "ports.py"))
+_CARRIERS = (
+    __file__,
+    *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "capability_set")),
+)
 """Whose functions make capabilities for others."""
+
+
+class Holder:
+    """What counts capabilities: an operator's output, as its capabilities know it."""
+
+    @property
+    def built_at(self) -> Origin:
+        """Where the program built the operator."""
+        raise NotImplementedError
+
+    @property
+    def worker_index(self) -> int:
+        """The worker that the operator runs on."""
+        raise NotImplementedError
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the dataflow was dropped, so that nothing counts any more."""
+        raise NotImplementedError
+
+    def time_of(self, right: Any) -> Time:
+        """Return the time at which a right permits sending here; raise CapabilityError if it permits nothing here."""
+        raise NotImplementedError
+
+    def hold(self, held: Held, is_counted: bool) -> None:
+        """Count what a capability holds, which may be counted already."""
+        raise NotImplementedError
+
+    def move(self, held: Held, time: Time) -> None:
+        """Count it at another time."""
+        raise NotImplementedError
+
+    def release(self, held: Held) -> None:
+        """Count it no longer."""
+        raise NotImplementedError
+
+    def forget(self, held: Held) -> None:
+        """Have the worker drop what nobody holds any more. The garbage collector runs in any thread, at any moment."""
+        raise NotImplementedError
 
 
 class Held:
@@ -43,16 +80,16 @@ class Held:
 
     __slots__ = ("_file", "_line", "output", "time")
 
-    def __init__(self, output: OutputPort, time: Time, is_initial: bool) -> None:
+    def __init__(self, output: Holder, time: Time, is_initial: bool) -> None:
         if is_initial:
-            self._file, self._line = output.operator.origin
+            self._file, self._line = output.built_at
         else:
             frame = sys._getframe()
             while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
                 frame = frame.f_back
             self._file = frame.f_code.co_filename
             self._line = frame.f_lineno
-        self.output: OutputPort | None = output
+        self.output: Holder | None = output
         self.time = time
         output.hold(self, is_initial)
 
@@ -60,7 +97,7 @@ class Held:
     def origin(self) -> Origin:
         """The line that made the capability: the user's, or where the user built the operator holding it."""
         if is_ours(self._file) and self.output is not None:
-            return self.output.operator.origin
+            return self.output.built_at
         return Origin(self._file, self._line)
 
     def drop(self) -> None:
@@ -72,13 +109,13 @@ class Held:
     def drop_forgotten(self) -> None:
         """Drop what nobody can drop any more, if it still counts, with a warning at the line that made it."""
         output = self.output
-        if output is None or output.dataflow.is_closed:
+        if output is None or output.is_closed:
             return
         origin = self.origin
         self.drop()
         warnings.warn_explicit(
             f"a capability for {self.time} on {output}, made at {origin}, was forgotten on worker "
-            f"{output.dataflow.worker_index}, and is dropped only now that it was found: call drop() when nothing more "
+            f"{output.worker_index}, and is dropped only now that it was found: call drop() when nothing more "
             "is to be sent with it, or hold it in a `with` block; to keep its time open, keep it",
             CapabilityWarning,
             origin.file,
@@ -109,7 +146,7 @@ class Capability:
 
     __slots__ = ("_held",)
 
-    def __init__(self, output: OutputPort, time: Time, *, is_initial: bool = False) -> None:
+    def __init__(self, output: Holder, time: Time, *, is_initial: bool = False) -> None:
         """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers."""
         self._held = Held(output, time, is_initial)
 
@@ -119,7 +156,7 @@ class Capability:
         return self._held.time
 
     @property
-    def output(self) -> OutputPort | None:
+    def output(self) -> Holder | None:
         """The output it permits sending on; None once it is dropped."""
         return self._held.output
 
@@ -139,7 +176,7 @@ class Capability:
         """
         output = self._live()
         given = as_time(time)
-        self._check(given)
+        self.check(given)
         return Capability(output, given)
 
     def downgrade(self, time: Moment) -> None:
@@ -150,7 +187,7 @@ class Capability:
         output = self._live()
         given = as_time(time)
         if given != self.time:
-            self._check(given)
+            self.check(given)
             output.move(self._held, given)
 
     def drop(self) -> None:
@@ -174,103 +211,16 @@ class Capability:
         state = "dropped" if self.output is None else f"on {self.output}"
         return f"Capability({self.time}, {state}, made at {self.origin})"
 
-    def _live(self) -> OutputPort:
+    def _live(self) -> Holder:
         if self.output is None:
             raise CapabilityError(f"the capability for {self.time} was dropped and cannot be used any more")
         return self.output
 
-    def _check(self, time: Time) -> None:
+    def check(self, time: Time) -> None:
+        """Raise CapabilityError unless this permits sending at `time`."""
         if len(time) != len(self.time):
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
             raise CapabilityError(f"a capability for {self.time} cannot go back to {time}: times may only move forward")
         if max(time) > LIMIT:
             raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
-
-
-class CapabilitySet:
-    """Capabilities for an antichain of times on one output: the least that still permits all that is wanted.
-
-    >>> def constructor(capability, activate):
-    ...     def logic(output):
-    ...         held = CapabilitySet(output)
-    ...         for time in [(5,), (2,), (3,)]:
-    ...             with capability.delayed(time) as right:
-    ...                 held.insert(right)
-    ...         capability.drop()
-    ...         print(held.times)
-    ...         output.give(held.covering((4,)), ["sent"])
-    ...         held.downgrade([(4,)])
-    ...         print(held.times)
-    ...         held.drop()
-    ...     return logic
-    >>> example(lambda scope: source(scope, constructor))
-    [(2,)]
-    [(4,)]
-    ['sent']
-    """
-
-    __slots__ = ("_held", "_output")
-
-    def __init__(self, output: OutputPort) -> None:
-        self._output = output
-        self._held: dict[Time, Capability] = {}
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    @property
-    def times(self) -> list[Time]:
-        """The times held, in lexicographic order."""
-        return sorted(self._held)
-
-    def insert(self, right: Capability | InputCapability) -> None:
-        """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
-
-        Raises CapabilityError where it permits nothing there.
-        """
-        self.hold(self._output.time_of(right))
-
-    def __getitem__(self, time: Moment) -> Capability:
-        return self._held[as_time(time)]
-
-    def covering(self, time: Moment) -> Capability:
-        """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
-        given = as_time(time)
-        for other, capability in self._held.items():
-            if len(other) != len(given) or less_equal(other, given):
-                capability._check(given)
-                return capability
-        raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {given}")
-
-    def downgrade(self, frontier: Antichain | Iterable[Moment]) -> None:
-        """Hold exactly the least times of `frontier`.
-
-        Raises CapabilityError, and holds what it held, where one of them is not permitted by what is held now.
-        """
-        held = self._held
-        times = [as_time(time) for time in frontier]
-        sources = {time: held[time] if time in held else self.covering(time) for time in times}
-        if sources.keys() == held.keys():
-            return
-        least = minimal(tuple(sources))
-        kept = {time: sources[time] if time in held else sources[time].delayed(time) for time in least}
-        for time, capability in held.items():
-            if time not in kept:
-                capability.drop()
-        self._held = kept
-
-    def drop(self) -> None:
-        """Give up everything held."""
-        self.downgrade(())
-
-    # Called by operators of this library alone.
-
-    def hold(self, time: Time) -> None:
-        """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
-        held = self._held
-        if time in held or any(less_equal(other, time) for other in held):
-            return
-        for other in [other for other in held if less_equal(time, other)]:
-            held.pop(other).drop()
-        held[time] = Capability(self._output, time)

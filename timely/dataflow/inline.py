@@ -1,25 +1,28 @@
-"""Operators without state or capabilities: functions between two tees, run in line with the producer."""
+"""Operators without state or capabilities: functions between two tees, which run in line with the producer.
+
+Such a function has no queue, no capability and no activation of its own. In a plain dataflow (`Config.plain`) it is an
+operator like others instead, with an input that keeps messages on the worker.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import timely.dataflow.stream as streams
 from timely.data.container import Batch
-from timely.dataflow.operator import operator_error
-from timely.dataflow.ports import Push, Tee
+from timely.dataflow.attribution import operator_error
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.operator import Logic
+from timely.dataflow.pact import Pipeline
+from timely.dataflow.recorder import Recorder
+from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.tee import Forward, Push
 from timely.errors import BuildError
 from timely.order import Time
 from timely.origin import Origin, user_origin
 from timely.progress.summary import PathSummary
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.recorder import Recorder
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
-
 
 Function = Callable[[Time, Batch], Any]
 
@@ -30,54 +33,43 @@ class Inline:
     __slots__ = ("bind", "dataflow", "function", "index", "name", "origin", "recorder", "scope")
 
     def __init__(
-        self, stream: Stream, name: str, origin: Origin, function: Function, bind: Callable[[Function], Push]
+        self, stream: S, name: str, origin: Origin, function: Function, bind: Callable[[Function], Push]
     ) -> None:
         self.scope = stream.scope
-        self.dataflow: Dataflow = stream.scope.dataflow
-        self.index = len(self.dataflow.inlines)
+        self.dataflow: DataflowCore = stream.scope.dataflow
+        self.index = self.dataflow.add_function(self)
         self.name = name
         self.origin = origin
         self.function = function
         self.bind = bind
         self.recorder: Recorder | None = None
-        self.dataflow.inlines.append(self)
         stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self.bind(self.function if self.recorder is None else self.recorder.measured(self))
+        return self.bind(self.function if self.recorder is None else self.recorder.measured(self.index, self.function))
 
 
-class Forward:
-    """A consumer of a tee that passes everything on to another tee, unchanged."""
-
-    __slots__ = ("_tee",)
-
-    def __init__(self, tee: Tee) -> None:
-        self._tee = tee
-
-    def pusher(self) -> Push:
-        tee = self._tee
-        return lambda time, batch: tee.push(time, batch)
-
-
-def inline(stream: Stream, transform: Callable[[Batch], Batch | None], *, name: str) -> Stream:
+def inline(stream: S, transform: Callable[[Batch], Batch | None], *, name: str) -> S:
     """Return the stream of `transform(batch)` for every batch of `stream`, at its own time."""
     return inline_timed(stream, lambda time, batch: (time, transform(batch)), name=name)
 
 
 def inline_timed(
-    stream: Stream,
+    stream: S,
     transform: Callable[[Time, Batch], tuple[Time, Batch | None]],
     *,
     name: str,
-    scope: Scope | None = None,
+    scope: ScopeCore[S] | None = None,
     summary: PathSummary | None = None,
-) -> Stream:
-    """Return the stream of `transform(time, batch)`, in `scope`, whose times are those that `summary` says."""
+) -> S:
+    """Return the stream of `transform(time, batch)`, in `scope`.
+
+    `summary` states how `transform` changes times; None if it leaves them as they are.
+    """
     source = stream.scope
     dataflow = source.dataflow
     origin = user_origin()
-    target = derived(stream, name=name, scope=scope, summary=summary)
+    target = _unconnected(source if scope is None else scope, name)
     tee = target.tee
 
     def bind(function: Function) -> Push:
@@ -91,22 +83,20 @@ def inline_timed(
 
         return push
 
-    Inline(stream, name, origin, transform, bind)
+    path = PathSummary.identity(source.width) if summary is None else summary
+    _attach(stream, name, origin, transform, bind, [target.location], path)
     return target
 
 
-def derived(stream: Stream, *, name: str, scope: Scope | None = None, summary: PathSummary | None = None) -> Stream:
-    """Return a stream with a location and a tee of its own, which can result from `stream`."""
-    source = stream.scope
-    dataflow = source.dataflow
-    scope = source if scope is None else scope
-    location = dataflow.add_place(scope, f"stream {name!r}")
-    summary = PathSummary.identity(source.width) if summary is None else summary
-    dataflow.wiring.add_edge(stream.location, location, summary)
-    return streams.Stream(scope, location, dataflow.add_tee())
+def derived(stream: S, *, name: str) -> S:
+    """Return a stream with a location and a tee of its own, which can result from `stream` at its times."""
+    target = _unconnected(stream.scope, name)
+    identity = PathSummary.identity(stream.scope.width)
+    stream.scope.dataflow.plan.add_edge(stream.location, target.location, identity)
+    return target
 
 
-def merged(streams: Sequence[Stream], *, name: str) -> Stream:
+def merged(streams: Sequence[S], *, name: str) -> S:
     """Return the stream of everything on `streams`, all of one scope."""
     first = streams[0]
     dataflow = first.scope.dataflow
@@ -118,18 +108,18 @@ def merged(streams: Sequence[Stream], *, name: str) -> Stream:
             if stream.scope.dataflow is not first.scope.dataflow:
                 raise BuildError(f"{where} of another dataflow: what flows there can be captured, and replayed here")
             raise BuildError(f"{where}: use enter() or leave() to bring one to the other")
-        dataflow.wiring.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
+        dataflow.plan.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
         stream.tee.consumers.append(Forward(target.tee))
     return target
 
 
 def split(
-    stream: Stream, divide: Callable[[Time, Batch], Iterable[tuple[int, Batch]]], parts: int, *, name: str
-) -> tuple[Stream, ...]:
-    """Return `parts` streams; `divide(time, batch)` yields (number of the stream, what goes there)."""
+    stream: S, divide: Callable[[Time, Batch], Iterable[tuple[int, Batch]]], parts: int, *, name: str
+) -> tuple[S, ...]:
+    """Return `parts` streams; `divide(time, batch)` yields (number of the stream, what is emitted there)."""
     dataflow = stream.scope.dataflow
     origin = user_origin()
-    targets = tuple([derived(stream, name=f"{name} {number}") for number in range(parts)])
+    targets = tuple([_unconnected(stream.scope, f"{name} {number}") for number in range(parts)])
     tees = [target.tee for target in targets]
 
     def pieces(time: Time, batch: Batch) -> list[tuple[int, Batch]]:
@@ -146,5 +136,52 @@ def split(
 
         return push
 
-    Inline(stream, name, origin, pieces, bind)
+    identity = PathSummary.identity(stream.scope.width)
+    _attach(stream, name, origin, pieces, bind, [target.location for target in targets], identity)
     return targets
+
+
+def _unconnected(scope: ScopeCore[S], name: str) -> S:
+    """Return a stream of a scope that nothing can result in yet."""
+    dataflow = scope.dataflow
+    return scope.stream(dataflow.add_place(scope, f"stream {name!r}"), dataflow.add_tee())
+
+
+def _attach(
+    stream: S,
+    name: str,
+    origin: Origin,
+    function: Function,
+    bind: Callable[[Function], Push],
+    targets: list[int],
+    summary: PathSummary,
+) -> None:
+    """Have a function consume a stream: in line, or in a plain dataflow as an operator with a queue."""
+    dataflow = stream.scope.dataflow
+    source = stream.location
+    if dataflow.is_plain:
+        source = _scheduled(stream, name, bind(function))
+    else:
+        Inline(stream, name, origin, function, bind)
+    for target in targets:
+        dataflow.plan.add_edge(source, target, summary)
+
+
+def _scheduled(stream: S, name: str, push: Push) -> int:
+    """Build an operator that calls `push` for each message; return the place of its input.
+
+    It needs no capability: a message is counted at the input until the step ends in which `push` sent what follows from
+    it, and all changes of a step reach the tracker together.
+    """
+    builder = OperatorBuilder(stream.scope, name)
+    input = builder.add_input(stream, Pipeline(), drains=True)
+
+    def constructor(_: list[Capability]) -> Logic:
+        def logic() -> None:
+            for time, batch in input.drain():
+                push(time, batch)
+
+        return logic
+
+    builder.build(constructor)
+    return input.place

@@ -18,15 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from timely.dataflow.capability import Capability
+from timely.dataflow.operator import InputCapability, InputPort, OutputPort
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain
-
-if TYPE_CHECKING:
-    from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 
 Notification = tuple[Time, Capability | None]
 """The guarantee time, and the capability that the request held."""

@@ -1,67 +1,69 @@
-"""An operator at run time: its ports, its logic, and what is said about it when it fails."""
+"""An operator at run time: its inputs, its outputs and its logic.
+
+A port is a location of the progress tracker. Everything that happens at it changes counts there, and all changes made
+in one scheduling step reach the tracker together:
+
+- a message sent on a channel counts +1 at the receiving input, on whichever worker that is; taking it from the queue
+  counts -1;
+- a capability counts +1 at its output while it is held.
+
+Invariant: the worker's own part of the count at a location is the number of capabilities held there plus the number of
+messages queued at inputs that are counted there. `validate` checks the part of the capabilities.
+
+A port's `place` is its number in the plan; its `location`, once the dataflow is built, is where the tracker counts it.
+For an input that can be the location of the operator's output (`timely.dataflow.compose`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from timely.dataflow.ports import InputPort, OutputPort, Push
-from timely.errors import BuildError, DataError, OperatorError, PeerFailed
-from timely.interruption import interruption
-from timely.order import Time
-from timely.origin import Origin, raised_at
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.recorder import Recorder
-    from timely.dataflow.scope import Scope
+from timely.data.container import Batch, as_read_only, weight_of
+from timely.dataflow.attribution import operator_error
+from timely.dataflow.capability import Capability, Held, Holder
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.outstanding import Ledger
+from timely.dataflow.pact import Pact, Pipeline
+from timely.dataflow.plan import Inlet, Outlet
+from timely.dataflow.recorder import Recorder
+from timely.dataflow.schedule import Schedulable
+from timely.dataflow.streams import ScopeCore
+from timely.dataflow.tee import Push, Tee
+from timely.errors import BuildError, CapabilityError, OperatorError, PeerFailed
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.origin import Origin
+from timely.progress.antichain import Antichain
+from timely.progress.summary import PathSummary
 
 Logic = Callable[[], None]
 
+OVERHEAD = 512
+"""About so many bytes a message takes besides its columns."""
 
-class Operator:
-    """An operator with ports.
 
-    `rank` is its place in the topological order of the dataflow. With `inline` set it is not scheduled at all: a
-    message to its only input calls that function instead. `awaits`, where it is set, returns what outside of its
-    dataflow the operator waits for, for people. One that `cancels` passes on what is left of all that comes in at a
-    time: never both a change and its opposite. `activations` counts those that have ended.
+class Operator(Schedulable):
+    """An operator with ports, planned as `node`.
+
+    With `inline` set it is not scheduled at all: a message to its only input calls that function instead. `awaits`,
+    where it is set, returns what outside of its dataflow the operator waits for, for people. `activations` counts those
+    that have ended.
     """
 
-    __slots__ = (
-        "activations",
-        "active",
-        "awaits",
-        "cancels",
-        "dataflow",
-        "index",
-        "inline",
-        "inputs",
-        "logic",
-        "name",
-        "origin",
-        "outputs",
-        "rank",
-        "recorder",
-        "scope",
-        "waits",
-    )
-
-    def __init__(self, scope: Scope, name: str, index: int, origin: Origin) -> None:
+    def __init__(self, scope: ScopeCore[Any], name: str, origin: Origin, cancels: bool) -> None:
+        super().__init__()
         self.scope = scope
-        self.dataflow: Dataflow = scope.dataflow
+        self.dataflow: DataflowCore = scope.dataflow
+        self.node = self.dataflow.plan.add_node(name, scope, origin, cancels=cancels)
         self.name = name
-        self.index = index
+        self.index = self.node.index
         self.origin = origin
         self.inputs: list[InputPort] = []
         self.outputs: list[OutputPort] = []
         self.logic: Logic | None = None
         self.inline: Push | None = None
-        self.rank = -1
-        self.active = False
         self.activations = 0
-        self.waits = True
-        self.cancels = False
         self.awaits: Callable[[], str] | None = None
         self.recorder: Recorder | None = None
 
@@ -91,6 +93,21 @@ class Operator:
             raise self.failure(error, handled.time, handled.sender) from error
         self.activations += 1
 
+    def activate(self) -> None:
+        """Run in this step or the next."""
+        self.dataflow.schedule.activate(self)
+
+    def resume_later(self) -> None:
+        """Run again when no other operator is ready, since there is more to emit for what was taken."""
+        self.dataflow.schedule.resume_later(self)
+
+    def must_wait(self) -> bool:
+        """Return whether consumers have no room, so that nothing must be emitted now.
+
+        Then the operator is activated when there is room, and by no message before that.
+        """
+        return self.dataflow.schedule.holds_back(self)
+
     def attempt(self, function: Callable[[], Any]) -> Any:
         """Return what a function of this operator returns outside of an activation: what makes or ends it."""
         try:
@@ -101,37 +118,343 @@ class Operator:
             raise self.failure(error, None) from error
 
     def failure(self, error: Exception, time: Time | None, sender: int | None = None) -> OperatorError:
-        """Return the error to raise when `error` came out of this operator's code, on a batch of a worker's."""
+        """Return the error to raise when `error` came out of this operator's code, on a batch from a worker."""
         return operator_error(self.dataflow, self.name, self.origin, error, time, sender)
 
 
-def operator_error(
-    dataflow: Dataflow, name: str, origin: Origin, error: Exception, time: Time | None, sender: int | None = None
-) -> OperatorError:
-    """Return an error naming the operator, the time, the worker and the user's line; raise an interrupt as such.
+class InputCapability:
+    """The right that comes with a message: to send at its time, until the activation ends in which it was taken."""
 
-    It names the `sender` of what was handled, too, where that is another worker.
+    __slots__ = ("activation", "input", "time")
+
+    def __init__(self, input: InputPort, time: Time, activation: int) -> None:
+        self.input = input
+        self.time = time
+        self.activation = activation
+
+    def delayed(self, time: Moment) -> InputCapability:
+        """Return the same right at a later time."""
+        time = as_time(time)
+        if len(time) != len(self.time):
+            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
+        if not less_equal(self.time, time):
+            raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
+        if max(time) > LIMIT:
+            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
+        return InputCapability(self.input, time, self.activation)
+
+    def retain(self, output: int = 0) -> Capability:
+        """Return a capability on the operator's `output` that may be held after the message was handled."""
+        port = self.input.operator.outputs[output]
+        return Capability(port, port.time_of(self))
+
+
+class InputPort:
+    """One input of an operator: a queue of messages and, if the operator asks for it, a frontier.
+
+    `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
+
+    >>> def large(input, output):
+    ...     for capability, batch in input:  # each message with the right to send at its time
+    ...         output.give(capability, [record for record in batch if record > 2])
+    >>> def show(input):
+    ...     for time, batch in input.drain():  # each message with its time alone
+    ...         print(time, batch)
+    ...     if not input.frontier:
+    ...         print("nothing more comes")
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream([1, 2, 3]).unary(Pipeline(), large).sink(Gather(), show)
+    >>> execute_directly(program)
+    (0,) [3]
+    nothing more comes
     """
-    if isinstance(error, OperatorError):
-        return error
-    stop = interruption(error)
-    if stop is not None:
-        raise stop from None
-    if isinstance(error, DataError) and error.time is not None:
-        time = error.time
-    line = raised_at(error.__traceback__)
-    at = "" if time is None else f" at time {time}"
-    after = "" if sender in (None, dataflow.worker_index) else f", after a batch from worker {sender}"
-    where = f"built at {origin}" if line is None else f"{line}" if line == origin else f"{line}, built at {origin}"
-    failure = OperatorError(
-        f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
-        f"({where}): {type(error).__name__}: {error}{_noted(error)}"
+
+    __slots__ = (
+        "_frontier",
+        "_sources",
+        "channel",
+        "dataflow",
+        "drains",
+        "inlet",
+        "interest",
+        "ledger",
+        "location",
+        "operator",
+        "pact",
+        "place",
+        "queue",
+        "recorder",
+        "spreads",
+        "time",
     )
-    failure.__cause__ = error  # compiled, `raise ... from` forgets it
-    return failure
+
+    def __init__(self, operator: Operator, pact: Pact, interest: bool, drains: bool) -> None:
+        self.operator = operator
+        self.dataflow = operator.dataflow
+        self.pact = pact
+        self.interest = interest
+        self.drains = drains
+        self.spreads = self.dataflow.peers > 1 and pact.name != Pipeline.name
+        """Whether messages may go to other workers."""
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
+        self.inlet = Inlet(self.place, pact.name, self.spreads, interest, drains)
+        operator.node.inlets.append(self.inlet)
+        self.channel = self.dataflow.add_channel(self)
+        self.queue: deque[tuple[Time, Batch]] = deque()
+        self.ledger: Ledger | None = None
+        """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
+        self.time: Time | None = None
+        self.recorder: Recorder | None = None
+        self._sources: list[tuple[int, PathSummary | None]] = [(self.location, None)]
+        self._frontier: tuple[list[Antichain], Antichain] | None = None
+
+    def locate(self, location: int, sources: list[tuple[int, PathSummary | None]]) -> None:
+        """Count messages at `location`; take the frontier from other locations, each along its summary, if any."""
+        self.location = location
+        self._sources = sources or [(location, None)]
+
+    @property
+    def frontier_locations(self) -> list[int]:
+        """The locations from whose frontiers the frontier here follows."""
+        return [location for location, _ in self._sources]
+
+    def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
+        """Take the queued messages; each comes with the right to send at its time."""
+        operator = self.operator
+        for time, batch in self.drain():
+            yield InputCapability(self, time, operator.activations), as_read_only(batch)
+
+    def drain(self) -> Iterator[tuple[Time, Batch]]:
+        """Take the queued messages with their bare times.
+
+        What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends; and so
+        is what would become messages that nobody has room for, unless the operator `drains`.
+        """
+        queue = self.queue
+        update = self.dataflow.update
+        ledger = self.ledger
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.draining(self.channel, len(queue))
+        over = None if self.drains or ledger is None else self.dataflow.outstanding.over
+        left = len(queue)
+        while queue and left:
+            if over and self.dataflow.schedule.holds_back(self.operator):
+                return
+            left -= 1
+            time, batch = queue.popleft()
+            if ledger is not None:
+                ledger.take()
+            self.time = time
+            update(self.location, time, -1)
+            if recorder is not None:
+                recorder.received(self.channel, batch)
+            yield time, batch
+
+    def handle(self, time: Time) -> None:
+        """Have an error name `time`, at which the operator does something that no message has it do.
+
+        >>> def refuse(input):
+        ...     input.handle((2026,))
+        ...     raise ValueError("not yet")
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1]).sink(Pipeline(), refuse)
+        >>> execute_directly(program)
+        Traceback (most recent call last):
+        ...
+        timely.errors.OperatorError: operator 'sink' failed at time (2026,) on worker 0 of 1 (...): ValueError: not yet
+        """
+        self.time = time
+        if self.ledger is not None:
+            self.ledger.sender = self.dataflow.worker_index
+
+    @property
+    def sender(self) -> int:
+        """The worker that what is handled comes from."""
+        return self.dataflow.worker_index if self.ledger is None else self.ledger.sender
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still arrive here, from any worker. Asked for when the operator is built."""
+        if not self.interest:
+            raise BuildError(f"{self} was built without interest in its frontier")
+        tracker, sources = self.dataflow.tracker, self._sources
+        if len(sources) == 1 and sources[0][1] is None:
+            return tracker.frontier(sources[0][0])
+        fronts = [tracker.frontier(location) for location, _ in sources]
+        if self._frontier is None or self._frontier[0] != fronts:
+            self._frontier = fronts, Antichain(_images(fronts, sources))
+        return self._frontier[1]
+
+    def __str__(self) -> str:
+        return f"input {self.operator.inputs.index(self)} of {self.operator}"
+
+    def pusher(self) -> Push:
+        """Return what puts a message on this channel (see `Consumer`)."""
+        if self.operator.inline is not None:
+            return self.operator.inline
+        return self._push_spread if self.spreads else self._push_here
+
+    def deliver(self, sender: int, time: Time, batch: Batch) -> None:
+        """Queue a message already counted where it was sent."""
+        if self.recorder is not None:
+            self.recorder.queued(self.channel, sender)
+        self.queue.append((time, batch))
+        if self.ledger is not None:
+            self.ledger.queue(sender, OVERHEAD + weight_of(batch))
+        operator = self.operator
+        if not operator.active:
+            self.dataflow.schedule.activate(operator)
+
+    def _push_here(self, time: Time, batch: Batch) -> None:
+        dataflow = self.dataflow
+        if self.recorder is not None:
+            self.recorder.sent(self.channel, batch, dataflow.worker_index)
+        dataflow.update(self.location, time, 1)
+        self.deliver(dataflow.worker_index, time, batch)
+
+    def _push_spread(self, time: Time, batch: Batch) -> None:
+        dataflow, ledger = self.dataflow, self.ledger
+        assert ledger is not None
+        try:
+            parts = self.pact.split(batch, dataflow.peers)
+            if parts is None:
+                self._push_here(time, batch)
+                return
+            for worker, part in parts:
+                if worker == dataflow.worker_index:
+                    self._push_here(time, part)
+                else:
+                    # What cannot be sent is not counted: a program may catch the error, and go on.
+                    dataflow.send(worker, self.channel, time, part)
+                    dataflow.update(self.location, time, 1)
+                    ledger.send(worker, OVERHEAD + weight_of(part))
+        except Exception as error:
+            raise self.operator.failure(error, time) from error
 
 
-def _noted(error: Exception) -> str:
-    """Return the notes of an error, which `timely.data.user_functions` adds to those of functions of columns."""
-    notes = getattr(error, "__notes__", ())
-    return f" ({'; '.join(notes)})" if notes else ""
+def _images(fronts: list[Antichain], sources: list[tuple[int, PathSummary | None]]) -> list[Time]:
+    """Return what results from the elements of the frontiers, each along its summary (None: as it is)."""
+    times = []
+    for front, (_, summary) in zip(fronts, sources):
+        for time in front.elements:
+            image = time if summary is None else summary.results_in(time)
+            if image is not None:
+                times.append(image)
+    return times
+
+
+class OutputPort(Holder):
+    """One output of an operator: where its capabilities are counted and its messages leave.
+
+    >>> def twice(input, output):
+    ...     for capability, batch in input:
+    ...         output.give(capability, batch)
+    ...         output.give(capability, [record + 10 for record in batch])
+    >>> example(lambda scope: scope.to_stream([1, 2]).unary(Pipeline(), twice))
+    [1, 2, 11, 12]
+    """
+
+    def __init__(self, operator: Operator, index: int, tee: Tee, initial: bool) -> None:
+        self.operator = operator
+        self.dataflow = operator.dataflow
+        self.index = index
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
+        self.outlet = Outlet(self.place)
+        operator.node.outlets.append(self.outlet)
+        self.tee = tee
+        self.initial = initial
+        self.live: set[Held] = set()
+        self.recorder: Recorder | None = None
+        self.summaries: dict[InputPort, PathSummary | None] = {}
+
+    def __str__(self) -> str:
+        return f"output {self.index} of {self.operator}"
+
+    def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
+        """Send a batch at the capability's time. An empty batch is not sent.
+
+        Raises CapabilityError where the capability does not permit sending here.
+        """
+        if len(batch):
+            self.tee.push(self.time_of(capability), batch)
+
+    def time_of(self, capability: Any) -> Time:
+        """Return the time at which `capability` permits sending here; refuse what does not, of whatever type."""
+        if type(capability) is Capability:
+            if capability.output is not self:
+                raise CapabilityError(f"{capability!r} does not permit sending on {self}")
+            return capability.time
+        if type(capability) is not InputCapability:
+            raise CapabilityError(
+                f"{self} is given a batch with a capability, such as come with an input's messages or from retain(), "
+                f"not with {capability!r:.80}"
+            )
+        if capability.input.operator is not self.operator:
+            raise CapabilityError(f"a message of {capability.input} gives no right to send on {self}")
+        if capability.activation != self.operator.activations:
+            raise CapabilityError(
+                f"the right of a message at {capability.time} ended with the activation of {self.operator} in which it "
+                "came: retain() it there, and send with that"
+            )
+        summary = self.summaries.get(capability.input)
+        if summary is None:
+            if capability.input in self.summaries:
+                return capability.time
+            raise CapabilityError(f"{capability.input} was built without a path to {self}")
+        time = summary.results_in(capability.time)
+        if time is None:
+            raise CapabilityError(f"nothing at {self} can result from time {capability.time}")
+        return time
+
+    def connect(self, input: InputPort, summary: PathSummary | None) -> None:
+        """State what can result here from a message at `input`: the summary of its time, or None for its time."""
+        self.summaries[input] = summary
+        self.outlet.summaries[input.inlet] = summary
+        identity = PathSummary.identity(self.operator.scope.width)
+        self.dataflow.plan.add_edge(input.place, self.place, identity if summary is None else summary)
+
+    def validate(self) -> None:
+        """Raise AssertionError where what is held here names another output."""
+        assert all(held.output is self for held in self.live), f"{self} counts what is held elsewhere"
+
+    # Called by Capability alone.
+
+    @property
+    def built_at(self) -> Origin:
+        return self.operator.origin
+
+    @property
+    def worker_index(self) -> int:
+        return self.dataflow.worker_index
+
+    @property
+    def is_closed(self) -> bool:
+        return self.dataflow.is_closed
+
+    def hold(self, held: Held, is_counted: bool) -> None:
+        if not is_counted:
+            self.dataflow.update(self.location, held.time, 1)
+        self.live.add(held)
+        if self.recorder is not None:
+            self.recorder.made(self.operator.index, self.index, held.time, held.origin)
+
+    def move(self, held: Held, time: Time) -> None:
+        update = self.dataflow.update
+        update(self.location, time, 1)
+        update(self.location, held.time, -1)
+        before, held.time = held.time, time
+        if self.recorder is not None:
+            self.recorder.moved(self.operator.index, self.index, before, time)
+
+    def release(self, held: Held) -> None:
+        self.dataflow.update(self.location, held.time, -1)
+        self.live.discard(held)
+        if self.recorder is not None:
+            self.recorder.dropped(self.operator.index, self.index, held.time)
+
+    def forget(self, held: Held) -> None:
+        if not self.dataflow.is_closed:
+            self.dataflow.host.call(held.drop_forgotten)

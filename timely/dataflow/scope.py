@@ -2,58 +2,26 @@
 
 The outermost scope of a dataflow has times of `outer` coordinates (one epoch, unless more are asked for). Each
 iterative scope adds a loop counter. A region adds nothing: it is structure for people. Scopes are not operators;
-entering, leaving and going round again are path summaries on the edges between locations.
+entering, leaving and going round a loop are path summaries on the edges between places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from timely.order import Time
-from timely.origin import user_origin
-from timely.progress.summary import PathSummary
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.operators.feedback import LoopHandle
-    from timely.dataflow.operators.probe import Probe
-    from timely.dataflow.stream import Stream
+from timely.dataflow.operators import empty, feedback, iterator_source, to_stream
+from timely.dataflow.operators.feedback import LoopHandle
+from timely.dataflow.operators.probe import Probe
+from timely.dataflow.streams import S, ScopeCore
 
 
-class Scope:
-    """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`."""
-
-    def __init__(self, dataflow: Dataflow, parent: Scope | None, name: str, outer: int, iterative: bool) -> None:
-        self.dataflow = dataflow
-        self.parent = parent
-        self.name = name
-        self.outer = outer
-        self.origin = user_origin()
-        if parent is None:
-            self.width, self.path = outer, name
-        else:
-            self.width = parent.width + iterative
-            self.path = f"{parent.path}/{name}"
-
-    @property
-    def minimum(self) -> Time:
-        """The least time of this scope."""
-        return (0,) * self.width
-
-    @property
-    def index(self) -> int:
-        """This worker's index."""
-        return self.dataflow.worker_index
-
-    @property
-    def peers(self) -> int:
-        """The number of workers."""
-        return self.dataflow.peers
+class ScopeOf(ScopeCore[S]):
+    """A scope whose streams are of class S, with the operators that begin there."""
 
     @contextmanager
-    def iterative(self, name: str = "iterative") -> Iterator[Scope]:
+    def iterative(self, name: str = "iterative") -> Iterator[Self]:
         """Open a scope whose times have one more coordinate, a loop counter.
 
         >>> def odd_part(scope):
@@ -65,10 +33,10 @@ class Scope:
         >>> example(odd_part)
         [3]
         """
-        yield Scope(self.dataflow, self, name, self.outer, iterative=True)
+        yield type(self)(self.dataflow, self, name, self.outer, iterative=True)
 
     @contextmanager
-    def region(self, name: str = "region") -> Iterator[Scope]:
+    def region(self, name: str = "region") -> Iterator[Self]:
         """Open a scope with the same times: structure for people, and for what logs and `explain` call its operators.
 
         >>> def program(scope):
@@ -77,45 +45,19 @@ class Scope:
         >>> example(program)
         [3]
         """
-        yield Scope(self.dataflow, self, name, self.outer, iterative=False)
+        yield type(self)(self.dataflow, self, name, self.outer, iterative=False)
 
-    def is_within(self, other: Scope) -> bool:
-        """Return whether this scope is `other` or lies inside it.
-
-        >>> def program(scope):
-        ...     with scope.iterative() as loop:
-        ...         print(loop.is_within(scope), scope.is_within(loop))
-        ...     return scope.empty()
-        >>> example(program)
-        True False
-        []
-        """
-        scope: Scope | None = self
-        while scope is not None:
-            if scope is other:
-                return True
-            scope = scope.parent
-        return False
-
-    def summary_to(self, target: Scope) -> PathSummary:
-        """Return the path summary of entering or leaving to `target`, a scope around this one or inside it."""
-        if target.width >= self.width:
-            return PathSummary(self.width, (0,) * self.width, (0,) * (target.width - self.width))
-        return PathSummary(target.width, (0,) * target.width, ())
-
-    def to_stream(self, data: Any, *, name: str = "to_stream") -> Stream:
+    def to_stream(self, data: Any, *, name: str = "to_stream") -> S:
         """Return a stream of the given data at the least time (see `operators.to_stream`).
 
         >>> example(lambda scope: scope.to_stream((np.array([1, 2]), np.array(["a", "b"]))))
         [(1, 'a'), (2, 'b')]
         """
-        from timely.dataflow.operators.to_stream import to_stream
-
-        return to_stream(self, data, name=name)
+        return to_stream.to_stream(self, data, name=name)
 
     def iterator_source(
         self, epochs: Iterable[Any], probe: Probe, *, ahead: int = 1, name: str = "iterator_source"
-    ) -> Stream:
+    ) -> S:
         """Return the stream of the items of `epochs`, never far before `probe` (see `operators.iterator_source`).
 
         >>> def program(worker):
@@ -128,11 +70,9 @@ class Scope:
         (0,) 2
         (1,) 3
         """
-        from timely.dataflow.operators.iterator_source import iterator_source
+        return iterator_source.iterator_source(self, epochs, probe, ahead=ahead, name=name)
 
-        return iterator_source(self, epochs, probe, ahead=ahead, name=name)
-
-    def feedback(self, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
+    def feedback(self, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, S]:
         """Return a handle to close a loop with, and the stream of what comes round (see `operators.feedback`).
 
         With one coordinate of time, what is fed back comes round in a later epoch, here the next but one:
@@ -147,11 +87,9 @@ class Scope:
         (2,) 2
         [3, 2]
         """
-        from timely.dataflow.operators.feedback import feedback
+        return feedback.feedback(self, step, name=name)
 
-        return feedback(self, step, name=name)
-
-    def loop_variable(self, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, Stream]:
+    def loop_variable(self, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, S]:
         """Return a handle to close a loop of this iterative scope with, and the stream of what comes round.
 
         >>> def program(scope):
@@ -163,22 +101,12 @@ class Scope:
         >>> example(program)
         [81]
         """
-        from timely.dataflow.operators.feedback import loop_variable
+        return feedback.loop_variable(self, step, name=name)
 
-        return loop_variable(self, step, name=name)
-
-    def empty(self, *, name: str = "empty") -> Stream:
+    def empty(self, *, name: str = "empty") -> S:
         """Return a stream on which nothing ever comes.
 
         >>> example(lambda scope: scope.empty().concat(scope.to_stream([1])))
         [1]
         """
-        from timely.dataflow.operators.empty import empty
-
-        return empty(self, name=name)
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
-
-    def __str__(self) -> str:
-        return f"scope {self.path!r}"
+        return empty.empty(self, name=name)

@@ -1,99 +1,47 @@
-"""Streams: what flows between operators of one scope. The methods are the table of contents of `operators/`."""
+"""Streams and scopes as programs use them: a table of contents of `operators/`.
+
+The two are defined together, for each leads to the other: a scope begins streams, and a stream is in a scope.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.operators import (
     accumulate as _accumulate,
-)
-from timely.dataflow.operators import (
     aggregate as _aggregate,
-)
-from timely.dataflow.operators import (
     all_reduce as _all_reduce,
-)
-from timely.dataflow.operators import (
     branch as _branch,
-)
-from timely.dataflow.operators import (
     broadcast as _broadcast,
-)
-from timely.dataflow.operators import (
     capture as _capture,
-)
-from timely.dataflow.operators import (
     concat as _concat,
-)
-from timely.dataflow.operators import (
     count as _count,
-)
-from timely.dataflow.operators import (
     delay as _delay,
-)
-from timely.dataflow.operators import (
     enter as _enter,
-)
-from timely.dataflow.operators import (
     exchange as _exchange,
-)
-from timely.dataflow.operators import (
     feedback as _feedback,
-)
-from timely.dataflow.operators import (
     filter as _filter,
-)
-from timely.dataflow.operators import (
     flat_map as _flat_map,
-)
-from timely.dataflow.operators import (
     generic as _generic,
-)
-from timely.dataflow.operators import (
     inspect as _inspect,
-)
-from timely.dataflow.operators import (
     leave as _leave,
-)
-from timely.dataflow.operators import (
     map as _map,
-)
-from timely.dataflow.operators import (
     map_batch as _map_batch,
-)
-from timely.dataflow.operators import (
     ok_err as _ok_err,
-)
-from timely.dataflow.operators import (
     partition as _partition,
-)
-from timely.dataflow.operators import (
     probe as _probe,
-)
-from timely.dataflow.operators import (
     reclock as _reclock,
-)
-from timely.dataflow.operators import (
     state_machine as _state_machine,
 )
+from timely.dataflow.scope import ScopeOf
+from timely.dataflow.streams import StreamCore
+from timely.dataflow.tee import Tee
 
-if TYPE_CHECKING:
-    from timely.dataflow.ports import Tee
-    from timely.dataflow.scope import Scope
 
-
-class Stream:
+class Stream(StreamCore):
     """A stream of batches in a scope. Immutable; using it twice sends every batch to both uses."""
 
-    __slots__ = ("location", "scope", "tee")
+    __slots__ = ()
 
-    def __init__(self, scope: Scope, location: int, tee: Tee) -> None:
-        self.scope = scope
-        self.location = location
-        self.tee = tee
-
-    def __repr__(self) -> str:
-        return f"<stream in {self.scope}>"
+    scope: Scope
 
     # Record by record
     map = _map.map
@@ -147,3 +95,18 @@ class Stream:
     unary_notify = _generic.unary_notify
     binary_notify = _generic.binary_notify
     sink = _generic.sink
+
+
+class Scope(ScopeOf[Stream]):
+    """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`.
+
+    >>> def program(worker):
+    ...     with worker.dataflow("counting") as scope:
+    ...         with scope.region("cleaning") as cleaning:
+    ...             print(cleaning, cleaning.is_within(scope))
+    >>> execute_directly(program)
+    scope 'counting/cleaning' True
+    """
+
+    def stream(self, location: int, tee: Tee) -> Stream:
+        return Stream(self, location, tee)

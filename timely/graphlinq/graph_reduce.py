@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely import Stream
+from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.transmit import transmit
 
-if TYPE_CHECKING:
-    from timely.graphlinq.graph import Graph
-
 
 def graph_reduce(
-    graph: Graph,
+    graph: GraphCore,
     nodes: Stream,
     combine: Combination,
     *,

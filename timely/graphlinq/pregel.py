@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely import (
     Broadcast,
@@ -33,16 +33,15 @@ from timely import (
 )
 from timely.data.container import of_columns
 from timely.errors import BuildError
+from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.run import Aggregator, Run, Superstep, VertexProgram, combined
-
-if TYPE_CHECKING:
-    from timely.graphlinq.graph import Graph
+from timely.graphlinq.transmit import transmit
 
 
 def pregel(
-    graph: Graph,
+    graph: GraphCore,
     nodes: Stream | None = None,
     *,
     init: Callable[..., Any],
@@ -94,7 +93,7 @@ def pregel(
         messages, again = loop.feedback(name=f"{name} messages")
         vertices = _Vertices(loop, program, runs, name)
         vertices.build(placed.enter(loop), again)
-        sent = graph.enter(loop).transmit(vertices.sent, combine=combine, along=along, is_placed=True)
+        sent = transmit(graph.enter(loop), vertices.sent, combine=combine, along=along, is_placed=True)
         sent.connect_loop(messages)
     return _results(placed, vertices.ended.leave(graph.scope), runs, name)
 

@@ -8,7 +8,7 @@ than one row per neighbour and batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,19 +16,17 @@ from timely import Broadcast, Capability, OperatorBuilder, Pipeline, Stream
 from timely.data.container import Array, Batch, Columns, as_columns, concatenate, of_columns
 from timely.data.user_functions import call
 from timely.graphlinq.adjacency import Adjacency
+from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
-
-if TYPE_CHECKING:
-    from timely.graphlinq.graph import Graph
 
 Send = Callable[[Adjacency, tuple[Array, ...]], tuple[Array, ...]]
 """Returns (neighbour, values): what a batch of (node, values) sends along a worker's edges."""
 
 
 def transmit(
-    graph: Graph,
+    graph: GraphCore,
     nodes: Stream,
     *,
     combine: Combination | None = None,
@@ -65,7 +63,7 @@ def transmit(
 
 
 def graph_join(
-    graph: Graph,
+    graph: GraphCore,
     nodes: Stream,
     function: Callable[..., Any],
     *,
@@ -101,7 +99,7 @@ def graph_join(
     return _along(graph, nodes, send, False, name)
 
 
-def _along(graph: Graph, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
+def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
     """Return the results of `send` for each batch, computed once the edges of its time are indexed."""
     pact: Pacts = Broadcast()
     if graph.partition == "source":

@@ -1,22 +1,22 @@
 """What each operator costs: activations, time, records and bytes in and out, and what it keeps.
 
-An account listens to a worker's log and adds up; `table` shows accounts, those of several workers together. `timely run
---profile` prints it at the end of a run, for each process. Time is that inside the operator's activations, with the
-stateless operators that run in line with it, of which each is told apart, too: the time inside its own function and
-the records in and out. Listening itself takes about a microsecond a record, part of which is in those times. What an
-operator sends counts once for each input it goes to.
+An account listens to a worker's log and adds up. `table` shows accounts, those of several workers together; `timely run
+--profile` prints it at the end of a run, for each process. An operator's time is the time inside its activations. That
+includes the stateless operators that run in line with it; each of those also has an account of its own, with the time
+inside its function and the records in and out. Listening itself takes about a microsecond a record, part of which is in
+those times. What an operator sends counts once for each input that receives it.
 
-What dataflows that have ended cost stays, added up: those built by the same lines of the program, under the same name,
-have one row for each operator. So an account of a program that builds dataflow after dataflow is as large as the
-program is long, while it calls them the same."""
+The costs of dataflows that have ended remain. Dataflows that the same lines of the program built under the same name
+share one row for each operator, so an account grows with the length of the program, not with the number of dataflows.
+"""
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from timely.observe.events import (
     ChannelBuilt,
@@ -31,9 +31,7 @@ from timely.observe.events import (
     StateResized,
     Unparked,
 )
-
-if TYPE_CHECKING:
-    from timely.worker.worker import Worker
+from timely.observe.log import Log
 
 SHOWN = 40
 """How many operators a table shows: those that took the most time."""
@@ -51,9 +49,21 @@ _KINDS = (
     Unparked,
     DataflowCompleted,
 )
-Number = tuple[int, int]
 Place = tuple[str, str, int, str]
 """What dataflows built alike have in common: an operator's path, name, number and origin."""
+
+
+class Logged(Protocol):
+    """What has a log: a worker.
+
+    >>> def program(worker):
+    ...     logged: Logged = worker
+    ...     return logged.log is worker.log
+    >>> execute_directly(program)
+    True
+    """
+
+    log: Log
 
 
 @dataclass
@@ -132,6 +142,19 @@ _ADDED = (
 )
 
 
+@dataclass
+class _Running:
+    """What is known of a dataflow that runs: its operators, its channels, and the rows and bytes kept by operator."""
+
+    operators: dict[int, OperatorAccount] = field(default_factory=dict)
+    channels: dict[int, ChannelBuilt] = field(default_factory=dict)
+    kept: dict[int, list[int]] = field(default_factory=dict)
+
+
+_UNKNOWN = _Running()
+"""In place of a dataflow that has ended, or that was never logged; nothing is added to it."""
+
+
 class Account:
     """Adds up what happens on a worker, from now on.
 
@@ -147,15 +170,12 @@ class Account:
     [('exchange', 5, 0), ('to_stream', 0, 5)]
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Logged) -> None:
         self.waited = 0
         """Nanoseconds for which the worker had nothing to do."""
-        self._operators: dict[Number, OperatorAccount] = {}
-        self._channels: dict[Number, ChannelBuilt] = {}
-        self._kept: dict[Number, list[int]] = {}
-        self._sent: list[MessageSent] = []
+        self._running: dict[int, _Running] = {}
         self._ended: dict[Place, OperatorAccount] = {}
-        self._ending: set[int] = set()
+        self._sent: list[MessageSent] = []
         self._begun = clock.perf_counter_ns()
         self._log = worker.log
         self._stop = worker.log.listen(self._take, *_KINDS)
@@ -168,11 +188,12 @@ class Account:
     def operators(self) -> list[OperatorAccount]:
         """Return what each operator has cost so far, sorted by dataflow and name.
 
-        Operators of dataflows that have ended are together with those of others built alike that have.
+        The operators of dataflows that have ended share an account with those of dataflows that were built alike.
         """
         self._log.flush()
-        self._fold()
-        accounts = [*self._ended.values(), *self._operators.values()]
+        self._attribute(None)
+        accounts = list(self._ended.values())
+        accounts += [account for dataflow in self._running.values() for account in dataflow.operators.values()]
         return sorted(accounts, key=lambda account: (account.dataflow, account.name, account.operator))
 
     def close(self) -> None:
@@ -180,10 +201,6 @@ class Account:
         self._stop()
 
     def _take(self, events: Sequence[Any]) -> None:
-        # An operator that has dropped its own dataflow has stopped by now, unless it did very much after that, which is
-        # then not counted.
-        if self._ending:
-            self._fold()
         for event in events:
             kind = type(event)
             if kind is MessageSent:
@@ -191,12 +208,12 @@ class Account:
             elif kind is ScheduleStarted:
                 self._attribute(None)
             elif kind is ScheduleStopped:
-                self._attribute((event.dataflow, event.operator))
+                self._attribute(event)
                 account = self._account(event.dataflow, event.operator)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
             elif kind is MessageReceived:
-                channel = self._channels.get((event.dataflow, event.channel))
+                channel = self._running.get(event.dataflow, _UNKNOWN).channels.get(event.channel)
                 account = self._account(event.dataflow, None if channel is None else channel.operator)
                 account.messages_in += 1
                 account.records_in += event.records
@@ -211,45 +228,42 @@ class Account:
             elif kind is StateResized:
                 self._keep(event)
             elif kind is OperatorBuilt:
-                self._operators[event.dataflow, event.operator] = OperatorAccount(*event[2:])
+                self._begin(event.dataflow).operators[event.operator] = OperatorAccount(*event[2:])
             elif kind is InlineBuilt:
-                number = event.dataflow, ~event.inline
-                self._operators[number] = OperatorAccount(*number, event.name, event.path, event.origin)
+                account = OperatorAccount(event.dataflow, ~event.inline, event.name, event.path, event.origin)
+                self._begin(event.dataflow).operators[~event.inline] = account
             elif kind is ChannelBuilt:
-                self._channels[event.dataflow, event.channel] = event
+                self._begin(event.dataflow).channels[event.channel] = event
             elif kind is DataflowCompleted:
-                self._ending.add(event.dataflow)
+                self._end(event.dataflow)
             else:
                 self.waited += event.nanoseconds
 
+    def _begin(self, dataflow: int) -> _Running:
+        return self._running.setdefault(dataflow, _Running())
+
     def _account(self, dataflow: int, operator: int | None) -> OperatorAccount:
-        """Return the account of an operator, or one of nobody's where it is not known, or not any more."""
-        known = None if operator is None else self._operators.get((dataflow, operator))
+        """Return the account of an operator, or a new one that nobody reads if the operator is unknown."""
+        known = None if operator is None else self._running.get(dataflow, _UNKNOWN).operators.get(operator)
         return OperatorAccount(dataflow, -1, "", "", "") if known is None else known
 
-    def _fold(self) -> None:
-        """Put what operators of dataflows that have ended cost together with that of others built alike."""
+    def _end(self, dataflow: int) -> None:
+        """Add the costs of a dataflow that has ended to those of the ended dataflows that were built alike."""
         self._attribute(None)
-        ending, self._ending = self._ending, set()
-        for number, account in list(self._operators.items()):
-            if number[0] in ending:
-                del self._operators[number]
-                known = self._ended.setdefault(account.place, account)
-                if known is not account:
-                    known.add_dataflow(account)
-        for numbers in (self._channels, self._kept):
-            for number in [number for number in numbers if number[0] in ending]:
-                del numbers[number]
+        for account in self._running.pop(dataflow, _UNKNOWN).operators.values():
+            known = self._ended.setdefault(account.place, account)
+            if known is not account:
+                known.add_dataflow(account)
 
-    def _attribute(self, stopped: Number | None) -> None:
-        """Count what was sent since an activation began or ended to the operator that stopped, or else to the channel's
-        first: inputs send outside of activations."""
+    def _attribute(self, stopped: ScheduleStopped | None) -> None:
+        """Attribute what was sent since an activation began or ended to the operator that stopped, or else to the first
+        source of the channel: inputs send outside of activations."""
         for event in self._sent:
-            channel = self._channels.get((event.dataflow, event.channel))
+            channel = self._running.get(event.dataflow, _UNKNOWN).channels.get(event.channel)
             sources = () if channel is None else channel.sources
             source = next(iter(sources), None)
-            if stopped is not None and stopped[0] == event.dataflow and stopped[1] in sources:
-                source = stopped[1]
+            if stopped is not None and stopped.dataflow == event.dataflow and stopped.operator in sources:
+                source = stopped.operator
             account = self._account(event.dataflow, source)
             account.messages_out += 1
             account.records_out += event.records
@@ -257,15 +271,14 @@ class Account:
         self._sent.clear()
 
     def _keep(self, event: StateResized) -> None:
-        number = event.dataflow, event.operator
-        if number not in self._operators:
-            return
-        kept = self._kept.setdefault(number, [0, 0])
-        kept[0] += event.rows
-        kept[1] += event.bytes
-        account = self._operators[number]
-        account.rows_kept = max(account.rows_kept, kept[0])
-        account.bytes_kept = max(account.bytes_kept, kept[1])
+        dataflow = self._running.get(event.dataflow, _UNKNOWN)
+        account = dataflow.operators.get(event.operator)
+        if account is not None:
+            kept = dataflow.kept.setdefault(event.operator, [0, 0])
+            kept[0] += event.rows
+            kept[1] += event.bytes
+            account.rows_kept = max(account.rows_kept, kept[0])
+            account.bytes_kept = max(account.bytes_kept, kept[1])
 
 
 def table(accounts: Iterable[Account]) -> str:

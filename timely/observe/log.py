@@ -1,14 +1,14 @@
 """A worker's log: who listens to what happens there.
 
-A listener is a function that receives lists of records (`timely.observe.events`), in the order in which they happened:
-at the end of each step of the worker, and more often when there are many. It names the kinds it wants; others are not
-made.
-It runs in the worker's thread and may do what a program may, but not at length.
+A listener is a function that receives lists of records (`timely.observe.events`) in the order in which they happened:
+at the end of each step of the worker, and more often if there are many. A listener names the kinds it wants; the log
+makes no others. A listener runs in the worker's thread. It may do what a program may, but not for long.
 
-Nothing is recorded that nobody listens to. While a listener wants what happens inside a dataflow, its operators and
-ports have a recorder (`timely.dataflow.recorder`); what remains without listeners is that they look whether they have.
+The log records nothing that nobody listens to. What makes records follows the kinds that are wanted by a *gauge*. A
+dataflow's gauge gives its operators and ports a recorder while somebody wants to know what happens there
+(`timely.dataflow.recording`); without listeners they only test whether they have one.
 
-What a dataflow does that itself consumes the log (see `operators.log_stream`) is left out, or it would never end.
+A dataflow that itself consumes the log (see `operators.log_stream`) is not logged, or it would never end.
 
 >>> from timely.observe.events import ScheduleStopped
 >>> def program(worker):
@@ -29,25 +29,21 @@ What a dataflow does that itself consumes the log (see `operators.log_stream`) i
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from timely.dataflow.recorder import descriptions, switch
-from timely.observe.events import BUILT, ApplicationText, CapabilityMade, DataflowCompleted, Event, check_kind
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.worker.worker import Worker
+from timely.observe.events import BUILT, ApplicationText, CapabilityMade, Event, check_kind
 
 Listener = Callable[[Sequence[Any]], object]
 Kind = type[Event]
+Entry = TypeVar("Entry")
 
 AT_ONCE = 4096
-"""So many records at most are kept before the listeners get them."""
+"""The log passes records on as soon as it keeps this many."""
 
 
 class Log:
-    """Listeners, and the records they have not been handed yet.
+    """Listeners, and the records that they have not received yet.
 
     Invariant: `kinds` are those that some listener wants; `pending` holds records of these kinds only.
 
@@ -66,12 +62,13 @@ class Log:
     150
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: int) -> None:
         self._worker = worker
         self._begun = clock.perf_counter_ns()
-        # By keys of their own: what is given several times is there as often, and each goes by itself.
+        # By keys of their own: the same function may be added several times, and each is removed by itself.
         self._listeners: dict[object, tuple[Listener, frozenset[Any]]] = {}
         self._gauges: dict[object, Callable[[Log], None]] = {}
+        self._described: dict[object, Callable[[], Iterable[Any]]] = {}
         self._on_end: dict[object, Callable[[], None]] = {}
         self.kinds: frozenset[Any] = frozenset()
         self.pending: list[Any] = []
@@ -81,10 +78,10 @@ class Log:
         return clock.perf_counter_ns() - self._begun
 
     def listen(self, listener: Listener, *kinds: Any) -> Callable[[], None]:
-        """Hand records of these kinds to `listener` from now on; return a function that ends this.
+        """Pass records of these kinds to `listener` from now on; return a function that ends this.
 
-        What has been built and still runs, and the capabilities held, are told first, if asked for. Raises BuildError
-        where one of `kinds` is none.
+        If `kinds` include what was built, or capabilities made, the listener first receives records of the dataflows
+        that run, and of the capabilities that are held. Raises BuildError if one of `kinds` is no kind of record.
 
         >>> from timely.observe.events import OperatorBuilt
         >>> def program(worker):
@@ -96,29 +93,25 @@ class Log:
         """
         for kind in kinds:
             check_kind(kind)
-        key, chosen = object(), frozenset(kinds)
+        chosen = frozenset(kinds)
         self.flush()
         wanted = chosen.intersection((*BUILT, CapabilityMade))
         if wanted:
-            told: list[Any] = []
-            for dataflow in self._worker.dataflows:
-                if dataflow.is_logged:
-                    told += [event for event in descriptions(dataflow, self.now()) if type(event) in wanted]
-            if told:
-                listener(told)
-        self._listeners[key] = listener, chosen
+            found = [event for describe in self._described.values() for event in describe() if type(event) in wanted]
+            if found:
+                listener(found)
+        forget = _add(self._listeners, (listener, chosen))
         self._settle()
 
         def stop() -> None:
-            if key in self._listeners:
-                self.flush()
-                del self._listeners[key]
-                self._settle()
+            self.flush()
+            forget()
+            self._settle()
 
         return stop
 
     def record(self, event: Event) -> None:
-        """Take a record, if somebody wants its kind."""
+        """Keep a record for the listeners, if one of them wants its kind."""
         if type(event) in self.kinds:
             pending = self.pending
             pending.append(event)
@@ -134,10 +127,10 @@ class Log:
         >>> execute_directly(program)
         loaded
         """
-        self.record(ApplicationText(self.now(), self._worker.index, text))
+        self.record(ApplicationText(self.now(), self._worker, text))
 
     def flush(self) -> None:
-        """Hand what is pending to the listeners. A listener that records something itself is handed that next time."""
+        """Pass what is pending to the listeners. What a listener itself records is passed on the next time."""
         if not self.pending:
             return
         events, self.pending = self.pending, []
@@ -146,10 +139,13 @@ class Log:
             if chosen:
                 listener(chosen)
 
-    def gauge(self, attach: Callable[[Log], None]) -> Callable[[], None]:
+    def gauge(
+        self, attach: Callable[[Log], None], describe: Callable[[], Iterable[Any]] | None = None
+    ) -> Callable[[], None]:
         """Call `attach(log)` now and whenever other kinds are wanted, until the function returned is called.
 
-        So other packages know when to record kinds of their own.
+        So other packages know when to record kinds of their own. A dataflow also gives `describe`, which yields records
+        of what the dataflow consists of; the log ends when the last such gauge is removed.
 
         >>> def program(worker):
         ...     forget = worker.log.gauge(lambda log: print("wanted:", ApplicationText in log.kinds))
@@ -161,18 +157,24 @@ class Log:
         wanted: True
         wanted: False
         """
-        key = object()
-        self._gauges[key] = attach
+        forget = _add(self._gauges, attach)
         attach(self)
+        if describe is None:
+            return forget
+        forget_description = _add(self._described, describe)
 
-        def forget() -> None:
-            self._gauges.pop(key, None)
+        def end() -> None:
+            forget()
+            forget_description()
+            if self.is_idle and self._on_end:
+                self.end()
 
-        return forget
+        return end
 
     def when_idle(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` when the last dataflow that is logged is complete, or at the program's end; return a function
-        that takes this back.
+        """Call `callback` when the last dataflow that is logged is complete, or at the program's end.
+
+        Return a function that takes this back.
 
         >>> def program(worker):
         ...     worker.log.when_idle(lambda: print("over"))
@@ -183,45 +185,35 @@ class Log:
         2
         over
         """
-        key = object()
-        self._on_end[key] = callback
+        return _add(self._on_end, callback)
 
-        def forget() -> None:
-            self._on_end.pop(key, None)
-
-        return forget
-
-    # Called by the worker alone.
-
-    def dataflow_built(self, dataflow: Dataflow) -> None:
-        """Tell of a dataflow that begins to run, and log what it does."""
-        if self.kinds and dataflow.is_logged:
-            for event in descriptions(dataflow, self.now()):
-                self.record(event)
-            switch(dataflow, self.kinds)
-
-    def dataflow_ended(self, dataflow: Dataflow) -> None:
-        """Tell of a dataflow that is complete."""
-        if dataflow.is_logged:
-            self.record(DataflowCompleted(self.now(), self._worker.index, dataflow.index))
-            if self._on_end and not any(other.is_logged for other in self._worker.dataflows):
-                self.end()
+    @property
+    def is_idle(self) -> bool:
+        """Whether no dataflow that is logged runs."""
+        return not self._described
 
     def end(self) -> None:
-        """Tell those who wait for it that nothing is left to be logged."""
+        """Call what waits for the log to be idle. The worker calls this at the program's end."""
         self.flush()
         waiting, self._on_end = self._on_end, {}
         for callback in waiting.values():
             callback()
 
     def _settle(self) -> None:
-        """Have exactly what is wanted recorded."""
+        """Have exactly the kinds recorded that somebody wants."""
         kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners.values()))
-        if kinds == self.kinds:
-            return
-        self.kinds = kinds
-        for dataflow in self._worker.dataflows:
-            if dataflow.is_logged:
-                switch(dataflow, kinds)
-        for attach in tuple(self._gauges.values()):
-            attach(self)
+        if kinds != self.kinds:
+            self.kinds = kinds
+            for attach in tuple(self._gauges.values()):
+                attach(self)
+
+
+def _add(entries: dict[object, Entry], entry: Entry) -> Callable[[], None]:
+    """Add an entry under a key of its own; return a function that removes it, and does nothing when called again."""
+    key = object()
+    entries[key] = entry
+
+    def forget() -> None:
+        entries.pop(key, None)
+
+    return forget

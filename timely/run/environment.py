@@ -11,7 +11,7 @@ from dataclasses import fields
 
 from timely.communication.notes import REPORT_VARIABLE
 from timely.config import Config, variable
-from timely.run.signals import say
+from timely.observe.notices import notify
 
 PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
 
@@ -46,4 +46,4 @@ def report_unknown_variables(config: Config) -> None:
     for line in unknown_variables(os.environ):
         if line not in _reported:
             _reported.add(line)
-            say(line)
+            notify(line)

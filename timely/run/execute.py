@@ -37,15 +37,18 @@ from timely.config import Config
 from timely.data.container import records
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.interruption import interruption, no_interrupt_lost
+from timely.observe.activity import CONNECTING, PARTING
+from timely.observe.notices import notify
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
-from timely.run.signals import report_on_signal, say, was_asked_to_end
-from timely.worker.standstill import SECONDS, engaged
+from timely.run.signals import report_on_signal, was_asked_to_end
+from timely.worker.standstill import SECONDS
+from timely.worker.status import running
+from timely.worker.threads import engaged
 
 if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+    from timely.dataflow.stream import Scope, Stream
     from timely.worker.worker import Worker
 
 Result = TypeVar("Result")
@@ -149,7 +152,7 @@ def local_allocators(config: Config) -> Sequence[Allocator]:
 def _stall_watch(config: Config) -> AbstractContextManager[object]:
     if not config.stall_seconds:
         return nullcontext()
-    from timely.observe.stall import StallWatch
+    from timely.worker.stall import StallWatch
 
     return StallWatch(config.stall_seconds)
 
@@ -175,7 +178,7 @@ def _profile(config: Config) -> Iterator[Callable[[Build], Build]]:
         yield accounted
     finally:
         if accounts:
-            say(f"process {config.process}: {table(accounts)}")
+            notify(f"process {config.process}: {table(accounts)}")
 
 
 def run(
@@ -188,14 +191,14 @@ def run(
 
     If the program fails, `failed` is called with the error before the connections are closed, which may take a while.
     """
-    from timely.observe.status import running
     from timely.worker.worker import Worker
 
     worker = Worker(allocator, config)
     worker.standstill.report_after(SECONDS if config.stall_seconds is None else config.stall_seconds)
     try:
-        with running(worker), engaged():
-            allocator.connect()
+        with running(worker):
+            with worker.activity.during(CONNECTING):
+                allocator.connect()
             try:
                 result = build(worker)
             except SystemExit as error:
@@ -207,7 +210,8 @@ def run(
                 worker.close_inputs()
                 while worker.step_or_park():
                     pass
-                _exchange_farewells(worker, allocator)
+                with worker.activity.during(PARTING):
+                    _exchange_farewells(worker, allocator)
                 return result
     except PeerFailed:
         raise
@@ -268,11 +272,11 @@ def _exchange_farewells(worker: Worker, allocator: Allocator) -> None:
 
     Raises `ShapeError` if a peer has built more dataflows, since it can never complete them without this worker.
     """
-    _refuse_more(worker, enumerate(worker.shapes.told))
+    _refuse_more(worker, enumerate(worker.shapes.announced))
     broadcast(allocator, Goodbye(allocator.index, worker.built))
     while True:
         worker.take_in()
-        _refuse_more(worker, enumerate(worker.shapes.told))
+        _refuse_more(worker, enumerate(worker.shapes.announced))
         if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
             break
         worker.standstill.park(None)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import sys
 import time as clock
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +23,7 @@ from threading import Thread, current_thread, main_thread
 from types import FrameType
 
 from timely.communication.notes import begin_to_end
+from timely.observe.notices import notify
 from timely.origin import is_ours
 
 _NO_SIGNAL = 0
@@ -43,7 +43,7 @@ def report_on_signal() -> None:
         return
     if signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL:
         return
-    from timely.observe.status import report  # not by the thread: some import each other, which two threads must not do
+    from timely.worker.status import report  # imports NumPy, which a process that only starts others does not need
 
     ear, hand = os.pipe()
     os.set_blocking(hand, False)
@@ -79,12 +79,6 @@ def was_asked_to_end(since: float) -> bool:
     return _asked_to_end_at >= since
 
 
-def say(text: str) -> None:
-    """Print a text on stderr, as one piece."""
-    sys.stderr.write(f"timely: {text}\n")
-    sys.stderr.flush()
-
-
 def _handles_itself(signum: int) -> bool:
     """Return whether the program has its own handler of a signal, and not one of this library."""
     handler = signal.getsignal(signum)
@@ -108,4 +102,4 @@ def _listen(ear: int, report: Callable[[], str]) -> None:
             except Exception as error:  # the thread must be there for the next signal
                 text = f"no report can be made at this moment ({type(error).__name__}: {error}); ask again"
             with suppress(OSError, ValueError):  # stderr is closed
-                say(text)
+                notify(text)

@@ -1,145 +1,84 @@
-"""Asking the other workers what they hold.
+"""Asking the other workers what they hold, and answering them.
 
-A question goes to every worker that has not said goodbye; each answers when it steps, with what it really holds at that
-moment. While this worker waits it takes in whatever else arrives, but runs no operator. A worker that is inside a long
-operator, or whose program does something else, does not answer in time; of what it holds this one knows the counts.
+A question goes to every worker that has not ended. Each answers when it steps, with what it holds at that moment. While
+the asking worker waits it takes in whatever else arrives, but runs no operator. A worker does not answer in time if it
+is inside a long operator, or its program does something else; then only the counts of what it holds are known.
 """
 
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Callable
 from itertools import count
-from math import ceil
-from typing import TYPE_CHECKING
 
 from timely.communication.message import Answer, Question
-from timely.dataflow.explain import EVERYWHERE, counted_elsewhere, explain_here, explanation, held_here
-from timely.order import LIMIT, Time
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.worker.worker import Worker
+from timely.dataflow.explain import EVERYWHERE, dropped, held_here, unbuilt
+from timely.dataflow.host import Answers, Host
+from timely.observe.activity import ASKING
+from timely.order import Time
+from timely.worker.dataflows import Dataflows
 
 
 class Explainer:
-    """A worker's questions and answers about what is held."""
+    """A worker's questions and answers about what is held.
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    `has_slept(seconds)` returns whether the worker has slept for so long; `take_in()` delivers what has arrived.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        dataflows: Dataflows,
+        has_slept: Callable[[float], bool],
+        take_in: Callable[[], object],
+    ) -> None:
+        self._host = host
+        self._dataflows = dataflows
+        self._has_slept = has_slept
+        self._take_in = take_in
         self._numbers = count()
         self._answers: dict[int, dict[int, tuple[str, ...]]] = {}
-
-    def explain(self, dataflow: Dataflow, location: int, time: Time, patience: float) -> str:
-        """Return, for people, what holds up `time` at `location` (or at all: `EVERYWHERE`), on any worker."""
-        everywhere = location == EVERYWHERE
-        if not everywhere and not dataflow.tracker.holders(location, time):
-            return "nothing holds this frontier back"
-        if dataflow.is_closed:
-            return f"{dataflow} was dropped: this frontier moves no more"
-        lines = held_here(dataflow, location, time)
-        answers, silent = self._ask(dataflow, location, time, patience)
-        lines += [line for peer in sorted(answers) for line in answers[peer]]
-        ended = self._worker.allocator.farewells
-        if silent or ended:
-            counted = counted_elsewhere(dataflow, location, time)
-            lines += counted
-            if patience > 0:
-                lines += [f"{self._named(peer)} did not answer within {patience:g} s: {_BUSY}" for peer in silent]
-            if counted:
-                lines += self._gone(dataflow)
-        if not lines and everywhere:
-            return explain_here(dataflow)
-        at = "" if time and min(time) >= LIMIT else f" at {time}"
-        heading = f"{dataflow} is kept from completing by:" if everywhere else f"held back{at} by:"
-        return explanation(lines or ["something under way between workers; ask again"], heading)
-
-    def standstill(self, dataflow: Dataflow, seconds: float, patience: float) -> list[str]:
-        """Return a line for each thing that any worker holds of a dataflow, if all others have slept for `seconds`.
-
-        Nothing where one has not, or where a worker before this one runs the dataflow, too, and so reports it.
-        """
-        answers, silent = self._ask(dataflow, EVERYWHERE, (ceil(seconds * 1000),), patience)
-        before = [peer for peer in answers if peer < self._worker.index]
-        if silent or not all(self._is_without(peer, dataflow.index, answers[peer]) for peer in before):
-            return []
-        lines = held_here(dataflow, EVERYWHERE, ())
-        lines += [line for peer in sorted(answers) for line in answers[peer]]
-        counted = counted_elsewhere(dataflow, EVERYWHERE, ()) if self._worker.allocator.farewells else []
-        return lines + counted + (self._gone(dataflow) if counted else [])
-
-    def refusals(self) -> list[str]:
-        """Return a line, for people, where something was refused: what waits may be waiting for that."""
-        allocator = self._worker.allocator
-        refused = allocator.statistics().refused
-        if not refused:
-            return []
-        last = f", the last one: {allocator.last_refusal}" if allocator.last_refusal else ""
-        return [f"{self._named(allocator.index)} has refused {refused:,} of the messages and connections to it{last}"]
 
     def receive(self, sender: int, message: Question | Answer) -> None:
         """Answer a question, or note an answer; raise `FrameError` for a question about no place there is.
 
-        One about everything, with a time, is only for a worker that has slept for so many milliseconds.
+        A question about everything, with a time, is only for a worker that has slept for so many milliseconds.
         """
         if isinstance(message, Question):
             asleep = message.time[0] / 1000 if message.location == EVERYWHERE and message.time else 0.0
-            if asleep and not self._worker.standstill.has_lasted(asleep):
-                return
-            self._worker.allocator.send(sender, Answer(message.number, tuple(self._held(sender, message))))
+            if not asleep or self._has_slept(asleep):
+                self._host.allocator.send(sender, Answer(message.number, tuple(self._held(sender, message))))
         elif message.number in self._answers:
             self._answers[message.number][sender] = message.lines
 
+    def ask(self, dataflow: int, location: int, time: Time, patience: float) -> Answers:
+        """Return the peers' answers, and the peers that gave none; see `timely.dataflow.host.Asker`."""
+        host, allocator = self._host, self._host.allocator
+        peers = [peer for peer in range(host.peers) if peer != host.index and peer not in allocator.farewells]
+        if not peers or patience <= 0:
+            return Answers({}, peers)
+        number = next(self._numbers)
+        answers = self._answers[number] = {}
+        for peer in peers:
+            allocator.send(peer, Question(number, dataflow, location, time))
+        deadline = clock.monotonic() + patience
+        try:
+            with host.activity.during(ASKING):
+                while len(answers) < len(peers) and clock.monotonic() < deadline:
+                    allocator.park(min(0.05, max(0.0, deadline - clock.monotonic())))
+                    self._take_in()
+        finally:
+            del self._answers[number]
+        return Answers(answers, [peer for peer in peers if peer not in answers])
+
     def _held(self, sender: int, question: Question) -> list[str]:
-        worker = self._worker
-        dataflow = worker.dataflow_at(question.dataflow)
+        """Return a line for each thing that this worker holds, or that it does not have the dataflow."""
+        index, config = question.dataflow, self._host.config
+        dataflow = self._dataflows.running.get(index)
         if dataflow is not None:
             if question.location != EVERYWHERE:
                 dataflow.arrivals.check_place(sender, question.location, question.time)
             return held_here(dataflow, question.location, question.time)
-        if question.dataflow >= worker.built:
-            return [self._unbuilt(worker.index, question.dataflow)]
-        if question.dataflow in worker.abandoned:
-            return [self._dropped(worker.index, question.dataflow)]
-        return []
-
-    def _ask(
-        self, dataflow: Dataflow, location: int, time: Time, patience: float
-    ) -> tuple[dict[int, tuple[str, ...]], list[int]]:
-        """Return the peers' answers, and the peers that gave none."""
-        worker, allocator = self._worker, self._worker.allocator
-        peers = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
-        if not peers or patience <= 0:
-            return {}, peers
-        number = next(self._numbers)
-        answers = self._answers[number] = {}
-        for peer in peers:
-            allocator.send(peer, Question(number, dataflow.index, location, time))
-        deadline = clock.monotonic() + patience
-        try:
-            while len(answers) < len(peers) and clock.monotonic() < deadline:
-                allocator.park(min(0.05, max(0.0, deadline - clock.monotonic())))
-                worker.take_in()
-        finally:
-            del self._answers[number]
-        return answers, [peer for peer in peers if peer not in answers]
-
-    def _is_without(self, worker: int, dataflow: int, lines: tuple[str, ...]) -> bool:
-        """Return whether a worker's answer is that it does not have a dataflow."""
-        return lines in ((self._dropped(worker, dataflow),), (self._unbuilt(worker, dataflow),))
-
-    def _gone(self, dataflow: Dataflow) -> list[str]:
-        ended = sorted(self._worker.allocator.farewells)
-        return [f"{self._dropped(peer, dataflow.index)} before it ended" for peer in ended]
-
-    def _unbuilt(self, worker: int, dataflow: int) -> str:
-        return f"{self._named(worker)} has not built dataflow {dataflow} yet"
-
-    def _dropped(self, worker: int, dataflow: int) -> str:
-        return f"{self._named(worker)} has dropped dataflow {dataflow}"
-
-    def _named(self, worker: int) -> str:
-        config = self._worker.config
-        return f"worker {worker}" if config.processes == 1 else f"worker {worker} (process {config.process_of(worker)})"
-
-
-_BUSY = "it is inside a long operator, or its program does something else"
+        if index >= self._dataflows.built:
+            return [unbuilt(config, self._host.index, index)]
+        return [dropped(config, self._host.index, index)] if self._dataflows.was_abandoned(index) else []

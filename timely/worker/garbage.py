@@ -22,7 +22,8 @@ frozen unless the program calls `gc.collect`. Python 3.14.5 and 3.15 have that o
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
 
 LONG = 0.002
@@ -84,3 +85,19 @@ class Searches:
 
 _searches = Searches()
 keep_short, thaw, search_everything = _searches.keep_short, _searches.thaw, _searches.search_everything
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Pause Python's searches for garbage inside the `with` block, in which a dataflow is built.
+
+    What is built stays. To search all of it again and again, while it grows, takes several times as long as to build a
+    dataflow of thousands of operators. If several threads build, the first that is done resumes the searches.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -36,7 +36,7 @@ class Shapes:
         self._own: dict[int, tuple[bytes, tuple[str, ...]]] = {}
         self._early: dict[tuple[int, int], Shape] = {}
         self._agreed: Counter[int] = Counter()
-        self.told = [0] * allocator.peers
+        self.announced = [0] * allocator.peers
         """How many dataflows each peer has told of."""
 
     def announce(self, dataflow: Dataflow) -> None:
@@ -58,12 +58,12 @@ class Shapes:
 
         Raises `ShapeError` where it differs, and `FrameError` where it is not the peer's turn to tell of this dataflow.
         """
-        if theirs.dataflow != self.told[sender] or theirs.operators:
+        if theirs.dataflow != self.announced[sender] or theirs.operators:
             raise FrameError(
                 f"worker {sender} told of the shape of dataflow {theirs.dataflow}, where that of dataflow "
-                f"{self.told[sender]} is next"
+                f"{self.announced[sender]} is next"
             )
-        self.told[sender] += 1
+        self.announced[sender] += 1
         self._compare(sender, theirs)
 
     def _compare(self, sender: int, theirs: Shape) -> None:

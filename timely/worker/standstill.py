@@ -1,70 +1,46 @@
 """Report who holds everything up, once nothing can move any more.
 
-A worker *sleeps* while it waits without a time limit: in `step_while`, in `step_or_park()`, or with its program
-returned, for its dataflows to complete or for its peers to end. A worker that runs an operator or the user's program
-does not sleep, nor does one that waits for a limited time, for it looks for itself at what comes from outside.
+A worker *sleeps* while it waits without a time limit: in `step_while`, in `step_or_park()`, or, after its program has
+returned, for its dataflows to complete or its peers to end. A worker that runs an operator or the user's program does
+not sleep. Nor does a worker that waits for a limited time, for it then looks at the outside by itself.
 
 A run *stands still* when all its workers have slept for a while with nothing moved, and nothing outside of the workers
 may wake one of them: no timer, no request, no source that may be activated (`Worker.may_be_woken`), and no thread of
-the program that could ask for anything (`Worker.call`). Then no message is under way, and none will ever be sent. All
+the program that could call a worker (`Worker.call`). Then no message is under way, and none will ever be sent. Anything
 else is idle: a service that waits for its input is never reported.
 
-A sleeping worker finds that out by itself, so nothing runs beside it: it sleeps for a limited time, and if that passes
-asks the others, which answer only if they, too, have slept for half of that time. The first worker of all that have
-not dropped a dataflow reports what its completion waits for, once, until something has moved again.
+A sleeping worker finds that out by itself, so nothing runs beside it. It sleeps for a limited time. If that passes it
+asks its peers, which answer only if they, too, have slept for half of that time. The first of all workers that have not
+dropped a dataflow reports what its completion waits for, once, until something has moved again.
 """
 
 from __future__ import annotations
 
-import threading
 import time as clock
-from collections.abc import Iterator
-from contextlib import contextmanager
-from math import inf
-from typing import TYPE_CHECKING
+from math import ceil, inf
 
-from timely.dataflow.explain import PATIENCE, explanation
-from timely.run.signals import say
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.explain import EVERYWHERE, PATIENCE, explanation, held_anywhere, is_absence, kept
+from timely.dataflow.host import Host
+from timely.observe.notices import notify
+from timely.worker.dataflows import Dataflows
 from timely.worker.garbage import search_everything
-
-if TYPE_CHECKING:
-    from timely.worker.worker import Worker
+from timely.worker.requests import Requests
+from timely.worker.threads import is_alone
 
 SECONDS = 30.0
 """After how long a standstill is reported, unless the configuration sets another time."""
 
-OURS = "timely "
-"""How the names of this library's own threads begin, none of which sends anything."""
-
-_engaged: set[threading.Thread] = set()
-
-
-@contextmanager
-def engaged() -> Iterator[None]:
-    """Take this thread for one that runs a worker, or waits for those that do, and so asks nothing of any."""
-    thread = threading.current_thread()
-    added = thread not in _engaged
-    _engaged.add(thread)
-    try:
-        yield
-    finally:
-        if added:
-            _engaged.discard(thread)
-
-
-def is_alone() -> bool:
-    """Return whether all threads of this process are engaged, or this library's own: nothing else can wake a worker."""
-    return all(thread in _engaged or thread.name.startswith(OURS) for thread in threading.enumerate())
-
 
 class Standstill:
-    """How long one worker has slept. `slept` is reset by the worker whenever something has moved."""
+    """Whether one worker has slept for so long that it is to report what it waits for."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, host: Host, dataflows: Dataflows, requests: Requests) -> None:
+        self._host = host
+        self._dataflows = dataflows
+        self._requests = requests
         self._seconds = inf
         self._due = inf
-        self.slept = 0.0
 
     def report_after(self, seconds: float) -> None:
         """Report a standstill that has lasted for `seconds`; with 0, none."""
@@ -75,42 +51,48 @@ class Standstill:
 
         Like the allocator's `park`, it may return though nothing has arrived.
         """
-        park = self._worker.allocator.park
+        park, activity = self._host.allocator.park, self._host.activity
         if timeout is not None or self._seconds == inf:
             park(timeout)
-            self.slept = 0.0
+            activity.slept = 0.0
             return
-        if not self.slept:
+        if not activity.slept:
             self._due = self._seconds
         begun = clock.monotonic()
-        park(None if self._due == inf else max(0.0, self._due - self.slept))
-        self.slept += clock.monotonic() - begun
-        if self.slept >= self._due:
+        park(None if self._due == inf else max(0.0, self._due - activity.slept))
+        activity.slept += clock.monotonic() - begun
+        if activity.slept >= self._due:
             self._look()
 
     def has_lasted(self, seconds: float) -> bool:
         """Return whether this worker has slept for so long, and nothing outside may wake it."""
-        worker = self._worker
-        return self.slept >= seconds and worker.is_stalled and not worker.may_be_woken and is_alone()
+        if self._host.activity.slept < seconds or not (self._requests.is_empty and self._dataflows.is_idle):
+            return False
+        return not self._dataflows.may_be_woken and is_alone()
 
     def _look(self) -> None:
         """Report the standstill if it is one and this worker is the one to do so; else look again after as long."""
+        host = self._host
         self._due += self._seconds
         if self.has_lasted(self._seconds):
             search_everything()  # a forgotten capability that it finds wakes its worker, which drops it
-        texts = self._explained()
-        if texts and self.slept:  # what arrived with the answers may have moved something
-            self._due = inf
-            say(f"nothing has moved on worker {self._worker.index} for {self._seconds:g} s\n" + "\n".join(texts))
-
-    def _explained(self) -> list[str]:
-        """Return what the dataflows wait for that no worker before this one reports; nothing unless all stand still."""
-        if not self.has_lasted(self._seconds):
-            return []
-        explainer = self._worker.explainer
         texts = []
-        for dataflow in self._worker.dataflows:
-            lines = explainer.standstill(dataflow, self._seconds / 2, PATIENCE)
-            if lines:
-                texts.append(explanation(lines, f"{dataflow} is kept from completing by:"))
-        return texts
+        if self.has_lasted(self._seconds):
+            for dataflow in tuple(self._dataflows.running.values()):
+                if lines := self._held(dataflow):
+                    texts.append(explanation(lines, kept(dataflow)))
+        if texts and host.activity.slept:  # what arrived with the answers may have moved something
+            self._due = inf
+            notify(f"nothing has moved on worker {host.index} for {self._seconds:g} s\n" + "\n".join(texts))
+
+    def _held(self, dataflow: Dataflow) -> list[str]:
+        """Return a line for each thing that any worker holds of a dataflow, if all others have slept for long enough.
+
+        Nothing if one has not, or if a worker before this one runs the dataflow, too, and so reports it.
+        """
+        asleep = (ceil(self._seconds / 2 * 1000),)
+        answers = self._host.explainer.ask(dataflow.index, EVERYWHERE, asleep, PATIENCE)
+        before = [peer for peer in answers.lines if peer < self._host.index]
+        if answers.silent or not all(is_absence(dataflow, peer, answers.lines[peer]) for peer in before):
+            return []
+        return held_anywhere(dataflow, EVERYWHERE, (), answers, PATIENCE)

@@ -8,39 +8,33 @@ for 5 seconds at most, to say what differs (`shapes`).
 
 from __future__ import annotations
 
-import gc
 import time as clock
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from heapq import heappop, heappush
-from itertools import count
-from math import isfinite
 from numbers import Integral
-from threading import get_ident
 
 from timely.closing import close_all
 from timely.communication.allocator import Allocator
-from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
 from timely.config import Config
-from timely.data.container import weight_of
 from timely.dataflow.activator import Activator
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.explain import EVERYWHERE, PATIENCE
+from timely.dataflow.explain import EVERYWHERE, PATIENCE, explain, refusals
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Outstanding
-from timely.dataflow.scope import Scope
-from timely.errors import BuildError, FrameError, StalledError
+from timely.dataflow.recording import record
+from timely.dataflow.stream import Scope
+from timely.errors import BuildError, StalledError
+from timely.observe.activity import PARKED, STEPPING, Activity
 from timely.observe.events import Parked, Unparked
 from timely.observe.log import Log
+from timely.worker.dataflows import Dataflows
 from timely.worker.explaining import Explainer
-from timely.worker.garbage import thaw
+from timely.worker.garbage import paused
+from timely.worker.intake import Intake
+from timely.worker.requests import Requests
 from timely.worker.shapes import Shapes
 from timely.worker.standstill import Standstill
-
-REMEMBERED = 1024
-"""Of so many dropped dataflows a worker knows that they were."""
 
 
 class Worker:
@@ -67,27 +61,17 @@ class Worker:
         self.config = config
         self.index = allocator.index
         self.peers = allocator.peers
-        self._dataflows: dict[int, Dataflow] = {}
-        self.built = 0
-        """How many dataflows have been built."""
-        self.abandoned: deque[int] = deque(maxlen=REMEMBERED)
-        """The numbers of those that were last dropped before they were complete, for who still waits for one."""
-        self.log = Log(self)
-        self.explainer = Explainer(self)
-        self.standstill = Standstill(self)
-        self.step_began = 0.0
-        """When the present step began, or the last one, by the monotonic clock."""
+        self.activity = Activity()
+        self.log = Log(self.index)
         self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
-        self._early: dict[int, list[tuple[int, Data | Progress]]] = {}
         self.shapes = Shapes(allocator)
-        self._requests: deque[Callable[[], None]] = deque()
-        self._building = False
+        self._dataflows = Dataflows()
+        self._requests = Requests(allocator.wake)
+        self.standstill = Standstill(self, self._dataflows, self._requests)
+        self.explainer = Explainer(self, self._dataflows, self.standstill.has_lasted, self.take_in)
+        self._intake = Intake(self, self._dataflows, self.shapes, self.explainer)
+        self._is_building = False
         self._has_parted = False
-        self.thread = get_ident()
-        """The thread that made this worker, and steps it."""
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._timed = count()
-        self._chores: deque[Callable[[], bool]] = deque()
 
     def __str__(self) -> str:
         return f"worker {self.index} of {self.peers}"
@@ -113,28 +97,28 @@ class Worker:
         """
         if self._has_parted:
             raise BuildError(self._parted())
-        if self._building:
+        if self._is_building:
             raise BuildError("a dataflow is being built already: one `with worker.dataflow()` at a time")
         if not isinstance(outer, Integral) or outer < 1:
             raise BuildError(
                 f"a time of dataflow {name!r} has at least one coordinate, so `outer` cannot be {outer!r:.80}"
             )
         dataflow = Dataflow(self, self.built, name)
-        self._building = True
+        self._is_building = True
         try:
-            with _no_search_for_garbage():
+            with paused():
                 yield Scope(dataflow, None, name, outer, iterative=False)
                 dataflow.finish()
+                record(dataflow)
+                dataflow.start()
         except BaseException:
             dataflow.close()
             raise
         finally:
-            self._building = False
-        self.built += 1
-        self._dataflows[dataflow.index] = dataflow
+            self._is_building = False
+        self._dataflows.add(dataflow)
         self.shapes.announce(dataflow)
-        for sender, message in self._early.pop(dataflow.index, ()):
-            self._receive(sender, message)
+        self._intake.deliver_early(dataflow)
 
     @property
     def is_congested(self) -> bool:
@@ -144,7 +128,12 @@ class Worker:
     @property
     def dataflows(self) -> list[Dataflow]:
         """The dataflows that are not complete."""
-        return list(self._dataflows.values())
+        return list(self._dataflows.running.values())
+
+    @property
+    def built(self) -> int:
+        """How many dataflows have been built."""
+        return self._dataflows.built
 
     def step(self) -> bool:
         """Do what there is to do now, without waiting. Return whether any dataflow is still incomplete.
@@ -164,7 +153,7 @@ class Worker:
         open: False
         """
         self._step()
-        return bool(self._dataflows)
+        return bool(self._dataflows.running)
 
     def step_or_park(self, timeout: float | None = None) -> bool:
         """Do what there is to do; if there was nothing, wait for something to arrive, for `timeout` seconds at most.
@@ -180,9 +169,9 @@ class Worker:
         1
         2
         """
-        if not self._step() and self._dataflows:
+        if not self._step() and self._dataflows.running:
             self._park(timeout)
-        return bool(self._dataflows)
+        return bool(self._dataflows.running)
 
     def step_while(self, condition: Callable[[], bool]) -> None:
         """Step, waiting where there is nothing to do, as long as `condition()` holds.
@@ -231,7 +220,7 @@ class Worker:
     @property
     def may_be_woken(self) -> bool:
         """Whether something outside may activate an operator of this worker."""
-        return any(dataflow.may_be_woken for dataflow in self._dataflows.values())
+        return self._dataflows.may_be_woken
 
     def call(self, function: Callable[[], None]) -> None:
         """Have this worker call `function` when it next steps, and wake it; any thread may ask for this.
@@ -250,8 +239,7 @@ class Worker:
         >>> execute_directly(program)
         7
         """
-        self._requests.append(function)
-        self.allocator.wake()
+        self._requests.call(function)
 
     def call_after(self, seconds: float, function: Callable[[], None]) -> None:
         """Have this worker call `function` in its first step after `seconds`; any thread may ask for this.
@@ -268,10 +256,7 @@ class Worker:
         >>> execute_directly(program)
         'closed'
         """
-        if not isfinite(seconds):
-            raise ValueError(f"call_after takes a finite number of seconds, and not {seconds}")
-        timer = (clock.monotonic() + seconds, next(self._timed), function)
-        self.call(lambda: heappush(self._timers, timer))
+        self._requests.call_after(seconds, function)
 
     def when_idle(self, chore: Callable[[], bool]) -> None:
         """Call `chore`, for a bounded piece of work, in steps that run no operator, until it returns False.
@@ -297,7 +282,7 @@ class Worker:
         dusted
         swept
         """
-        self._chores.append(chore)
+        self._requests.chores.append(chore)
 
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it.
@@ -312,20 +297,13 @@ class Worker:
         >>> execute_directly(program)
         (True, [])
         """
-        index = dataflow if isinstance(dataflow, int) else dataflow.index
-        dropped = self._dataflows.pop(index, None)
-        if dropped is not None:
-            if not dropped.is_complete:
-                self.abandoned.append(index)
-            dropped.close()
-            self.log.dataflow_ended(dropped)
-            thaw()
+        self._dataflows.drop(dataflow if isinstance(dataflow, int) else dataflow.index)
 
     def close_inputs(self) -> None:
         """Close the inputs that the program left open: only this thread could have sent on them."""
         for dataflow in self.dataflows:  # what is still sent may have an operator drop one
             dataflow.close_inputs()
-        if not any(dataflow.is_logged for dataflow in self._dataflows.values()):
+        if self.log.is_idle:
             self.log.end()
 
     def close(self) -> None:
@@ -359,41 +337,36 @@ class Worker:
         dataflow 0 ('numbers') is kept from completing by:
           a capability for (0,) on output 0 of operator 'numbers' (built at ...), made at ..., worker 0
         """
-        texts = [self.explainer.explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
-        return "\n".join([*(texts or ["all dataflows are complete"]), *self.explainer.refusals()])
+        texts = [explain(dataflow, EVERYWHERE, (), patience) for dataflow in self.dataflows]
+        return "\n".join([*(texts or ["all dataflows are complete"]), *refusals(self)])
 
     def take_in(self) -> bool:
         """Take in what has arrived, running nothing. Return whether there was more than questions and answers."""
-        arrived = self.allocator.receive()
-        moved = False
-        for sender, message in arrived:
-            self._receive(sender, message)
-            moved = moved or not isinstance(message, (Question, Answer))
-        if moved:
-            self.standstill.slept = 0.0
-        return moved
-
-    def dataflow_at(self, index: int) -> Dataflow | None:
-        """Return the dataflow with this number, if it runs."""
-        return self._dataflows.get(index)
+        return self._intake.take_in()
 
     def _step(self) -> bool:
         """Return whether anything was done."""
         if self._has_parted:
             raise StalledError(self._parted())
-        self.step_began = clock.monotonic()
-        busy = self.take_in()
-        left = len(self._requests)  # what these ask for is for the next step
-        while self._requests and left:  # one that steps the worker has it do the others meanwhile
-            left -= 1
-            self._requests.popleft()()
-            busy = True
-        while self._timers and self._timers[0][0] <= self.step_began:
-            heappop(self._timers)[2]()
+        activity = self.activity
+        activity.step_began = clock.monotonic()
+        before, activity.doing = activity.doing, STEPPING
+        try:
+            busy = self._run()
+        finally:
+            activity.doing = before
+        if self.log.pending:
+            self.log.flush()
+        return busy
+
+    def _run(self) -> bool:
+        busy = self._intake.take_in()
+        requests, running = self._requests, self._dataflows.running
+        if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
             busy = True
         has_run = False
-        for dataflow in tuple(self._dataflows.values()):
-            if dataflow.index not in self._dataflows:
+        for dataflow in tuple(running.values()):
+            if dataflow.index not in running:
                 continue  # dropped by what ran in another one
             if dataflow.step():
                 has_run = busy = True
@@ -401,72 +374,25 @@ class Worker:
                 self.drop_dataflow(dataflow)
                 busy = True
         if busy:
-            self.standstill.slept = 0.0
-        if self._chores and not has_run:
-            chore = self._chores.popleft()
-            if chore():
-                self._chores.append(chore)
+            self.activity.slept = 0.0
+        if requests.chores and not has_run:
+            requests.tend()
             busy = True
-        if self.log.pending:
-            self.log.flush()
         return busy
 
     def _park(self, timeout: float | None) -> None:
-        if self._timers:
-            due = max(0.0, self._timers[0][0] - clock.monotonic())
-            timeout = due if timeout is None else min(timeout, due)
+        timeout = self._requests.limit(timeout)
         log = self.log
-        if not log.kinds:
+        with self.activity.during(PARKED):
+            if not log.kinds:
+                self.standstill.park(timeout)
+                return
+            begun = log.now()
+            log.record(Parked(begun, self.index))
+            log.flush()
             self.standstill.park(timeout)
-            return
-        begun = log.now()
-        log.record(Parked(begun, self.index))
-        log.flush()
-        self.standstill.park(timeout)
-        ended = log.now()
-        log.record(Unparked(ended, self.index, ended - begun))
-
-    def _receive(self, sender: int, message: Message) -> None:
-        """Take in a message; refuse and count one that says what cannot be."""
-        try:
-            if isinstance(message, (Data, Progress)):
-                self._dispatch(sender, message)
-            elif isinstance(message, Taken):
-                self._settle(sender, message)
-            elif isinstance(message, Shape):
-                self.shapes.receive(sender, message)
-            else:
-                assert isinstance(message, (Question, Answer))
-                self.explainer.receive(sender, message)
-        except FrameError as error:
-            self.allocator.refuse(str(error))
-
-    def _dispatch(self, sender: int, message: Data | Progress) -> None:
-        """Hand a message to its dataflow, or keep it until that is built; raise `FrameError` if it can be for none."""
-        index = message.dataflow
-        dataflow = self._dataflows.get(index)
-        if dataflow is not None:
-            if isinstance(message, Progress):
-                dataflow.receive(sender, message.changes)
-            else:
-                dataflow.arrivals.deliver(sender, message.channel, message.time, message.batch)
-        elif index >= self.built:
-            # A peer tells of a dataflow's shape when it is built; operators may send when they are made, just before.
-            if index > self.shapes.told[sender]:
-                kind = "a batch" if isinstance(message, Data) else "progress"
-                raise FrameError(f"worker {sender} sent {kind} of dataflow {index}, which it has not built")
-            self._early.setdefault(index, []).append((sender, message))
-        elif isinstance(message, Data):
-            # Nobody takes it any more, and its sender may not have dropped the dataflow yet.
-            self.outstanding.take(sender, index, message.channel, weight_of(message.batch))
-
-    def _settle(self, sender: int, taken: Taken) -> None:
-        """Heed what another worker has taken; raise `FrameError` for what it cannot have."""
-        for index, channel, messages in taken.counts:
-            if index in self._dataflows:
-                self._dataflows[index].arrivals.settle(sender, channel, messages)
-            elif index >= self.built:
-                raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")
+            ended = log.now()
+            log.record(Unparked(ended, self.index, ended - begun))
 
     def _parted(self) -> str:
         return (
@@ -483,20 +409,4 @@ class Worker:
     @property
     def is_stalled(self) -> bool:
         """Whether nothing will happen on this worker unless someone outside acts."""
-        return not (self._requests or self._timers) and all(dataflow.is_idle for dataflow in self._dataflows.values())
-
-
-@contextmanager
-def _no_search_for_garbage() -> Iterator[None]:
-    """Pause Python's search for cycles of garbage.
-
-    What is built stays. To look through all of it again and again, while it grows, takes several times as long as to
-    build a dataflow of thousands of operators. Where several threads build, the first that is done resumes the search.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        return self._requests.is_empty and self._dataflows.is_idle

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.strategies_communication import indices, messages, plain, same_message, same_value
 from timely.communication.codec import MAGIC, PROTOCOL, Encoder, PlainPacker, WireMessage, decode, unpack_plain

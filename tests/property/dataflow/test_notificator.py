@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from timely import Antichain, FrontierNotificator, Time
 from timely.order import less_equal, less_than

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Updates, new_input, replay_into
 from differential.capture import Changes, Statement, stated
-from differential.seen import Seen
+from differential.capture.seen import Seen
 from tests.thorough import examples
 from timely import Antichain, Config, Worker, execute
 from timely.capture import EventFileReader, EventFileWriter, EventQueue

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from differential.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
-from differential.interning import Interner
+from differential.data.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
+from differential.data.interning import Interner
 
 NEAR = [
     0,

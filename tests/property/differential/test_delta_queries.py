@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Collection
-from differential.delta import AltNeu, Prefixes
+from differential.delta import AltNeu, Prefixes, extend_at_hand, half_join
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
-from differential.operators import extend_at_hand, half_join
 from tests.oracle.grid import Multiset, Update, check
 from tests.thorough import examples
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Collection, InputSession, Output, Trace, new_input
-from differential.operators.half_join import half_join
+from differential.delta.half_join import half_join
 from timely import Antichain, Config, Worker
 from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow

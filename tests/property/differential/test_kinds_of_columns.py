@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Collection, Groups, example
 from tests.oracle.grid import Multiset, Update, check

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import CoGroups, Collection, Variable
 from tests.oracle.grid import Multiset, check, contents, grid, run

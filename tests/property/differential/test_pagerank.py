@@ -7,8 +7,7 @@ from typing import Any
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from benchmarks.graphs import Ints, RandomGraph
 from differential import Collection, example, new_input

@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 
 import differential
+import differential.arrangement.reading
 import differential.capture
+import differential.delta
 import differential.graphs
-import differential.traces
 import tests.oracle
-from differential import Collection, delta
+from differential import Collection
 from tests.oracle.counts import OPERATORS, Counts, parts
 from tests.oracle.drawing import Drawing
 from tests.oracle.part import CONSTANT
@@ -29,18 +30,31 @@ from tests.oracle.scenario import Scenario, check
 from tests.soak import run
 from timely import Worker, execute_directly
 
-PACKAGES = (differential, differential.capture, differential.graphs, differential.traces)
+PACKAGES = (
+    differential,
+    differential.arrangement.reading,
+    differential.capture,
+    differential.delta,
+    differential.graphs,
+)
 ORACLE = str(Path(tests.oracle.__file__).parent)
 
 ELSEWHERE = {
+    "Arrangement.arrange_by_key": "called by operators",
+    "Arrangement.derived": "called by operators",
+    "Arrangement.exported": "called by Arrangement.trace",
     "Arrangement.reader": "for operators, which keep the handle",
     "Arrangement.scope": "says where it is",
+    "Arrangement.with_updates": "called by operators",
     "Changes.from_parts": "what is written in files: test_capture reads them",
     "Changes.parts": "what is written in files: test_capture writes them",
     "CoGroups.keys": "for functions of several columns: test_operators_at_every_time",
+    "Collection.arrange_by": "called by operators",
     "Collection.arranged": "made by operators",
     "Collection.entered": "made by operators",
+    "Collection.indexed": "called by operators",
     "Collection.stream": "the stream beneath, for operators",
+    "Collection.with_stream": "called by operators",
     "InputSession.epoch": "says where it is",
     "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
     "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
@@ -49,6 +63,7 @@ ELSEWHERE = {
     "Relation.by_key": "called by Extension.propose",
     "Statement.from_parts": "what is written in files: test_capture reads them",
     "Statement.parts": "what is written in files: test_capture writes them",
+    "Trace.imported": "called by Trace.import_into",
     "UpsertSession.epoch": "says where it is",
     "UpsertSession.time": "says where it is",
     "example": "for docstrings",
@@ -60,18 +75,22 @@ ELSEWHERE = {
 def public() -> dict[CodeType, str]:
     """Return what can be called in a program, by its code; not what batches between operators can do."""
     owners = [getattr(package, name) for package in PACKAGES for name in package.__all__]
-    own = [each for each in vars(delta).values() if getattr(each, "__module__", "") == delta.__name__]
-    owners += [each for each in own if each.__name__[0] != "_"]
     found = {}
     for owner in owners:
         members = {owner.__name__: owner}
         if inspect.isclass(owner):
-            members = {f"{owner.__name__}.{name}": each for name, each in vars(owner).items() if name[0] != "_"}
+            listed = {name: each for kind in _kinds(owner) for name, each in vars(kind).items()}
+            members = {f"{owner.__name__}.{name}": each for name, each in listed.items() if name[0] != "_"}
         for name, member in members.items():
             function = getattr(member, "fget", None) or getattr(member, "__func__", member)
             if inspect.isfunction(function) and not name.startswith("Updates."):
                 found[function.__code__] = name
     return found
+
+
+def _kinds(owner: type) -> Iterator[type]:
+    """Yield a class and those of the package that it is made of, beginning with the most general."""
+    return (kind for kind in reversed(owner.__mro__) if kind.__module__.startswith("differential."))
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-import differential.codes as codes
-import differential.interning as interning
+import differential.data.codes as codes
+import differential.data.interning as interning
 from tests.oracle.scenario import Scenario
 from tests.oracle.shrink import check_and_shrink
 from tests.property.differential.test_programs_mean_what_they_say import FEW

@@ -7,8 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Output, UpsertSession, new_upsert_input
 from tests.oracle.grid import STEPS, contents

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import SMALL, consolidate
@@ -17,6 +16,7 @@ from differential.kernels.radix import IN_CACHE, sort_words
 from differential.kernels.words import pack_part
 from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.parts import consolidated as consolidated_parts
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import Columns, rows_of, rows_of_batch, updates
@@ -28,7 +28,7 @@ DEPTHS = st.integers(1, 3)
 def _check(columns: Columns) -> None:
     before = [column.copy() for column in columns]
     together = consolidate(*columns)
-    batch = Batch(*together, Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain())
+    batch = Batch(*together, Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain()))
     batch.validate()
     assert rows_of_batch(batch) == consolidated(rows_of(columns))
     assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
@@ -68,7 +68,7 @@ def test_rows_in_several_parts_are_as_those_in_one(data: Any) -> None:
     expected = consolidated([row for part in parts for row in rows_of(part)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts_module, "MANY", data.draw(st.sampled_from([0, parts_module.MANY])))
-        batch = Batch(*consolidated_parts(parts), Antichain([(0,) * depth]), Antichain(), Antichain())
+        batch = Batch(*consolidated_parts(parts), Description(Antichain([(0,) * depth]), Antichain(), Antichain()))
     batch.validate()
     assert rows_of_batch(batch) == expected
     assert not parts
@@ -140,7 +140,7 @@ def test_columns_absent_from_some_parts_have_room_among_those_of_others(
     wide = np.arange(60, 0, -1)
     one = wide, (wide << 2 * bits) - 2**30, wide % 2, wide << 2 * bits + bits // 2, np.array([[5], [3]])
     bare = wide << bits, NOTHING, NOTHING, NOTHING, np.array([[2]])
-    batch = Batch(*consolidated_parts([one, bare, bare]), Antichain([(0,)]), Antichain(), Antichain())
+    batch = Batch(*consolidated_parts([one, bare, bare]), Description(Antichain([(0,)]), Antichain(), Antichain()))
     batch.validate()
     assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])
 

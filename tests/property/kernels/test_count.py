@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.count import Negative, count_changes, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, table_of
+from differential.trace.description import Description
 from tests.strategies_batches import batches, rows_of, rows_of_batch, rows_of_batches
 from timely.progress.antichain import Antichain
 
@@ -26,7 +26,9 @@ LEAST = Antichain([(0,)])
 def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
     past = [batch for batch in data.draw(st.lists(batches(1), max_size=4)) if len(batch)]
     new = data.draw(batches(1))
-    sorted_by_time = Batch.build(new.keys, NOTHING, new.time_index, new.diffs, new.times, LEAST, LEAST, LEAST)
+    sorted_by_time = Batch.build(
+        new.keys, NOTHING, new.time_index, new.diffs, new.times, Description(LEAST, LEAST, LEAST)
+    )
     own = sorted_by_time
     before: defaultdict[int, int] = defaultdict(int)
     for key, count, _, diff in rows_of_batches(past):
@@ -58,7 +60,7 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
             total = after
         assert said[key] == expected
     if len(own.times) == 1:
-        together = Batch.build(keys, counts, index, diffs, own.times, LEAST, LEAST, LEAST)
+        together = Batch.build(keys, counts, index, diffs, own.times, Description(LEAST, LEAST, LEAST))
         assert [column.tolist() for column in (keys, counts, index, diffs)] == [
             column.tolist() for column in (together.keys, together.vals, together.time_index, together.diffs)
         ]
@@ -85,7 +87,7 @@ def test_how_often_a_record_occurs_before_and_after_each_of_its_rows(data: Any) 
 def test_a_record_is_found_however_far_it_is() -> None:
     for rows in (1, 5, 20, 60, 84, 300):
         vals = 3 * np.arange(rows)
-        past = Batch.build(np.full(rows, 5), vals, NOTHING, vals + 1, np.array([[0]]), LEAST, LEAST, LEAST)
+        past = Batch.build(np.full(rows, 5), vals, NOTHING, vals + 1, np.array([[0]]), Description(LEAST, LEAST, LEAST))
         table, key, none = table_of([past]), np.array([5]), np.array([0])
         for val in range(3 * rows):
             before, _ = record_changes(key, np.array([val]), none, table)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.trace import merge as module
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
 from tests.oracle.trace import compacted
 from tests.strategies_batches import batches, frontiers, rows_of_batches
@@ -24,7 +24,9 @@ def neighbours(draw: Any, count: int) -> tuple[int, list[Batch]]:
     depth = draw(st.integers(1, 3))
     least, all_time = Antichain([(0,) * depth]), Antichain()
     found = [draw(batches(depth)) for _ in range(count)]
-    return depth, [batch.described(all_time if place else least, all_time, least) for place, batch in enumerate(found)]
+    return depth, [
+        batch.described(Description(all_time if place else least, all_time, least)) for place, batch in enumerate(found)
+    ]
 
 
 @settings(deadline=None)
@@ -70,7 +72,7 @@ def test_large_batches_with_long_histories_are_merged() -> None:
     def batch(rows: int, lower: Antichain) -> Batch:
         columns = draw.integers(0, 40, rows), draw.integers(0, 3, rows), draw.integers(0, 60, rows)
         table = draw.integers(0, 8, (60, 2))
-        return Batch.build(*columns, draw.integers(-1, 2, rows), table, lower, all_time, least)
+        return Batch.build(*columns, draw.integers(-1, 2, rows), table, Description(lower, all_time, least))
 
     first, second = batch(6000, least), batch(2500, all_time)
     for since in (Antichain([(0, 0)]), Antichain([(3, 5), (5, 2)]), Antichain([(7, 7)]), Antichain()):
@@ -81,8 +83,10 @@ def test_large_batches_with_long_histories_are_merged() -> None:
 
 def test_diffs_are_spelled_out_when_rows_fall_together() -> None:
     least, middle = Antichain([(0,)]), Antichain([(1,)])
-    first = Batch.build(np.arange(9000), NOTHING, NOTHING, NOTHING, np.array([[0]]), least, middle, least)
-    second = Batch.build(np.array([8000]), NOTHING, NOTHING, NOTHING, np.array([[1]]), middle, Antichain(), least)
+    first = Batch.build(np.arange(9000), NOTHING, NOTHING, NOTHING, np.array([[0]]), Description(least, middle, least))
+    second = Batch.build(
+        np.array([8000]), NOTHING, NOTHING, NOTHING, np.array([[1]]), Description(middle, Antichain(), least)
+    )
     result = Merge(first, second, middle).complete()
     result.validate()
     assert result.diffs.sum() == 9001
@@ -98,10 +102,12 @@ def test_a_time_whose_rows_all_cancel_goes_out_of_use(monkeypatch: pytest.Monkey
     rows = 30
     table = np.array([[0], [1], [2]])
     index = np.arange(rows) % 3
-    first = Batch.build(np.arange(rows), NOTHING, index, NOTHING, table, least, middle, least)
+    first = Batch.build(np.arange(rows), NOTHING, index, NOTHING, table, Description(least, middle, least))
     kept = np.flatnonzero(index == 1)
-    undone = Batch.build(kept, NOTHING, NOTHING, np.full(len(kept), -1), np.array([[1]]), least, middle, least)
-    second = undone.described(middle, last, least)
+    undone = Batch.build(
+        kept, NOTHING, NOTHING, np.full(len(kept), -1), np.array([[1]]), Description(least, middle, least)
+    )
+    second = undone.described(Description(middle, last, least))
     merge = Merge(first, second, least)
     result, steps = None, 0
     while result is None:
@@ -117,8 +123,10 @@ def test_a_time_whose_rows_all_cancel_goes_out_of_use(monkeypatch: pytest.Monkey
 def test_rows_that_cancel_are_work_too() -> None:
     rows = 100_000
     least, middle, last = Antichain([(0,)]), Antichain([(1,)]), Antichain([(2,)])
-    first = Batch.build(np.arange(rows), NOTHING, NOTHING, NOTHING, np.array([[0]]), least, middle, least)
-    second = Batch.build(np.arange(rows), NOTHING, NOTHING, np.full(rows, -1), np.array([[1]]), middle, last, least)
+    first = Batch.build(np.arange(rows), NOTHING, NOTHING, NOTHING, np.array([[0]]), Description(least, middle, least))
+    second = Batch.build(
+        np.arange(rows), NOTHING, NOTHING, np.full(rows, -1), np.array([[1]]), Description(middle, last, least)
+    )
     merge = Merge(first, second, middle)
     assert merge.work(10_000) is None
     assert 180_000 < merge.remaining < 200_000
@@ -132,7 +140,7 @@ def shaped(dice: np.random.Generator, rows: int, lower: Antichain) -> Batch:
     table = dice.integers(0, 8, (dice.choice([1, 2, 60]), 2))
     index = dice.integers(0, len(table), rows) if len(table) > 1 else NOTHING
     diffs = dice.choice([-1, 1, 1, 2], rows) if dice.random() < 0.5 else NOTHING
-    return Batch.build(keys, vals, index, diffs, table, lower, Antichain(), Antichain([(0, 0)]))
+    return Batch.build(keys, vals, index, diffs, table, Description(lower, Antichain(), Antichain([(0, 0)])))
 
 
 @pytest.mark.parametrize("seed", range(120))
@@ -156,7 +164,9 @@ def test_batches_of_all_shapes_are_merged_by_any_fuel(seed: int, monkeypatch: py
 def test_sides_with_the_same_keys_are_added_up_row_by_row(rows: int) -> None:
     least, middle, all_time = Antichain([(0,)]), Antichain([(1,)]), Antichain()
     first, second = (
-        Batch.build(np.arange(rows), NOTHING, NOTHING, np.full(rows, diff), np.array([[time]]), lower, upper, least)
+        Batch.build(
+            np.arange(rows), NOTHING, NOTHING, np.full(rows, diff), np.array([[time]]), Description(lower, upper, least)
+        )
         for time, lower, upper, diff in ((0, least, middle, 2), (1, middle, all_time, 3))
     )
     result = Merge(first, second, middle).complete()
@@ -173,7 +183,7 @@ def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(
     keys = np.arange(2000)
     sides = (keys, np.array([other])) if is_first else (np.array([other]), keys)
     first, second = (
-        Batch.build(side, NOTHING, NOTHING, NOTHING, np.array([[time]]), lower, upper, least)
+        Batch.build(side, NOTHING, NOTHING, NOTHING, np.array([[time]]), Description(lower, upper, least))
         for side, time, lower, upper in zip(sides, (0, 1), (least, middle), (middle, all_time))
     )
     merge = Merge(first, second, least)
@@ -196,10 +206,13 @@ def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(
 def test_rows_that_fall_together_are_found_at_the_ends_too(one: Any, other: Any, swap: bool) -> None:
     least, middle, all_time = Antichain([(0,)]), Antichain([(2,)]), Antichain()
     first, second = (
-        Batch.build(*map(np.array, zip(*rows)), NOTHING, np.array([[0], [1]]), least, all_time, least)
+        Batch.build(*map(np.array, zip(*rows)), NOTHING, np.array([[0], [1]]), Description(least, all_time, least))
         for rows in ((other, one) if swap else (one, other))
     )
-    first, second = first.described(least, middle, least), second.described(middle, all_time, least)
+    first, second = (
+        first.described(Description(least, middle, least)),
+        second.described(Description(middle, all_time, least)),
+    )
     result = Merge(first, second, middle).complete()
     result.validate()
     assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), middle)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.occurrences import occurrences
 from differential.trace.batch import Batch, table_of
+from differential.trace.description import Description
 from tests.strategies_batches import EXTREMES
 from timely.progress.antichain import Antichain
 
@@ -35,4 +35,4 @@ def test_a_key_is_found_however_far_it_is() -> None:
 def _batch(column: list[int]) -> Batch:
     """Return a batch with as many rows of a key as the column has of it."""
     keys, vals = np.array(column, np.int64), np.arange(len(column))
-    return Batch.build(keys, vals, NOTHING, NOTHING, np.array([[0]]), LEAST, Antichain(), LEAST)
+    return Batch.build(keys, vals, NOTHING, NOTHING, np.array([[0]]), Description(LEAST, Antichain(), LEAST))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import advance, drop_unused, in_advance, intern, minimal

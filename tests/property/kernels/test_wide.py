@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from differential.kernels.compile import Ints, kernel
 from differential.kernels.wide import carry, fits, product_high

@@ -6,8 +6,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.oracle.progress import Frontiers, Graph, advances, at_or_before, simple_cycles
 from tests.strategies_progress import graphs, pointstamps, times, updates

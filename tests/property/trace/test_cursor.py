@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
+from differential.trace.description import Description
 from tests.oracle.trace import as_of
 from tests.strategies_batches import rows_of, updates
 from tests.thorough import examples
@@ -28,7 +28,7 @@ def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> N
     @settings(max_examples=examples(100), deadline=None)
     @given(st.lists(updates(depth), max_size=4))
     def check(chunks: list[Any]) -> None:
-        batches = [Batch.build(*columns, origin, Antichain(), origin) for columns in chunks]
+        batches = [Batch.build(*columns, Description(origin, Antichain(), origin)) for columns in chunks]
         rows = [row for columns in chunks for row in rows_of(columns)]
         for time in itertools.product(range(4), repeat=depth):
             keys, vals, diffs = accumulate(batches, time)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential.kernels.times import advance
-from differential.trace import merge as merge_module
-from differential.trace import spine as spine_module
+from differential.trace import merge as merge_module, spine as spine_module
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.cursor import accumulate
+from differential.trace.description import Description
+from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
@@ -58,10 +58,10 @@ class Run:
         within += [time for time in lower if not upper.less_equal(time)]
         if within and len(keys):
             table = np.array([within[row % len(within)] for row in range(len(table))], np.int64)
-            batch = Batch.build(keys, vals, index, diffs, table, lower, upper, self.origin)
+            batch = Batch.build(keys, vals, index, diffs, table, Description(lower, upper, self.origin))
             self.rows += rows_of((keys, vals, index, diffs, table))
         else:
-            batch = Batch.empty(lower, upper, self.origin, self.depth)
+            batch = Batch.empty(Description(lower, upper, self.origin), self.depth)
         self.spine.insert(batch)
         for reader in self.readers:
             reader.cuts.append(upper)
@@ -76,7 +76,7 @@ class Run:
         table = np.array([least, (*least[:-1], least[-1] + 1)], np.int64)
         columns = keys, np.empty(0, np.int64), index, 1 - 2 * index, table
         self.rows += rows_of(columns)
-        self.spine.insert(Batch.build(*columns, lower, upper, self.origin))
+        self.spine.insert(Batch.build(*columns, Description(lower, upper, self.origin)))
         for reader in self.readers:
             reader.cuts.append(upper)
 
@@ -194,7 +194,9 @@ def test_a_trace_left_in_peace_holds_what_can_be_told_apart_a_few_times_at_most(
 def _insert_range(spine: Spine, epoch: int, keys: np.ndarray[Any, Any], diffs: np.ndarray[Any, Any]) -> None:
     nothing = np.empty(0, np.int64)
     bounds = Antichain([(epoch,)]), Antichain([(epoch + 1,)])
-    spine.insert(Batch.build(keys, nothing, nothing, diffs, np.array([[epoch]]), *bounds, Antichain([(0,)])))
+    spine.insert(
+        Batch.build(keys, nothing, nothing, diffs, np.array([[epoch]]), Description(*bounds, Antichain([(0,)])))
+    )
 
 
 def test_layers_are_logarithmically_many_and_each_row_moves_logarithmically_often() -> None:
@@ -240,12 +242,14 @@ def test_a_layer_with_a_history_is_compacted_though_nothing_joins_it() -> None:
     vals = np.repeat(np.arange(epochs), 2)[:-1]
     diffs = np.tile([1, -1], epochs)[:-1]
     least, upper = Antichain([(0,)]), Antichain([(epochs,)])
-    spine.insert(Batch.build(keys, vals, index, diffs, np.arange(epochs).reshape(-1, 1), least, upper, least))
+    spine.insert(
+        Batch.build(keys, vals, index, diffs, np.arange(epochs).reshape(-1, 1), Description(least, upper, least))
+    )
     assert spine.statistics().rows == 2 * epochs - 1
     reader.set_logical_compaction(upper)
     reader.set_physical_compaction(upper)
     for epoch in range(epochs, epochs + 1000):
-        spine.insert(Batch.empty(Antichain([(epoch,)]), Antichain([(epoch + 1,)]), least, 1))
+        spine.insert(Batch.empty(Description(Antichain([(epoch,)]), Antichain([(epoch + 1,)]), least), 1))
     assert spine.statistics().rows == 1
     assert _contents(reader.batches(), (epochs,)) == [(0, epochs - 1, 1)]
 
@@ -277,8 +281,8 @@ def test_an_entered_trace_is_the_trace_at_inner_counter_zero() -> None:
     outer = TraceHandle(spine)
     for epoch in range(4):
         _insert_range(spine, epoch, np.array([epoch, 7]), np.empty(0, np.int64))
-    inner = outer.enter()
-    innermost = inner.enter()
+    inner = Entered(outer.clone())
+    innermost = Entered(inner.clone())
     outer.drop()
     assert inner.depth == 2
     assert inner.upper == Antichain([(4, 0)])

@@ -27,7 +27,7 @@ from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.ports import InputPort
+from timely.dataflow.operator import InputPort
 
 EPOCHS = 3
 Found = list[tuple[Time, tuple[int, int]]]
@@ -157,7 +157,7 @@ class Cluster:
         waiting = [(receiver, message) for (_, receiver), each in self.network._in_flight.items() for message in each]
         for receiver, site in enumerate(self.sites):
             waiting += [(receiver, message) for _, message in self.network.allocators[receiver].arrived]
-            waiting += [(receiver, message) for each in site.worker._early.values() for _, message in each]
+            waiting += [(receiver, message) for each in site.worker._intake.early.values() for _, message in each]
         for receiver, message in waiting:
             if isinstance(message, Data):
                 yield receiver, message.channel, message.time
@@ -186,7 +186,7 @@ class Cluster:
 
     def run(self, rng: Random) -> None:
         """Let events happen in an order of the generator's until nothing can, then check that all is over."""
-        with patch("timely.worker.worker.clock", self.clock):
+        with patch("timely.worker.worker.clock", self.clock), patch("timely.worker.requests.clock", self.clock):
             self.go_on(rng)
         self.check_drained()
 
@@ -240,6 +240,7 @@ class Cluster:
         assert site.dataflow is not None
         with (
             patch("timely.worker.worker.clock", self.clock),
+            patch("timely.worker.requests.clock", self.clock),
             patch("timely.worker.explaining.clock", VirtualClock(self, site)),
         ):
             return site.probe.explain((EPOCHS,))

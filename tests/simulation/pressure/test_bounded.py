@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.simulation.pressure.model import QUEUE_BYTES, Program, Run, Step
 from tests.thorough import examples
 from timely import Worker
-from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.schedule import Schedule
 
 steps = st.one_of(
     st.just(Step("spread")),
@@ -71,7 +70,7 @@ def test_a_flood_reaches_the_bound_and_no_more(last: Step) -> None:
 
 @pytest.mark.interpreted
 def test_operators_that_do_not_wait_break_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dataflow, "holds_back", lambda *_: False)
+    monkeypatch.setattr(Schedule, "holds_back", lambda *_: False)
     with pytest.raises(AssertionError, match="are allowed"):
         Run(FLOOD).finish()
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from differential import Collection, new_input
-from differential.operators.half_join import half_join
+from differential.delta.half_join import half_join
 from timely import Config, Worker
 from timely.communication.simulated import SimulatedNetwork
-from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.schedule import Schedule
 
 HUB = 1200
 QUEUE_BYTES = 1 << 20
@@ -65,6 +65,6 @@ def test_what_a_join_says_is_bounded(pair: Callable[[Collection, Collection], Co
 
 @pytest.mark.interpreted
 def test_a_join_that_does_not_wait_breaks_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dataflow, "holds_back", lambda *_: False)
+    monkeypatch.setattr(Schedule, "holds_back", lambda *_: False)
     most, _ = flood(by_join)
     assert most > QUEUE_BYTES + PIECE

@@ -33,9 +33,13 @@ from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import Case, CaseFailed, Measured, Reference, WrongAnswer, medians, run_case
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN, Definition, FromScratch, Session, measure
 from benchmarks.table import break_even, table
-from differential.graphs import bfs as all_distances
-from differential.graphs import cyclic_edges, transitive_closure, weakly_connected_components
-from differential.graphs import pagerank as ranks
+from differential.graphs import (
+    bfs as all_distances,
+    cyclic_edges,
+    pagerank as ranks,
+    transitive_closure,
+    weakly_connected_components,
+)
 from timely import Worker, execute_directly
 
 ALGORITHMS: list[tuple[Definition, FromScratch]] = [
@@ -138,7 +142,7 @@ PATH = Path()
         ("construction", (3, 10, 2), "build CPU s"),
         ("exchange", (100, 5), "M records/s"),
         ("exposures", (50, 10, 4, 3, 100), "tweets/s"),
-        *(("graphlinq", (name, 100, 300), "again s") for name in graphlinq.DEFINITIONS),
+        *(("graphlinq", (name, 100, 300), "second run s") for name in graphlinq.DEFINITIONS),
         ("logging", ("barrier", 2, 20), "everything, us"),
         *(("memory", (kind, 20), "us an epoch") for kind in ("rows", "texts")),
         ("queries", (50, 500, 100, 0.2), "stale, median ms"),
@@ -172,7 +176,7 @@ def test_a_case_runs_in_processes_of_its_own(case: Case, figure: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_case_that_cannot_run_says_why() -> None:
+def test_a_case_that_cannot_run_reports_why() -> None:
     with pytest.raises(CaseFailed, match=r"(?s)wrong: ended with status .*no such algorithm"):
         run_case(Case("wrong", "breakdown", {"algorithm": "no such algorithm", "nodes": 10, "edges": 30}))
 
@@ -186,13 +190,26 @@ def test_totals_are_those_of_a_counter() -> None:
     assert dict(totals.items()) == expected
 
 
-def test_no_two_cases_are_called_the_same_and_each_begins_with_its_workload() -> None:
+def test_no_two_cases_have_the_same_name_and_each_begins_with_its_workload() -> None:
     assert len({case.name for case in ALL_CASES}) == len(ALL_CASES)
     assert all(case.name.startswith(case.workload) for case in ALL_CASES)
 
 
-def test_without_further_words_a_few_cases_run() -> None:
+def test_a_few_cases_run_without_arguments() -> None:
     assert {case.name for case in ALL_CASES if case.quick and not case.needs} >= set(BRIEFLY)
+
+
+def test_the_help_describes_each_workload_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    described = {line[0]: line[1] for line in lines if len(line) == 2 and line[0] in WORKLOADS}
+    assert described.keys() == set(WORKLOADS)
+    assert all(text[0].isupper() or text[0] == "k" for text in described.values())
+    assert all(text.endswith((".", "`.")) for text in described.values())
 
 
 def test_cases_of_several_names_are_measured_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +227,7 @@ def test_cases_of_several_names_are_measured_in_one_run(monkeypatch: pytest.Monk
     assert all("barrier" in name or "degrees" in name for name in measured)
 
 
-def test_comparisons_are_of_cases_there_are() -> None:
+def test_comparisons_are_of_existing_cases() -> None:
     names = {case.name for case in ALL_CASES}
     assert all({each.base, each.case} <= names for each in COMPARISONS)
 
@@ -218,13 +235,13 @@ def test_comparisons_are_of_cases_there_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--only", "no such"], "called like 'no such'"),
-        (["--only", "no such", "--only", "nor this"], "called like 'no such' or 'nor this'"),
-        (["--only", "bfs 1M"], "--full has more"),
+        (["--only", "no such"], "has a name that contains 'no such'"),
+        (["--only", "no such", "--only", "nor this"], "has a name that contains 'no such' or 'nor this'"),
+        (["--only", "bfs 1M"], "--full includes larger cases"),
         (["--only", "barrier", "--json", "/no such/file"], "there is no directory /no such"),
     ],
 )
-def test_what_cannot_be_measured_or_written_is_said_at_once(
+def test_what_cannot_be_measured_or_written_is_reported_at_once(
     arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
@@ -232,7 +249,7 @@ def test_what_cannot_be_measured_or_written_is_said_at_once(
     assert complaint in capsys.readouterr().err
 
 
-def test_a_comparison_tells_a_speed_up_or_an_exponent() -> None:
+def test_a_comparison_is_a_speed_up_or_an_exponent() -> None:
     results = {"one": {"s": 2.0}, "two": {"s": 1.0}, "large": {"s": 200.0}}
     assert Comparison("", "s", "one", "two", target=1.6).of(results) == 2.0
     assert Comparison("", "s", "one", "two", is_rate=True).of(results) == 0.5
@@ -248,7 +265,7 @@ def test_what_measured_nothing_is_not_compared(nothing: float) -> None:
     assert Comparison("", "peak", "two", "one").of(results) is None
 
 
-def test_the_table_says_what_was_missed() -> None:
+def test_the_table_marks_missed_targets() -> None:
     references = {"a s": Reference(2.0, 4.0, 0.5), "b/s": Reference(10.0, 20.0, 2.0), "c s": Reference.of(1.0)}
     case = Case("case", "bfs", {}, references=references, limits={"d s": 3.0})
     lines = table([case], {"case": {"a s": 1.5, "b/s": 50.0, "c s": 7.0, "d s": 3.0, "e s": 1.0}}, peers=False)
@@ -262,10 +279,10 @@ def test_the_table_says_what_was_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean_us", "said"), [(500_000.0, "4 changes"), (1_000_000.0, "never"), (999_999.5, "4,000,000 changes")]
+    ("mean_us", "shown"), [(500_000.0, "4 changes"), (1_000_000.0, "never"), (999_999.5, "4,000,000 changes")]
 )
-def test_running_scipy_anew_is_slower_after_so_many_changes(mean_us: float, said: str) -> None:
-    assert break_even({INITIAL: 3.0, SCIPY: 1.0, SINGLE_MEAN: mean_us}) == said
+def test_running_scipy_anew_is_slower_after_so_many_changes(mean_us: float, shown: str) -> None:
+    assert break_even({INITIAL: 3.0, SCIPY: 1.0, SINGLE_MEAN: mean_us}) == shown
 
 
 def test_medians_are_taken_figure_by_figure() -> None:
@@ -286,7 +303,7 @@ def test_a_case_that_fails_leaves_the_others_their_figures(monkeypatch: pytest.M
     assert not measured.interrupted
 
 
-def test_what_was_measured_before_an_interrupt_is_told(
+def test_what_was_measured_before_an_interrupt_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
     ran: list[str] = []
@@ -302,9 +319,9 @@ def test_what_was_measured_before_an_interrupt_is_told(
     monkeypatch.setattr("benchmarks.__main__.stale", lambda: None)
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "barrier", "--json", str(document)])
     assert main() == 130
-    said = capsys.readouterr()
-    assert all(name in said.out for name in ran)
-    assert "median of up to 3 runs" in said.out
-    assert f"run 1 of 3: {ran[0]}\nrun 1 of 3: {ran[1]}\nrun 1 of 3: " in said.err
-    assert "interrupted: 2 cases had been measured" in said.err
+    printed = capsys.readouterr()
+    assert all(name in printed.out for name in ran)
+    assert "median of up to 3 runs" in printed.out
+    assert f"run 1 of 3: {ran[0]}\nrun 1 of 3: {ran[1]}\nrun 1 of 3: " in printed.err
+    assert "interrupted: 2 cases had been measured" in printed.err
     assert [case["name"] for case in json.loads(document.read_text())["cases"]] == ran

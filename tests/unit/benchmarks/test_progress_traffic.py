@@ -1,11 +1,11 @@
-"""What workers tell each other about progress is counted, and adding it up makes it less."""
+"""Messages about progress are counted, and adding up progress reduces them."""
 
 from __future__ import annotations
 
 from benchmarks.progress_traffic import measure
 
 
-def test_every_worker_tells_every_other_one_of_a_round_once() -> None:
+def test_every_worker_sends_every_other_worker_a_round_once() -> None:
     figures = measure("notifications", 2, 4)
     assert figures["demand, messages"] == figures["eager, messages"] == 8 * 4
     assert figures["demand, inside"] == 8 * 3
@@ -13,7 +13,7 @@ def test_every_worker_tells_every_other_one_of_a_round_once() -> None:
 
 def test_adding_up_by_process_and_by_cluster_sends_less() -> None:
     figures = measure("notifications", 4, 4)
-    # A round is one message from each process to each other at the least, and every worker's own at the most.
+    # A round takes at least one message from each process to each other, and at most those of every worker.
     assert 4 * 3 <= figures["demand, by process, messages"] < figures["demand, messages"] / 3
     assert figures["demand, by cluster, messages"] < figures["demand, by process, messages"]
     assert figures["demand, by process, kB"] < figures["demand, kB"] / 3

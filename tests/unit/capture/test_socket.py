@@ -13,8 +13,7 @@ import pytest
 
 from tests.unit.capture.events import EVENTS, EXPECTED, Unknown, read
 from tests.unit.communication.networks import together
-from timely.capture import EventSocketReader, EventSocketWriter
-from timely.capture import socket as event_socket
+from timely.capture import EventSocketReader, EventSocketWriter, socket as event_socket
 from timely.capture.codec import FRAME, PREFIX, encode
 from timely.errors import CaptureError, TransportError
 

@@ -9,8 +9,7 @@ from operator import add, mul
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from timely.data.exact import fits, may_wrap, total, total_of_totals, wrapped
 from timely.dataflow.pairwise import Pairwise

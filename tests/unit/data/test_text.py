@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
 from timely.data.text import count_words, utf8

@@ -23,7 +23,7 @@ def tripled(stream: Stream, name: str, log: list[str]) -> Stream:
             with todo.popleft() as capability:
                 output.give(capability, [name])
         if todo:
-            stream.scope.dataflow.resume_later(builder.operator)
+            builder.operator.resume_later()
 
     builder.build(lambda _: logic)
     return result

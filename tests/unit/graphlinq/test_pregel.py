@@ -8,8 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import Edges, answered, edges, share

@@ -16,10 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from differential.kernels import cache as caching
-from differential.kernels import compile as compiling
-from differential.kernels import store as stores
-from differential.kernels import turn as turns
+from differential.kernels import cache as caching, compile as compiling, store as stores, turn as turns
 from differential.kernels.cache import Entry, environment
 from differential.kernels.compile import Ints, Kernel, inner, kernel
 
@@ -292,11 +289,24 @@ OWN = """
 """
 
 
-def start(directory: Path, before: str = "", place: int = 0, **environ: str) -> subprocess.Popen[str]:
-    """Start a process that uses a kernel of a module in a directory."""
+def write(directory: Path, before: str = "", place: int = 0) -> None:
+    """Write the script, and the module with the kernel that it uses.
+
+    This is no part of `start`: an interpreter that reads a script between its truncation and its writing runs nothing,
+    prints nothing and exits with 0.
+    """
     (directory / "own.py").write_text(textwrap.dedent(OWN.format(place=place)))
     (directory / "script.py").write_text(textwrap.dedent(SCRIPT.format(before=before)))
-    variables = {"PYTHONPATH": f"{directory}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(directory)}
+
+
+def start(directory: Path, **environ: str) -> subprocess.Popen[str]:
+    """Start a process that runs the script in `directory`; a signal that ends it leaves a traceback on stderr."""
+    variables = {
+        "PYTHONPATH": f"{directory}:{ROOT}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "HOME": str(directory),
+    }
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "XDG_"))}
     return subprocess.Popen(
         [sys.executable, str(directory / "script.py")],
@@ -308,7 +318,7 @@ def start(directory: Path, before: str = "", place: int = 0, **environ: str) -> 
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[list[str], list[str]]:
-    """Return the lines that a process has printed, and those on stderr, without what takes long on this machine."""
+    """Return the lines that a process prints on stdout and on stderr, except the reports of slow work."""
     with process:
         try:
             out, err = process.communicate(timeout=200)
@@ -319,7 +329,9 @@ def finish(process: subprocess.Popen[str]) -> tuple[list[str], list[str]]:
 
 
 def run(directory: Path, before: str = "", place: int = 0, **environ: str) -> tuple[list[str], list[str]]:
-    return finish(start(directory, before, place, **environ))
+    """Return what a process prints that uses the kernel of a module in `directory`."""
+    write(directory, before, place)
+    return finish(start(directory, **environ))
 
 
 def test_a_second_installation_loads_what_the_first_one_has_compiled(tmp_path: Path) -> None:
@@ -349,11 +361,13 @@ def test_four_processes_over_a_damaged_entry_compile_and_report_once(tmp_path: P
     run(tmp_path)
     (path,) = (tmp_path / ".cache/timely-dataflow/kernels").glob("own.tiny-*.kernel")
     path.write_bytes(path.read_bytes()[:-1000])
-    ran = [finish(process) for process in [start(tmp_path) for _ in range(4)]]
-    assert sorted(output[1:] for output, _ in ran) == [["answer 30"]] * 3 + [["compiled", "answer 30"]], ran
+    processes = [start(tmp_path) for _ in range(4)]
+    ran = [finish(process) for process in processes]
+    outcome = [(process.returncode, *printed) for process, printed in zip(processes, ran, strict=True)]
+    assert sorted(output[1:] for output, _ in ran) == [["answer 30"]] * 3 + [["compiled", "answer 30"]], outcome
     assert [line for _, errors in ran for line in errors] == [
         f"differential: {path} is damaged; this kernel is compiled again"
-    ], ran
+    ], outcome
     assert run(tmp_path)[0][1:] == ["answer 30"]
 
 

@@ -328,7 +328,7 @@ def test_an_interrupt_is_heeded_once_the_kernel_is_compiled(tmp_path: Path) -> N
     with waiting(tmp_path, same=60.0) as process:
         until(process.stdout, "compiling")
         process.send_signal(signal.SIGINT)
-        until(process.stderr, "interrupted; this ends when the kernel is compiled")
+        until(process.stderr, "interrupted; this takes effect when the kernel is compiled")
         process.send_signal(signal.SIGINT)  # passed on by `timely run`
         output, errors = process.communicate("\n", timeout=50)
         assert output == "interrupted\n"
@@ -341,7 +341,7 @@ def test_a_second_interrupt_ends_a_process_that_compiles(tmp_path: Path) -> None
     with waiting(tmp_path) as process:
         until(process.stdout, "compiling")
         process.send_signal(signal.SIGINT)
-        until(process.stderr, "interrupted; this ends when the kernel is compiled")
+        until(process.stderr, "interrupted; this takes effect when the kernel is compiled")
         process.send_signal(signal.SIGINT)
         assert process.wait(50) == -signal.SIGINT
 

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from differential.kernels import __main__ as command
-from differential.kernels import compile as compiling
+from differential.kernels import __main__ as command, compile as compiling
 from differential.kernels.fields import field
 
 

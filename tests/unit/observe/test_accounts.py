@@ -10,7 +10,7 @@ import pytest
 
 import timely
 from differential import Collection, new_input
-from differential.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
+from differential.trace.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from timely import Config, Input, Pipeline, Worker, execute, execute_directly
 from timely.observe.accounts import Account, OperatorAccount, table
 from timely.observe.events import StateResized
@@ -160,8 +160,8 @@ def test_what_dataflows_that_ended_cost_is_kept_in_one_row_for_each_operator(wor
                 stream.exchange().exchange(lambda x: x).probe()
             worker.step_while(lambda: bool(worker.dataflows))
             worker.step()
-            assert max(map(len, (account._operators, account._channels, account._ended))) <= 10
-            assert not account._kept
+            assert not account._running
+            assert len(account._ended) <= 10
 
     execute(program, Config(workers=workers))
     for account in accounts:
@@ -276,11 +276,11 @@ def test_traces_are_not_observed_when_nobody_listens() -> None:
         with worker.dataflow() as scope:
             _, words = new_input(scope)
             trace = words.arrange_by_key().reader()
-        assert trace._spine.observer is None
+        assert trace.spine.observer is None
         stop = worker.log.listen(lambda events: None, *TRACES)
-        assert trace._spine.observer is not None
+        assert trace.spine.observer is not None
         stop()
-        assert trace._spine.observer is None
+        assert trace.spine.observer is None
         worker.close()
         assert not worker.log._gauges
 

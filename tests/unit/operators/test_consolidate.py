@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.oracle.grid import on_workers, run
 
 

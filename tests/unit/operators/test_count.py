@@ -33,7 +33,7 @@ def test_epochs_that_are_handed_over_together_are_counted_one_by_one(epochs: int
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
             counts = numbers.count()
-            spine = counts.arrange_by_key()._trace._spine
+            spine = counts.arrange_by_key()._trace.spine
             output = counts.output()
         session.insert(7, np.arange(4))
         for epoch in range(1, epochs):
@@ -65,7 +65,7 @@ def test_records_that_nobody_else_needs_by_key_are_not_kept() -> None:
             counts = numbers.count()
             probe = counts.probe()
             reader = numbers.arrange_by_key().reader()
-            spine = reader._spine
+            spine = reader.spine
             reader.drop()
         kept = []
         for epoch in range(5):

@@ -7,7 +7,7 @@ import pytest
 from differential import InputSession, new_input
 from differential.kernels.reduce import MIN
 from differential.operators.join_arrangements import join_arrangements
-from differential.operators.reduce import BuiltIn, reduce_arrangement
+from differential.operators.reduction import BuiltIn, reduce_arrangement
 from differential.trace.spine import Spine
 from timely import Probe, Worker, execute_directly
 
@@ -33,7 +33,7 @@ def test_a_join_keeps_a_record_that_changes_all_the_time_a_few_times_only(is_lef
         with worker.dataflow() as scope:
             sessions, collections = map(list, zip(*(new_input(scope) for _ in range(2))))
             changing, still = (collection.arrange_by_key() for collection in collections)
-            spines: list[Spine] = [changing._trace._spine, still._trace._spine]
+            spines: list[Spine] = [changing._trace.spine, still._trace.spine]
             both = (changing, still) if is_left else (still, changing)
             probe = join_arrangements(*both, lambda *columns: columns, name="join").probe()
         sessions[1].insert(1, 0)
@@ -57,7 +57,7 @@ def test_a_reduction_keeps_a_record_that_changes_all_the_time_a_few_times_only()
             session, collection = new_input(scope)
             changing = collection.arrange_by_key()
             said = reduce_arrangement(changing, lambda *_: BuiltIn(MIN, 0), None, name="min")
-            spines = [changing._trace._spine, said._trace._spine]
+            spines = [changing._trace.spine, said._trace.spine]
             probe = said.stream.probe()
         change(worker, [session], probe)
         assert all(0 < spine.statistics().rows < 20 for spine in spines)
@@ -74,7 +74,7 @@ def test_a_threshold_keeps_a_record_that_changes_all_the_time_a_few_times_only()
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
             changing = collection.arrange_by_key()
-            spine = changing._trace._spine
+            spine = changing._trace.spine
             probe = changing.distinct().probe()
         change(worker, [session], probe)
         assert 0 < spine.statistics().rows < 20
@@ -92,7 +92,7 @@ def test_a_count_keeps_of_what_it_said_the_last_few_times_only() -> None:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
             counts = collection.count()
-            spine = counts.arrange_by_key()._trace._spine
+            spine = counts.arrange_by_key()._trace.spine
             probe = counts.probe()
         for epoch in range(EPOCHS):
             session.insert(1, epoch)

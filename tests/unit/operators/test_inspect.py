@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.oracle.grid import Update, contents, on_workers, run
 
 UPDATES = [((1, 5), (0,), 2), ((2, 6), (1,), 1), ((1, 5), (2,), -1)]

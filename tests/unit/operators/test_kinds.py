@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from differential import Collection, example, new_input, new_upsert_input
-from differential.codes import Encoder
+from differential.data.codes import Encoder
+from differential.data.updates import Updates
 from differential.delta import Prefixes
-from differential.updates import Updates
 from tests.oracle.grid import on_workers
 from timely import Config, Worker, execute
 from timely.data.container import as_column
-from timely.dataflow.scope import Scope
+from timely.dataflow.stream import Scope
 from timely.errors import DataError, OperatorError
 
 SHORT = np.array([0.1, 0.5], np.float32)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import differential.delta.lookup as looking_up
 import differential.operators.join_arrangements as joining
-import differential.operators.lookup as looking_up
 from differential import Collection
-from differential.operators import half_join
+from differential.delta import half_join
 from timely import InputPort, OutputPort, Pipeline, Worker, execute_directly
 
 

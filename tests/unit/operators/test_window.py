@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Collection, example, new_input
-from differential.updates import Updates
+from differential.data.updates import Updates
 from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
 from tests.thorough import examples

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations, product
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from timely.order import less_equal
 from timely.progress.antichain import Antichain, MutableAntichain, minimal

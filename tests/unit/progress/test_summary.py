@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from timely.order import LIMIT, less_equal
 from timely.progress.summary import PathSummary

@@ -7,6 +7,7 @@ import pytest
 
 from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch, frontier_table, table_of
+from differential.trace.description import Description
 from timely.progress.antichain import Antichain
 
 LOWER, UPPER = Antichain([(0,)]), Antichain([(9,)])
@@ -14,7 +15,7 @@ LOWER, UPPER = Antichain([(0,)]), Antichain([(9,)])
 
 def _batch() -> Batch:
     keys, vals, index = np.array([2, 1, 1]), np.array([5, 6, 7]), np.array([0, 1, 0])
-    return Batch.build(keys, vals, index, np.array([1, 2, 3]), np.array([[4], [3]]), LOWER, UPPER, LOWER)
+    return Batch.build(keys, vals, index, np.array([1, 2, 3]), np.array([[4], [3]]), Description(LOWER, UPPER, LOWER))
 
 
 def test_a_batch_is_built_sorted_by_key_value_and_time() -> None:
@@ -29,8 +30,8 @@ def test_a_batch_is_built_sorted_by_key_value_and_time() -> None:
 
 def test_an_address_counts_rows_and_times_and_is_zero_for_what_is_absent() -> None:
     batch = _batch()
-    bare = Batch.build(np.array([3]), NOTHING, NOTHING, NOTHING, np.array([[1]]), LOWER, UPPER, LOWER)
-    empty = Batch.empty(LOWER, UPPER, LOWER, 1)
+    bare = Batch.build(np.array([3]), NOTHING, NOTHING, NOTHING, np.array([[1]]), Description(LOWER, UPPER, LOWER))
+    empty = Batch.empty(Description(LOWER, UPPER, LOWER), 1)
     table = table_of([batch, bare, empty])
     assert table[:, 0].tolist() == [3, 1, 0]
     assert (table[0, 1:6] != 0).all()
@@ -59,7 +60,7 @@ def test_the_bytes_of_a_batch_are_those_of_its_columns() -> None:
 def test_as_of_a_frontier_times_are_those_that_represent_them() -> None:
     keys, index = np.arange(4), np.array([0, 1, 2, 0])
     table = np.array([[3], [4], [7]])
-    batch = Batch.build(keys, NOTHING, index, NOTHING, table, LOWER, UPPER, LOWER)
+    batch = Batch.build(keys, NOTHING, index, NOTHING, table, Description(LOWER, UPPER, LOWER))
     for since, expected in ((5, [5, 5, 7, 5]), (8, [8, 8, 8, 8])):
         later = batch.as_of(Antichain([(since,)]))
         assert later.keys is batch.keys

@@ -8,6 +8,7 @@ import pytest
 from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate
+from differential.trace.description import Description
 from timely.order import Time
 from timely.progress.antichain import Antichain
 
@@ -19,7 +20,9 @@ def batch_of(*rows: Row, since: Antichain | None = None) -> Batch:
     keys, vals, diffs = (np.array([row[place] for row in rows], np.int64) for place in (0, 1, 3))
     times, index = np.array([row[2] for row in rows], np.int64), np.arange(len(rows))
     start = Antichain([(0,)])
-    return Batch.build(keys, vals, index, diffs, times, start, Antichain(), start if since is None else since)
+    return Batch.build(
+        keys, vals, index, diffs, times, Description(start, Antichain(), start if since is None else since)
+    )
 
 
 def contents(*batches: Batch, time: Time) -> list[tuple[int, int, int]]:
@@ -34,7 +37,7 @@ def test_no_batches_hold_nothing() -> None:
 
 def test_an_empty_batch_holds_nothing() -> None:
     start = Antichain([(0,)])
-    assert contents(Batch.empty(start, start, start, 1), time=(7,)) == []
+    assert contents(Batch.empty(Description(start, start, start), 1), time=(7,)) == []
 
 
 def test_updates_later_than_the_time_do_not_count() -> None:
@@ -57,7 +60,7 @@ def test_rows_come_sorted_by_key_and_value_whichever_batch_they_are_in() -> None
 def test_a_time_is_compared_by_the_product_order() -> None:
     keys, times = np.arange(3), np.array([[0, 4], [1, 0], [0, 0]])
     origin = Antichain([(0, 0)])
-    batch = Batch.build(keys, NOTHING, np.arange(3), NOTHING, times, origin, Antichain(), origin)
+    batch = Batch.build(keys, NOTHING, np.arange(3), NOTHING, times, Description(origin, Antichain(), origin))
     assert contents(batch, time=(0, 9)) == [(0, 0, 1), (2, 0, 1)]
     assert contents(batch, time=(9, 3)) == [(1, 0, 1), (2, 0, 1)]
 

@@ -7,6 +7,7 @@ import pytest
 
 from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.merge import Merge
 from timely.progress.antichain import Antichain
 
@@ -19,7 +20,7 @@ def _batch(lower: int, upper: int, *updates: tuple[int, int, int]) -> Batch:
     """Return a batch of (key, epoch, diff)."""
     keys, epochs, diffs = (np.array(column, np.int64) for column in zip(*updates))
     times, index = np.unique(epochs, return_inverse=True)
-    return Batch.build(keys, NOTHING, index, diffs, times[:, None], _at(lower), _at(upper), _at(0))
+    return Batch.build(keys, NOTHING, index, diffs, times[:, None], Description(_at(lower), _at(upper), _at(0)))
 
 
 def _merged(first: Batch, second: Batch, since: int) -> Batch:
@@ -77,7 +78,7 @@ def test_rows_of_very_many_times_become_one() -> None:
 def test_values_that_one_side_does_not_hold_are_in_order_with_those_of_the_other(val: int) -> None:
     def valued(epoch: int) -> Batch:
         columns = np.array([5]), np.array([val]), NOTHING, NOTHING, np.array([[epoch]])
-        return Batch.build(*columns, _at(epoch), _at(epoch + 1), _at(0))
+        return Batch.build(*columns, Description(_at(epoch), _at(epoch + 1), _at(0)))
 
     pairs = (valued(0), _batch(1, 3, (5, 1, 1), (5, 2, 1))), (_batch(0, 2, (5, 0, 1), (5, 1, 1)), valued(2))
     for first, second in pairs:

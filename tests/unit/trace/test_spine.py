@@ -12,6 +12,7 @@ from differential.kernels.times import intern
 from differential.trace import merge as merge_module
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import EFFORT, FEW, LEAST_EFFORT, TINY, Spine
 from differential.trace.storage import Storage, is_mapped
@@ -23,7 +24,9 @@ NOTHING = np.empty(0, np.int64)
 def batch_of(rows: int, epoch: int) -> Batch:
     """Return the batch of an epoch that inserts so many records."""
     keys, lower, upper = np.arange(rows), Antichain([(epoch,)]), Antichain([(epoch + 1,)])
-    return Batch.build(keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), lower, upper, Antichain([(0,)]))
+    return Batch.build(
+        keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Description(lower, upper, Antichain([(0,)]))
+    )
 
 
 @pytest.mark.parametrize("rows", [(600, 600, 600), (600, 10, 10, 10, 10, 10, 600), (10, 600), (0, 600, 0)])
@@ -73,10 +76,12 @@ def test_epochs_that_change_nothing_leave_nothing_behind_though_no_reader_looks(
     spine = Spine(1)
     reader = TraceHandle(spine)
     least = Antichain([(0,)])
-    first = Batch.build(np.arange(3), NOTHING, NOTHING, NOTHING, np.array([[0]]), least, Antichain([(1,)]), least)
+    first = Batch.build(
+        np.arange(3), NOTHING, NOTHING, NOTHING, np.array([[0]]), Description(least, Antichain([(1,)]), least)
+    )
     spine.insert(first)
     for epoch in range(1, 100):
-        spine.insert(Batch.empty(Antichain([(epoch,)]), Antichain([(epoch + 1,)]), least, 1))
+        spine.insert(Batch.empty(Description(Antichain([(epoch,)]), Antichain([(epoch + 1,)]), least), 1))
         assert spine.statistics().layers <= 2
         assert reader.batches_through(Antichain([(1,)])) == (first,)
         assert reader.batches_through(Antichain([(epoch,)]))[:1] == (first,)
@@ -107,7 +112,9 @@ def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit
         upper = Antichain([(epoch + 1,)])
         keys = np.arange(3000 // (epoch + 1)) * 100 + epoch
         spine.insert(
-            Batch.build(keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Antichain([(epoch,)]), upper, least)
+            Batch.build(
+                keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Description(Antichain([(epoch,)]), upper, least)
+            )
         )
         reader.set_logical_compaction(upper)
         reader.set_physical_compaction(upper)
@@ -149,7 +156,7 @@ def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_m
     for epoch, rows in ((0, 4000), (10, 900), (20, 100)):
         lower, upper = Antichain([(epoch,)]), Antichain([(epoch + 10,)])
         times, index = np.array([[epoch], [epoch + 1]]), np.arange(rows) % 2
-        spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, lower, upper, least))
+        spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, Description(lower, upper, least)))
     assert [len(batch.times) for batch in spine.batches()] == [2, 2, 2]
     reader.set_logical_compaction(Antichain([(30,)]))
     for _ in range(20):
@@ -164,7 +171,7 @@ def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has
     spine, rows = Spine(1), 20_000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(100,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
-    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, Description(least, end, least)))
     since = distinct - left
     reader.set_logical_compaction(Antichain([(since,)]))
     for _ in range(40):
@@ -184,7 +191,7 @@ def test_a_layer_is_compacted_at_once_only_where_it_is_at_many_times(distinct: i
     spine, rows = Spine(1), 20_000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
-    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, Description(least, end, least)))
     reader.set_logical_compaction(end)
     spine.exert(20_001)
     worked = 0
@@ -199,14 +206,14 @@ def test_times_are_looked_at_as_seldom_as_there_are_many(monkeypatch: pytest.Mon
     spine, rows, distinct = Spine(1), 20_000, 5000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
-    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, least, end, least))
+    spine.insert(Batch.build(np.arange(rows), NOTHING, index, NOTHING, times, Description(least, end, least)))
     looks: list[int] = []
 
     def interned(times: Table) -> tuple[Table, Ints]:
         looks.append(len(times))
         return intern(times)
 
-    monkeypatch.setattr("differential.trace.spine.intern", interned)
+    monkeypatch.setattr("differential.trace.classes.intern", interned)
     for _ in range(300):
         spine.exert(40)
     assert looks == [distinct] * 2
@@ -218,7 +225,9 @@ def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(10,)])
     spine.insert(batch_of(4000, 0))
     times, index = np.array([[1], [2]]), np.arange(900) % 2
-    spine.insert(Batch.build(np.arange(900), NOTHING, index, NOTHING, times, Antichain([(1,)]), end, least))
+    spine.insert(
+        Batch.build(np.arange(900), NOTHING, index, NOTHING, times, Description(Antichain([(1,)]), end, least))
+    )
     reader.set_logical_compaction(end)
     for _ in range(20):
         spine.exert(5000)
@@ -229,7 +238,7 @@ def test_layers_of_which_most_times_can_be_told_apart_are_left_alone() -> None:
     spine = Spine(1)
     reader, least = TraceHandle(spine), Antichain([(0,)])
     times, index = np.arange(10)[:, None], np.arange(1000) % 10
-    batch = Batch.build(np.arange(1000), NOTHING, index, NOTHING, times, least, Antichain([(10,)]), least)
+    batch = Batch.build(np.arange(1000), NOTHING, index, NOTHING, times, Description(least, Antichain([(10,)]), least))
     spine.insert(batch)
     reader.set_logical_compaction(Antichain([(4,)]))
     for _ in range(20):
@@ -243,7 +252,7 @@ def test_each_row_is_merged_logarithmically_often() -> None:
     for epoch in range(epochs):
         upper = Antichain([(epoch + 1,)])
         columns = np.arange(rows) * epochs + epoch, NOTHING, NOTHING, NOTHING, np.array([[epoch]])
-        spine.insert(Batch.build(*columns, Antichain([(epoch,)]), upper, least))
+        spine.insert(Batch.build(*columns, Description(Antichain([(epoch,)]), upper, least)))
         reader.set_logical_compaction(upper)
         reader.set_physical_compaction(upper)
     statistics = spine.statistics()
@@ -262,7 +271,7 @@ def purged(rows: int = ROWS, storage: Storage | None = None) -> tuple[Spine, Tra
     spine.insert(batch_of(rows, 0))
     keys, removed = np.arange(rows), np.full(rows, -1)
     bounds = Antichain([(1,)]), Antichain([(2,)])
-    spine.insert(Batch.build(keys, NOTHING, NOTHING, removed, np.array([[1]]), *bounds, least))
+    spine.insert(Batch.build(keys, NOTHING, NOTHING, removed, np.array([[1]]), Description(*bounds, least)))
     assert spine.statistics().rows == 2 * rows
     return spine, reader
 
@@ -273,7 +282,7 @@ def advance(reader: TraceHandle, epoch: int) -> None:
 
 def insert_nothing(spine: Spine) -> None:
     (epoch,) = spine.upper.elements[0]
-    spine.insert(Batch.empty(spine.upper, Antichain([(epoch + 1,)]), Antichain([(0,)]), 1))
+    spine.insert(Batch.empty(Description(spine.upper, Antichain([(epoch + 1,)]), Antichain([(0,)])), 1))
 
 
 class Work:
@@ -337,7 +346,9 @@ def test_a_purged_trace_into_which_single_rows_are_inserted_holds_few_rows_after
     for epoch in range(2, 2 + inserts + 200):
         advance(reader, epoch)
         key, bounds = np.array([ROWS + epoch]), (Antichain([(epoch,)]), Antichain([(epoch + 1,)]))
-        spine.insert(Batch.build(key, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), *bounds, Antichain([(0,)])))
+        spine.insert(
+            Batch.build(key, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Description(*bounds, Antichain([(0,)])))
+        )
         most = max(most, work.taken())
     assert spine.statistics().rows == inserts + 200
     assert most <= 2 * LEAST_EFFORT
@@ -351,7 +362,7 @@ def test_rows_at_a_time_that_has_become_that_of_others_are_merged_with_these_tho
     least, upper = Antichain([(0,)]), Antichain([(100,)])
     spine = Spine(1)
     reader = TraceHandle(spine)
-    spine.insert(Batch.build(keys, NOTHING, index, diffs, times, least, upper, least))
+    spine.insert(Batch.build(keys, NOTHING, index, diffs, times, Description(least, upper, least)))
     assert not spine.tend()
     reader.set_logical_compaction(Antichain([(1,)]))
     while spine.tend():
@@ -367,7 +378,9 @@ def test_times_of_few_rows_do_not_have_a_layer_compacted(distinct: int) -> None:
     index = np.zeros(rows, np.int64)
     index[: rows // 10] = np.arange(rows // 10) % (distinct - 1) + 1
     least, upper = Antichain([(0,)]), Antichain([(distinct,)])
-    batch = Batch.build(np.arange(rows), NOTHING, index, NOTHING, np.arange(distinct)[:, None], least, upper, least)
+    batch = Batch.build(
+        np.arange(rows), NOTHING, index, NOTHING, np.arange(distinct)[:, None], Description(least, upper, least)
+    )
     spine = Spine(1)
     reader = TraceHandle(spine)
     spine.insert(batch)
@@ -458,7 +471,9 @@ def test_changes_of_a_few_rows_with_time_to_tidy_up_after_each_move_each_row_log
         size = int(draw.choice([1, 3, 100]))
         keys, diffs = draw.choice(rows, size, replace=False), draw.choice([-1, 1], size)
         bounds = Antichain([(epoch,)]), Antichain([(epoch + 1,)])
-        spine.insert(Batch.build(keys, NOTHING, NOTHING, diffs, np.array([[epoch]]), *bounds, Antichain([(0,)])))
+        spine.insert(
+            Batch.build(keys, NOTHING, NOTHING, diffs, np.array([[epoch]]), Description(*bounds, Antichain([(0,)])))
+        )
         while spine.tend():
             pass
     statistics = spine.statistics()

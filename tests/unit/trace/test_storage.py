@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from differential.trace.batch import Batch
+from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage, is_mapped
@@ -22,7 +23,7 @@ def _batch(epoch: int, rows: int) -> Batch:
     nothing = np.empty(0, np.int64)
     keys = np.arange(rows) * 7 + epoch
     bounds = Antichain([(epoch,)]), Antichain([(epoch + 1,)])
-    return Batch.build(keys, keys + 1, nothing, nothing, np.array([[epoch]]), *bounds, Antichain([(0,)]))
+    return Batch.build(keys, keys + 1, nothing, nothing, np.array([[epoch]]), Description(*bounds, Antichain([(0,)])))
 
 
 def test_large_batches_and_what_they_are_merged_into_are_in_files_without_names(tmp_path: Path) -> None:

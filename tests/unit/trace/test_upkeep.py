@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from differential import Collection, InputSession, Trace, new_input
+from differential.delta.half_join import half_join
 from differential.operators.catching_up import CatchingUp
-from differential.operators.half_join import half_join
 from differential.trace.spine import LEAST_EFFORT
 from tests.oracle.scenario import Scenario, check
 from timely import Config, Worker, execute, execute_directly
@@ -190,7 +190,7 @@ def test_a_trace_is_tidied_up_when_the_other_side_of_a_join_has_moved_on_without
 @pytest.mark.parametrize("queued", [False, True])
 def test_what_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
     chores: list[Callable[[], bool]] = []
-    dataflow = SimpleNamespace(worker=SimpleNamespace(when_idle=chores.append), when_complete=lambda end: None)
+    dataflow = SimpleNamespace(host=SimpleNamespace(when_idle=chores.append), when_complete=lambda end: None)
     ports = [SimpleNamespace(queue=[]), SimpleNamespace(queue=["a batch"] if queued else [])]
     operator: Any = SimpleNamespace(dataflow=dataflow, inputs=ports, waits=False)
     compacted: list[None] = []

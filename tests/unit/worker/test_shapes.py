@@ -40,7 +40,7 @@ def test_where_operators_were_built_need_not_be_the_same() -> None:
         for sender, message in allocator.receive():
             assert isinstance(message, Shape)
             own.receive(sender, message)
-    assert [own.told for own in shapes] == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+    assert [own.announced for own in shapes] == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     assert not any(own._own or own._early or own._agreed for own in shapes)
 
 
@@ -81,7 +81,7 @@ def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> 
     for sender, message in first.receive():
         assert isinstance(message, Shape)
         shapes.receive(sender, message)
-    assert shapes.told == [0, 2]
+    assert shapes.announced == [0, 2]
     shapes.announce(words("operator 'map' ()"))
     second.send(0, Shape(1, b"", words("operator 'filter' ()").shape()))
     second.send(0, Shape(2, b"", words("operator 'join' ()").shape()))
@@ -101,4 +101,4 @@ def test_a_shape_that_is_not_due_is_refused(wrong: Shape) -> None:
     with pytest.raises(FrameError, match=f"worker 1 told of the shape of dataflow {wrong.dataflow}, .* 1 is next"):
         shapes.receive(1, wrong)
     shapes.receive(1, Shape(1, b"digest", ()))
-    assert shapes.told == [0, 2]
+    assert shapes.announced == [0, 2]

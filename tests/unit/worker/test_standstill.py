@@ -10,8 +10,9 @@ import pytest
 
 from timely import Config, Worker, execute, new_input
 from timely.dataflow.operators.input import Input
-from timely.observe.status import running_workers
 from timely.worker import standstill
+from timely.worker.status import running_workers
+from timely.worker.threads import engaged, is_alone
 
 SPAN = 0.2
 Reports = list[str]
@@ -22,12 +23,12 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> Reports:
     """What is reported, in a process whose other threads (those of the tests' runner) count for nothing."""
     texts: Reports = []
     monkeypatch.setattr(standstill, "is_alone", lambda: True)
-    monkeypatch.setattr(standstill, "say", texts.append)
+    monkeypatch.setattr(standstill, "notify", texts.append)
     return texts
 
 
 def on_each(function: Callable[[Worker], None]) -> None:
-    for worker, _ in running_workers():
+    for worker in running_workers():
         worker.call(lambda worker=worker: function(worker))  # type: ignore[misc]
 
 
@@ -46,7 +47,7 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
 
         Timer(5 * SPAN, on_each, [move_on]).start()
 
-    monkeypatch.setattr(standstill, "say", report)
+    monkeypatch.setattr(standstill, "notify", report)
 
     def program(worker: Worker) -> None:
         with worker.dataflow("numbers") as scope:
@@ -99,13 +100,13 @@ def test_nothing_is_reported_while_one_worker_may_still_move(reports: Reports, i
 def test_a_thread_of_the_program_may_wake_a_worker() -> None:
     ended = Event()
     thread = Thread(target=ended.wait)
-    before = standstill.is_alone()
+    before = is_alone()
     thread.start()
-    with standstill.engaged():
-        assert not standstill.is_alone()
+    with engaged():
+        assert not is_alone()
     ended.set()
     thread.join()
-    assert standstill.is_alone() == before
+    assert is_alone() == before
 
 
 def test_a_worker_that_never_slept_has_not_stood_still(reports: Reports) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, of_columns
 from timely.data.user_functions import consult
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.pact import Pipeline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def accumulate(stream: Stream, initial: Any, fold: Callable[..., Any], *, name: str = "accumulate") -> Stream:
+def accumulate(stream: S, initial: Any, fold: Callable[..., Any], *, name: str = "accumulate") -> S:
     """Return, for each time and worker that has records, `fold` over all of them, when the time is complete.
 
     `fold(state, *columns)` returns the next state, from a copy of `initial` on, for each batch; for list batches it

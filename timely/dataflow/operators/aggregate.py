@@ -12,7 +12,7 @@ of the exchange. Keys come in their order, values of equal keys in that in which
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,14 @@ from timely.data.container import Array, Columns, as_columns
 from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from timely.dataflow.streams import S
 from timely.errors import BuildError, DataError
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
 Reduction = Callable[..., Any]
 """`reduction(starts, *values)` returns a column, or a tuple of them, with one value for each group."""
 
 
-def aggregate(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "aggregate") -> Stream:
+def aggregate(stream: S, reduction: Reduction, *, keys: int = 1, name: str = "aggregate") -> S:
     """Return the keys with `reduction` of each key's values at a time, on the worker that the key hashes to.
 
     >>> pairs = (np.array(["a", "b", "a"]), np.array([1, 2, 3]))
@@ -39,7 +37,7 @@ def aggregate(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str 
     return grouped(stream, Exchange(lambda *columns: columns[:keys]), reduction, keys, name)
 
 
-def combine(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "combine") -> Stream:
+def combine(stream: S, reduction: Reduction, *, keys: int = 1, name: str = "combine") -> S:
     """Return what `aggregate` does, having reduced on each worker first: one record a key, time and worker travels.
 
     `reduction` must take its own results: as many columns, meaning the same.
@@ -52,9 +50,7 @@ def combine(stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = 
     return aggregate(local, reduction, keys=keys, name=name)
 
 
-def combine_everywhere(
-    stream: Stream, reduction: Reduction, *, keys: int = 1, name: str = "combine_everywhere"
-) -> Stream:
+def combine_everywhere(stream: S, reduction: Reduction, *, keys: int = 1, name: str = "combine_everywhere") -> S:
     """Return all keys with their reductions on every worker: local combine, broadcast, combine.
 
     >>> example(lambda scope: scope.to_stream((np.array([1, 1]), np.array([0.5, 0.25]))).combine_everywhere(
@@ -65,7 +61,7 @@ def combine_everywhere(
     return grouped(local, Broadcast(), reduction, keys, name)
 
 
-def grouped(stream: Stream, pact: Pact, reduction: Reduction, keys: int, name: str) -> Stream:
+def grouped(stream: S, pact: Pact, reduction: Reduction, keys: int, name: str) -> S:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
     if keys < 1:
         raise BuildError(f"{name}: with keys={keys} there is nothing to group by; it is at least 1")

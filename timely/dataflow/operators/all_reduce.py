@@ -23,25 +23,22 @@ What is guaranteed of the totals:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from timely.data.container import Array, Batch
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Broadcast, Pipeline
 from timely.dataflow.pairwise import Pairwise
 from timely.dataflow.piece import Piece, ToOne
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.streams import S
 from timely.errors import DataError
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def all_reduce(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_reduce") -> Stream:
+def all_reduce(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_reduce") -> S:
     """Return on every worker, for each time, the total of all workers' vectors, when the time is complete.
 
     The records of `stream` are NumPy arrays (in list batches, as `accumulate` makes them), all of a time of one shape
@@ -58,7 +55,7 @@ def all_reduce(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_red
     return _all_gathered(_reduced(_scattered(own, name), ufunc, name), name)
 
 
-def all_reduce_by_tree(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = "all_reduce_by_tree") -> Stream:
+def all_reduce_by_tree(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_reduce_by_tree") -> S:
     """Return what `all_reduce` does, having sent whole vectors along a binary tree of workers.
 
     >>> vectors = [np.array([1, 2]), np.array([5, 0])]
@@ -78,7 +75,7 @@ def all_reduce_by_tree(stream: Stream, ufunc: np.ufunc = np.add, *, name: str = 
     return _unpacked(pieces, name)
 
 
-def _local_total(stream: Stream, ufunc: np.ufunc, name: str) -> Stream:
+def _local_total(stream: S, ufunc: np.ufunc, name: str) -> S:
     """Return the total of this worker's vectors at each time that has any, when the time is complete."""
 
     def include(total: Pairwise, batch: Batch) -> Pairwise:
@@ -93,7 +90,7 @@ def _local_total(stream: Stream, ufunc: np.ufunc, name: str) -> Stream:
     )
 
 
-def _scattered(stream: Stream, name: str) -> Stream:
+def _scattered(stream: S, name: str) -> S:
     """Return each vector as pieces, one for each worker."""
     worker, peers = stream.scope.index, stream.scope.peers
 
@@ -108,7 +105,7 @@ def _scattered(stream: Stream, name: str) -> Stream:
     return unary(stream, Pipeline(), logic, name=f"{name} scatter")
 
 
-def _whole(stream: Stream, to: int, name: str) -> Stream:
+def _whole(stream: S, to: int, name: str) -> S:
     """Return each vector as one piece for worker `to`."""
     worker = stream.scope.index
 
@@ -120,7 +117,7 @@ def _whole(stream: Stream, to: int, name: str) -> Stream:
     return unary(stream, Pipeline(), logic, name=f"{name} begin")
 
 
-def _reduced(stream: Stream, ufunc: np.ufunc, name: str, to: int = 0) -> Stream:
+def _reduced(stream: S, ufunc: np.ufunc, name: str, to: int = 0) -> S:
     """Return the total of the pieces that come to this worker at a time, in the order of their senders."""
     worker = stream.scope.index
 
@@ -143,7 +140,7 @@ def _reduced(stream: Stream, ufunc: np.ufunc, name: str, to: int = 0) -> Stream:
     return fold_each_time(stream, ToOne(), empty, include, reduced, name=f"{name} reduce")
 
 
-def _all_gathered(stream: Stream, name: str) -> Stream:
+def _all_gathered(stream: S, name: str) -> S:
     """Return the vectors that all pieces of a time make up, on every worker."""
     begun: dict[Time, tuple[Array, int]] = {}
 
@@ -162,7 +159,7 @@ def _all_gathered(stream: Stream, name: str) -> Stream:
     return unary(stream, Broadcast(), logic, name=f"{name} gather")
 
 
-def _passed_down(stream: Stream, bit: int, name: str) -> Stream:
+def _passed_down(stream: S, bit: int, name: str) -> S:
     """Return the pieces on the workers that have them, and on those `bit` after them."""
     worker, peers = stream.scope.index, stream.scope.peers
 
@@ -183,7 +180,7 @@ def _vector(batch: Batch) -> Array:
     return vector
 
 
-def _unpacked(stream: Stream, name: str) -> Stream:
+def _unpacked(stream: S, name: str) -> S:
     """Return the vectors that came as whole pieces."""
 
     def logic(input: InputPort, output: OutputPort) -> None:

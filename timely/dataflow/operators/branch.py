@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from timely.data.container import Batch, as_mask, of_columns, take
 from timely.data.user_functions import consult
 from timely.dataflow.inline import split
+from timely.dataflow.streams import S
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def branch(stream: Stream, predicate: Callable[..., Any], *, name: str = "branch") -> tuple[Stream, Stream]:
+def branch(stream: S, predicate: Callable[..., Any], *, name: str = "branch") -> tuple[S, S]:
     """Return the stream of the records that do not satisfy `predicate`, and that of those that do.
 
     `predicate` receives a batch's columns and returns a boolean column; for list batches it receives one record.
@@ -37,9 +35,7 @@ def branch(stream: Stream, predicate: Callable[..., Any], *, name: str = "branch
     return rejected, accepted
 
 
-def branch_when(
-    stream: Stream, condition: Callable[[Time], bool], *, name: str = "branch_when"
-) -> tuple[Stream, Stream]:
+def branch_when(stream: S, condition: Callable[[Time], bool], *, name: str = "branch_when") -> tuple[S, S]:
     """Return the stream of what comes at times for which `condition` does not hold, and that of the rest.
 
     >>> example(lambda scope: scope.to_stream(range(3)).branch_when(lambda time: time < (1,))[1])

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.operators.exchange import move
 from timely.dataflow.pact import Broadcast
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def broadcast(stream: Stream, *, name: str = "broadcast") -> Stream:
+def broadcast(stream: S, *, name: str = "broadcast") -> S:
     """Return the stream on which every worker has every record.
 
     >>> example(lambda scope: scope.to_stream(range(3)).broadcast())

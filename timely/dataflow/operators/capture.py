@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.capture.event import EventSink, Messages, Progress
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
+from timely.dataflow.streams import S
 from timely.progress.antichain import Antichain
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def capture_into(stream: Stream, sink: EventSink, *, name: str = "capture") -> Stream:
+def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
     """Return the stream itself; this worker's share of it, and its frontier, go to `sink` as events.
 
     Each worker needs a sink of its own. It is flushed after each activation and closed when the dataflow ends.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from timely.dataflow.inline import merged
+from timely.dataflow.streams import S
 from timely.errors import BuildError
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def concat(stream: Stream, *others: Stream, name: str = "concat") -> Stream:
+def concat(stream: S, *others: S, name: str = "concat") -> S:
     """Return the stream of everything on `stream` and on `others`.
 
     >>> sorted(example(lambda scope: scope.to_stream(range(2)).concat(scope.to_stream(range(5, 7)))))
@@ -21,7 +18,7 @@ def concat(stream: Stream, *others: Stream, name: str = "concat") -> Stream:
     return merged((stream, *others), name=name)
 
 
-def concatenate(streams: Sequence[Stream], *, name: str = "concatenate") -> Stream:
+def concatenate(streams: Sequence[S], *, name: str = "concatenate") -> S:
     """Return the stream of everything on all of `streams`, of which there must be one at least.
 
     Raises BuildError where no stream is given.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.pact import Pipeline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def count(stream: Stream, *, name: str = "count") -> Stream:
+def count(stream: S, *, name: str = "count") -> S:
     """Return, for each time and worker that has records, how many, when the time is complete.
 
     >>> example(lambda scope: scope.to_stream(range(5)).count())

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from timely.data.container import Array, Batch, Columns, as_columns, records, take
 from timely.data.user_functions import consult
 from timely.dataflow.notificator import Notificator
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.streams import S
 from timely.errors import DataError
 from timely.order import LIMIT, Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def delay(stream: Stream, later: Callable[..., Any], *, name: str = "delay") -> Stream:
+def delay(stream: S, later: Callable[..., Any], *, name: str = "delay") -> S:
     """Return the records at times of their own, not before those at which they came, once these are complete.
 
     `later` receives the time and a batch's columns and returns the new times: an integer or a column of them for each

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from timely.data.container import Batch, Columns, concatenate, of_columns
 from timely.dataflow.notificator import Notificator
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pact
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.streams import S
 from timely.order import Time
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
 State = TypeVar("State")
 
 
 def fold_each_time(
-    stream: Stream,
+    stream: S,
     pact: Pact,
     begin: Callable[[], State],
     include: Callable[[State, Batch], State],
     conclude: Callable[[State], Batch],
     *,
     name: str,
-) -> Stream:
+) -> S:
     """Return, for each time and worker with batches, `conclude(state)` after `include(state, batch)` of each of them.
 
     >>> from timely.dataflow.pact import Pipeline
@@ -50,7 +48,7 @@ def fold_each_time(
     return unary_notify(stream, pact, logic, name=name)
 
 
-def map_each_time(stream: Stream, pact: Pact, function: Callable[[Columns], Batch], *, name: str) -> Stream:
+def map_each_time(stream: S, pact: Pact, function: Callable[[Columns], Batch], *, name: str) -> S:
     """Return, for each time and worker with records, `function` of all of them as one batch of columns.
 
     >>> from timely.dataflow.pact import Pipeline

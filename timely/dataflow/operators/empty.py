@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.operators.to_stream import to_stream
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S, ScopeCore
 
 
-def empty(scope: Scope, *, name: str = "empty") -> Stream:
+def empty(scope: ScopeCore[S], *, name: str = "empty") -> S:
     """Return a stream on which nothing ever comes.
 
     >>> example(lambda scope: scope.empty().concat(scope.to_stream([1])))

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
-
-def enter(stream: Stream, scope: Scope, *, name: str = "enter") -> Stream:
+def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
     """Return the stream in `scope`, which lies inside the stream's: a time gets counters of 0 for the loops entered.
 
     Raises BuildError unless `scope` lies inside the stream's.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Exchange, Pact
-from timely.dataflow.ports import InputPort, OutputPort
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def exchange(stream: Stream, route: Callable[..., Any] | None = None, *, name: str = "exchange") -> Stream:
+def exchange(stream: S, route: Callable[..., Any] | None = None, *, name: str = "exchange") -> S:
     """Return the same records, each on the worker that a hash of its route names (see `Exchange`).
 
     >>> sorted(example(lambda scope: scope.to_stream(range(4)).exchange(lambda x: x // 2)))
@@ -22,7 +20,7 @@ def exchange(stream: Stream, route: Callable[..., Any] | None = None, *, name: s
     return move(stream, Exchange(route), name)
 
 
-def move(stream: Stream, pact: Pact, name: str) -> Stream:
+def move(stream: S, pact: Pact, name: str) -> S:
     """Return the same records after a pact."""
 
     def logic(input: InputPort, output: OutputPort) -> None:

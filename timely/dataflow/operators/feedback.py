@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
+from timely.dataflow.operator import Logic, OutputPort
 from timely.dataflow.pact import Pipeline
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.order import Time
 from timely.progress.summary import PathSummary
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 
 class LoopHandle:
@@ -31,13 +28,13 @@ class LoopHandle:
     [1, 2, 3]
     """
 
-    def __init__(self, builder: OperatorBuilder, step: int) -> None:
+    def __init__(self, builder: OperatorBuilder[Any], output: OutputPort, step: int) -> None:
         self._builder = builder
         self._step = step
         self._connected = False
-        self._output, self.stream = builder.add_output()
+        self._output = output
 
-    def connect(self, stream: Stream) -> None:
+    def connect(self, stream: S) -> None:
         """Feed `stream` back, each time's innermost counter advanced. Raises BuildError if it is closed."""
         if self._connected:
             raise BuildError(f"{self._builder.operator}: this loop is closed already; concat the streams first")
@@ -63,7 +60,7 @@ class LoopHandle:
         builder.build(constructor, inline=push)
 
 
-def feedback(scope: Scope, step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, Stream]:
+def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, S]:
     """Return a handle and the stream of what will be fed back: whatever is connected, its counter advanced by `step`.
 
     >>> def program(scope):
@@ -77,11 +74,12 @@ def feedback(scope: Scope, step: int = 1, *, name: str = "feedback") -> tuple[Lo
     """
     if step < 1:
         raise BuildError(f"a feedback must advance time: step is {step}")
-    handle = LoopHandle(OperatorBuilder(scope, name), step)
-    return handle, handle.stream
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output()
+    return LoopHandle(builder, output, step), stream
 
 
-def connect_loop(stream: Stream, handle: LoopHandle) -> None:
+def connect_loop(stream: S, handle: LoopHandle) -> None:
     """Close the loop that `handle` was made for with this stream. Raises BuildError if it is closed already.
 
     >>> def countdown(scope):
@@ -96,7 +94,7 @@ def connect_loop(stream: Stream, handle: LoopHandle) -> None:
     handle.connect(stream)
 
 
-def loop_variable(scope: Scope, step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, Stream]:
+def loop_variable(scope: ScopeCore[S], step: int = 1, *, name: str = "loop_variable") -> tuple[LoopHandle, S]:
     """Return what `feedback` does, for a loop of `scope`; refuse a scope whose times have no loop counter.
 
     >>> def doubled_until_100(scope):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, as_mask, of_columns
 from timely.data.user_functions import consult
 from timely.dataflow.inline import inline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def filter(stream: Stream, predicate: Callable[..., Any], *, name: str = "filter") -> Stream:
+def filter(stream: S, predicate: Callable[..., Any], *, name: str = "filter") -> S:
     """Return the records of `stream` that satisfy `predicate`, at their own times.
 
     `predicate` receives a batch's columns and returns a boolean column of the same length. For list batches it receives

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.columns import rows_and_columns
 from timely.data.container import Batch, Columns, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import inline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def flat_map(stream: Stream, function: Callable[..., Any], *, name: str = "flat_map") -> Stream:
+def flat_map(stream: S, function: Callable[..., Any], *, name: str = "flat_map") -> S:
     """Return the stream of all the records that `function` makes of each.
 
     `function` receives a batch's columns and returns `(rows, *columns)`: for each record it makes, the position of the

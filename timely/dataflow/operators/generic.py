@@ -9,20 +9,15 @@ returns is activated when a frontier moves, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.notificator import Notificator
-from timely.dataflow.operator import Logic
+from timely.dataflow.operator import InputPort, Logic, OutputPort
 from timely.dataflow.pact import Pact
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.order import Moment
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 UnaryLogic = Callable[[InputPort, OutputPort], None]
 BinaryLogic = Callable[[InputPort, InputPort, OutputPort], None]
@@ -31,11 +26,11 @@ BinaryNotifyLogic = Callable[[InputPort, InputPort, OutputPort, Notificator], No
 
 
 def source(
-    scope: Scope,
+    scope: ScopeCore[S],
     constructor: Callable[[Capability, Activator], Callable[[OutputPort], None]],
     *,
     name: str = "source",
-) -> Stream:
+) -> S:
     """Return the stream of what an operator without inputs sends.
 
     `constructor(capability, activate)` returns the logic; the logic runs once, and again after each call of `activate`,
@@ -61,7 +56,7 @@ def source(
     return stream
 
 
-def sink(stream: Stream, pact: Pact, logic: Callable[[InputPort], None], *, name: str = "sink") -> None:
+def sink(stream: S, pact: Pact, logic: Callable[[InputPort], None], *, name: str = "sink") -> None:
     """Let `logic(input)` consume the stream; it is activated by messages and by changes of its frontier.
 
     >>> def collect(input):
@@ -81,7 +76,7 @@ def sink(stream: Stream, pact: Pact, logic: Callable[[InputPort], None], *, name
     builder.build(lambda _: lambda: logic(input))
 
 
-def unary(stream: Stream, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> Stream:
+def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S:
     """Return the stream of what `logic(input, output)` sends.
 
     >>> def double(input, output):
@@ -98,8 +93,8 @@ def unary(stream: Stream, pact: Pact, logic: UnaryLogic, *, name: str = "unary")
 
 
 def unary_frontier(
-    stream: Stream, pact: Pact, constructor: Callable[[Capability], UnaryLogic], *, name: str = "unary_frontier"
-) -> Stream:
+    stream: S, pact: Pact, constructor: Callable[[Capability], UnaryLogic], *, name: str = "unary_frontier"
+) -> S:
     """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for `input.frontier`.
 
     >>> def count(capability):
@@ -131,9 +126,7 @@ def unary_frontier(
     return result
 
 
-def binary(
-    left: Stream, right: Stream, left_pact: Pact, right_pact: Pact, logic: BinaryLogic, *, name: str = "binary"
-) -> Stream:
+def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLogic, *, name: str = "binary") -> S:
     """Return the stream of what `logic(left, right, output)` sends.
 
     >>> def marked(left, right, output):
@@ -152,14 +145,14 @@ def binary(
 
 
 def binary_frontier(
-    left: Stream,
-    right: Stream,
+    left: S,
+    right: S,
     left_pact: Pact,
     right_pact: Pact,
     constructor: Callable[[Capability], BinaryLogic],
     *,
     name: str = "binary_frontier",
-) -> Stream:
+) -> S:
     """Return the stream of what the logic made by `constructor(capability)` sends; it may ask for both frontiers.
 
     >>> def sizes(capability):
@@ -188,8 +181,8 @@ def binary_frontier(
 
 
 def unary_notify(
-    stream: Stream, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Moment] = (), name: str = "unary_notify"
-) -> Stream:
+    stream: S, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Moment] = (), name: str = "unary_notify"
+) -> S:
     """Return the stream of what `logic(input, output, notificator)` sends; it may ask to be told of complete times.
 
     `init` are times to notify of though no message asks for it.
@@ -220,15 +213,15 @@ def unary_notify(
 
 
 def binary_notify(
-    left: Stream,
-    right: Stream,
+    left: S,
+    right: S,
     left_pact: Pact,
     right_pact: Pact,
     logic: BinaryNotifyLogic,
     *,
     init: Iterable[Moment] = (),
     name: str = "binary_notify",
-) -> Stream:
+) -> S:
     """Return the stream of what `logic(left, right, output, notificator)` sends; told of times complete on both inputs.
 
     >>> def meet(left, right, output, notificator):

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, as_columns, frozen, own_columns, weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
+from timely.dataflow.host import Host
+from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
-    from timely.worker.worker import Worker
-
 
 class Meter:
-    """Counts the bytes sent into a dataflow since its worker last stepped."""
+    """Counts the bytes sent into a dataflow since the worker last stepped."""
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, host: Host) -> None:
+        self._host = host
         self._sent = 0
         self._sent_in = -1.0  # when the step began after which they were sent
 
     def count(self, batch: Batch) -> None:
         """Add a batch that is sent."""
-        began = self._worker.step_began
+        began = self._host.activity.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
         self._sent += 64 + weight_of(batch)
@@ -35,9 +32,9 @@ class Meter:
     @property
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` were sent, or wait to be taken."""
-        worker = self._worker
-        unstepped = self._sent if self._sent_in == worker.step_began else 0
-        return unstepped > worker.config.queue_bytes or worker.is_congested
+        host = self._host
+        unstepped = self._sent if self._sent_in == host.activity.step_began else 0
+        return unstepped > host.config.queue_bytes or host.is_congested
 
 
 class Input:
@@ -65,14 +62,14 @@ class Input:
     (7,) records
     """
 
-    def __init__(self, builder: OperatorBuilder) -> None:
+    def __init__(self, builder: OperatorBuilder[Any], output: OutputPort) -> None:
         self._builder = builder
-        self._output, self.stream = builder.add_output(initial=True)
+        self._output = output
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
         self._weighed = 0  # so many of the rows are counted in the bytes gathered
         self._gathered = 0
-        self._meter = Meter(builder.scope.dataflow.worker)
+        self._meter = Meter(builder.scope.dataflow.host)
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
@@ -102,7 +99,7 @@ class Input:
         if self._weighed < len(self._rows):
             self._gathered += weight_of(self._rows[self._weighed :])
             self._weighed = len(self._rows)
-            if self._gathered > self.stream.scope.dataflow.worker.config.queue_bytes:
+            if self._gathered > self._builder.scope.dataflow.host.config.queue_bytes:
                 self.flush()
         return self._meter.is_congested
 
@@ -204,7 +201,7 @@ class Input:
         return capability
 
 
-def new_input(scope: Scope, *, name: str = "input") -> tuple[Input, Stream]:
+def new_input(scope: ScopeCore[S], *, name: str = "input") -> tuple[Input, S]:
     """Return a handle to send data with, and the stream of what is sent.
 
     >>> def program(worker):
@@ -220,5 +217,6 @@ def new_input(scope: Scope, *, name: str = "input") -> tuple[Input, Stream]:
     0
     10
     """
-    handle = Input(OperatorBuilder(scope, name))
-    return handle, handle.stream
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+    return Input(builder, output), stream

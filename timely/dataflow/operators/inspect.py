@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, as_read_only, records
 from timely.dataflow.inline import inline, inline_timed
+from timely.dataflow.streams import S
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def inspect(stream: Stream, look: Callable[[Any], object], *, name: str = "inspect") -> Stream:
+def inspect(stream: S, look: Callable[[Any], object], *, name: str = "inspect") -> S:
     """Return the stream unchanged, after `look(record)` was called for each of its records, as Python values.
 
     >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect(print))
@@ -29,7 +27,7 @@ def inspect(stream: Stream, look: Callable[[Any], object], *, name: str = "inspe
     return inline(stream, transform, name=name)
 
 
-def inspect_batch(stream: Stream, look: Callable[[Time, Batch], object], *, name: str = "inspect_batch") -> Stream:
+def inspect_batch(stream: S, look: Callable[[Time, Batch], object], *, name: str = "inspect_batch") -> S:
     """Return the stream unchanged, after `look(time, batch)` was called for each of its batches.
 
     >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect_batch(lambda time, batch: print(time, len(batch))))
@@ -43,7 +41,7 @@ def inspect_batch(stream: Stream, look: Callable[[Time, Batch], object], *, name
     return inline_timed(stream, transform, name=name)
 
 
-def inspect_time(stream: Stream, look: Callable[[Time, Any], object], *, name: str = "inspect_time") -> Stream:
+def inspect_time(stream: S, look: Callable[[Time, Any], object], *, name: str = "inspect_time") -> S:
     """Return the stream unchanged, after `look(time, record)` was called for each of its records, as Python values.
 
     >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect_time(print))

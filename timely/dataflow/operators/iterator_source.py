@@ -8,25 +8,21 @@ is bounded, however fast the iterator is, by so many epochs; nothing is polled, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
+from timely.dataflow.operator import Logic, OutputPort
 from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.to_stream import batches_of
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 
 def iterator_source(
-    scope: Scope, epochs: Iterable[Any], probe: Probe, *, ahead: int = 1, name: str = "iterator_source"
-) -> Stream:
+    scope: ScopeCore[S], epochs: Iterable[Any], probe: Probe, *, ahead: int = 1, name: str = "iterator_source"
+) -> S:
     """Return the stream of the items of `epochs`, each at an epoch of its own, at most `ahead` epochs before `probe`.
 
     An item is whatever `to_stream` takes; an empty list stands for an epoch without data. Each worker draws on an

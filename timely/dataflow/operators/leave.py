@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.dataflow.inline import inline_timed
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
-
-def leave(stream: Stream, scope: Scope | None = None, *, name: str = "leave") -> Stream:
+def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") -> S:
     """Return the stream in `scope`, by default the next one around its own: times lose the counters of the loops left.
 
     Raises BuildError unless `scope` lies around the stream's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,31 +12,26 @@ from timely.data.container import Array, Columns, as_column
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
-    from timely.observe.log import Log
-
+from timely.observe.log import Log
 
 AT_ONCE = 4096
 """So many records of sleep are sent though nothing runs that is logged."""
 
 
-def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: str = "log") -> Stream:
+def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:
     """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
-    Epoch k holds what happened in the k-th interval of so many seconds since the worker was made. Fields that are
-    neither numbers nor texts become text. Each worker sends its own records.
+    Epoch k holds what happened in the k-th interval of `interval` seconds since the worker was made. Fields that are
+    neither numbers nor texts become text. Each worker emits its own records.
 
-    Of `Parked` and `Unparked` it tells while what is logged runs: to be woken in order to say that one has slept would
-    never end. What came since nothing does is sent with what comes next, or when there are 4,096 such records.
+    `Parked` and `Unparked` are emitted only while something that is logged runs: a worker woken to record that it has
+    slept would never sleep for long. Records made meanwhile are emitted with the next ones, or once there are 4,096.
 
-    The dataflow in which this is called is not logged itself. The stream ends when all dataflows that were are
+    The dataflow in which this is called is not logged itself. The stream ends when all dataflows that are logged are
     complete, or with the program; so build what is to be watched before the worker is stepped.
 
     Raises BuildError in a scope whose times have more than one coordinate, where the interval is not positive, and
@@ -60,8 +55,8 @@ def log_stream(scope: Scope, kind: type[Event], *, interval: float = 0.1, name: 
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-    activate = scope.dataflow.worker.activator(builder.operator)
-    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.worker.log, output, activate)
+    activate = Activator(builder.operator)
+    source = LogSource(kind, max(1, int(interval * 1e9)), scope.dataflow.host.log, output, activate)
     builder.build(source.begin)
     scope.dataflow.when_complete(source.stop)
     return stream

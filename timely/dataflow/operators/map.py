@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, as_columns, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import inline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def map(stream: Stream, function: Callable[..., Any], *, name: str = "map") -> Stream:
+def map(stream: S, function: Callable[..., Any], *, name: str = "map") -> S:
     """Return the stream of `function` of every record.
 
     `function` receives a batch's columns and returns a column or a tuple of columns of the same length; a scalar among

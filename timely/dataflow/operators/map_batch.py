@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, as_columns, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import inline
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 
-def map_batch(stream: Stream, function: Callable[..., Any], *, name: str = "map_batch") -> Stream:
+def map_batch(stream: S, function: Callable[..., Any], *, name: str = "map_batch") -> S:
     """Return the stream of what `function` makes of each batch, of any length.
 
     `function` receives a batch's columns and returns columns of any common length. For list batches it receives the

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, as_columns, as_mask, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import split
+from timely.dataflow.streams import S
 from timely.errors import DataError
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def ok_err(stream: Stream, function: Callable[..., Any], *, name: str = "ok_err") -> tuple[Stream, Stream]:
+def ok_err(stream: S, function: Callable[..., Any], *, name: str = "ok_err") -> tuple[S, S]:
     """Return the stream of results and the stream of errors of `function`.
 
     `function` receives a batch's columns and returns (whether it went well, results, errors), each a column or, for the

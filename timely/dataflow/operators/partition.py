@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +11,12 @@ from timely.data.container import Batch, Columns, records
 from timely.data.user_functions import consult
 from timely.dataflow.inline import split
 from timely.dataflow.pact import scatter
+from timely.dataflow.streams import S
 from timely.errors import BuildError, DataError
 from timely.order import Time
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def partition(stream: Stream, parts: int, route: Callable[..., Any], *, name: str = "partition") -> tuple[Stream, ...]:
+def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "partition") -> tuple[S, ...]:
     """Return `parts` streams; `route` says for each record, by a number from 0 on, which one it is on.
 
     `route` receives a batch's columns and returns a column of integers; for list batches, a record and an integer.

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from timely.dataflow.explain import PATIENCE
-from timely.dataflow.inline import Forward, derived
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.explain import PATIENCE, explain
+from timely.dataflow.inline import derived
+from timely.dataflow.operator import Operator
+from timely.dataflow.streams import S, StreamCore
+from timely.dataflow.tee import Forward
 from timely.errors import BuildError
 from timely.order import LIMIT, Moment, Time, as_time
 from timely.progress.antichain import Antichain
-
-if TYPE_CHECKING:
-    from timely.dataflow.dataflow import Dataflow
-    from timely.dataflow.operator import Operator
-    from timely.dataflow.stream import Stream
 
 
 class Probe:
@@ -37,11 +34,11 @@ class Probe:
     """
 
     def __init__(self) -> None:
-        self._watched: list[tuple[Dataflow, int]] = []
-        self._located: list[tuple[Dataflow, int]] = []  # the same by tracked location, once all is built
+        self._watched: list[tuple[DataflowCore, int]] = []
+        self._located: list[tuple[DataflowCore, int]] = []  # the same by tracked location, once all is built
         self._width = 0
 
-    def watch(self, stream: Stream) -> None:
+    def watch(self, stream: StreamCore) -> None:
         """Look at `stream`, too."""
         if self._watched and stream.scope.width != self._width:
             raise BuildError(
@@ -104,13 +101,13 @@ class Probe:
         located = self._locations()
         at = (LIMIT,) * self._width if time is None else self._time(time)
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
-        return "\n".join(dataflow.worker.explainer.explain(dataflow, place, at, patience) for dataflow, place in held)
+        return "\n".join(explain(dataflow, place, at, patience) for dataflow, place in held)
 
     def __repr__(self) -> str:
         is_built = bool(self._watched) and all(dataflow.built for dataflow, _ in self._watched)
         return f"Probe(frontier={self.frontier})" if is_built else "Probe(not built)"
 
-    def _locations(self) -> list[tuple[Dataflow, int]]:
+    def _locations(self) -> list[tuple[DataflowCore, int]]:
         """Return the tracked locations looked at."""
         if not self._watched:
             raise BuildError("this probe looks at no stream: use `stream.probe_with(probe)`")
@@ -126,7 +123,7 @@ class Probe:
         return given
 
 
-def probe(stream: Stream) -> Probe:
+def probe(stream: StreamCore) -> Probe:
     """Return a probe of the stream.
 
     >>> def program(worker):
@@ -142,7 +139,7 @@ def probe(stream: Stream) -> Probe:
     return made
 
 
-def probe_with(stream: Stream, probe: Probe) -> Stream:
+def probe_with(stream: S, probe: Probe) -> S:
     """Return the stream, at which `probe` looks from now on, too.
 
     >>> def program(worker):

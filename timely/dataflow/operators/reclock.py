@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from timely.data.container import Batch
 from timely.dataflow.notificator import Notificator
+from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline
-from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.streams import S
 from timely.order import Time, less_equal
 
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
 
-
-def reclock(stream: Stream, clock: Stream, *, name: str = "reclock") -> Stream:
+def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     """Return the records of `stream`, each at the first time not before its own at which `clock` has a message.
 
     What `clock` says is ignored, only its times matter, on each worker for itself. Records that no tick follows are

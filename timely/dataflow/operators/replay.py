@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from timely.capture.event import EventSource, Messages, Progress
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability, CapabilitySet
-from timely.dataflow.operator import Logic
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 EVENTS_PER_RUN = 64
 """After so many events of each source other operators get to run."""
@@ -27,7 +24,7 @@ POLL_SECONDS = 0.005
 """How long a worker leaves sources alone that had nothing new."""
 
 
-def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "replay") -> Stream:
+def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: str = "replay") -> S:
     """Return the stream of what was captured, at the times at which it was, with the frontier that was recorded.
 
     `sources` are all that was captured, one for each capturing worker, and the same list on every worker, which takes
@@ -58,7 +55,7 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, name: str = "re
     return stream
 
 
-def poller(builder: OperatorBuilder) -> Callable[[bool], None]:
+def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:
     """Return a function that activates the operator again: at once when told that it is busy, else after a while."""
     activate = Activator(builder.operator)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,12 @@ from timely.data.user_functions import consult
 from timely.dataflow.operators.aggregate import in_groups
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Exchange
-
-if TYPE_CHECKING:
-    from timely.dataflow.stream import Stream
+from timely.dataflow.streams import S
 
 Transition = Callable[..., tuple[Any, Iterable[Any]]]
 
 
-def state_machine(stream: Stream, transition: Transition, *, name: str = "state_machine") -> Stream:
+def state_machine(stream: S, transition: Transition, *, name: str = "state_machine") -> S:
     """Return the records that `transition` says, called for each key of each time, in an order of times.
 
     The first column is the key, and decides the worker. `transition(key, state, *columns)` receives what the key has at

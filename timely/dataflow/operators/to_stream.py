@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from timely.data.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
+from timely.dataflow.operator import OutputPort
 from timely.dataflow.operators.generic import source
-from timely.dataflow.ports import OutputPort
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import DataError
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 ROWS_PER_BATCH = 1 << 16
 
 _MOST = 1 << 63
 
 
-def to_stream(scope: Scope, data: Any, *, name: str = "to_stream") -> Stream:
+def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
     """Return the stream of `data` at the least time.
 
     Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield

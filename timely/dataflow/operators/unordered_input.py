@@ -7,18 +7,15 @@ no capability for it or before it is left, on any worker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from timely.data.container import Batch, Columns, frozen, own_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
+from timely.dataflow.operator import Logic, OutputPort
 from timely.dataflow.operators.input import Meter
+from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, DataError
-
-if TYPE_CHECKING:
-    from timely.dataflow.scope import Scope
-    from timely.dataflow.stream import Stream
 
 
 class UnorderedInput:
@@ -39,10 +36,10 @@ class UnorderedInput:
     (0,) records
     """
 
-    def __init__(self, builder: OperatorBuilder) -> None:
+    def __init__(self, builder: OperatorBuilder[Any], output: OutputPort) -> None:
         self._builder = builder
-        self._output, self.stream = builder.add_output(initial=True)
-        self._meter = Meter(builder.scope.dataflow.worker)
+        self._output = output
+        self._meter = Meter(builder.scope.dataflow.host)
         self._first: Capability | None = None
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close)
@@ -110,7 +107,7 @@ class UnorderedInput:
         self.close()
 
 
-def new_unordered_input(scope: Scope, *, name: str = "unordered_input") -> tuple[UnorderedInput, Stream]:
+def new_unordered_input(scope: ScopeCore[S], *, name: str = "unordered_input") -> tuple[UnorderedInput, S]:
     """Return a handle to send data with at any times that capabilities permit, and the stream of what is sent.
 
     >>> def program(worker):
@@ -130,5 +127,6 @@ def new_unordered_input(scope: Scope, *, name: str = "unordered_input") -> tuple
     (0,) 10
     (7,) 106
     """
-    handle = UnorderedInput(OperatorBuilder(scope, name))
-    return handle, handle.stream
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+    return UnorderedInput(builder, output), stream

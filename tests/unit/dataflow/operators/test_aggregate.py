@@ -9,8 +9,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly, new_input

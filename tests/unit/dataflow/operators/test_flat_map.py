@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection
-from differential import example as contents
+from differential import Collection, example as contents
 from tests.unit.dataflow.running import collected
 from timely.errors import OperatorError
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Scope, Stream, TimelyError, Worker, example, execute_directly, new_input

@@ -1,0 +1,199 @@
+"""Index a collection by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+
+from differential.arrangement.arranged import Arranged
+from differential.data.codes import Codes, Encoder, watcher
+from differential.data.interning import hold_columns, interner_of
+from differential.data.overflow import named, refusing
+from differential.data.pact import Parts, Spreading
+from differential.data.updates import Updates
+from differential.kernels.route import partition
+from differential.kernels.wide import Overflow
+from differential.keys import EVERY, described
+from differential.trace.batcher import Batcher
+from differential.trace.handle import TraceHandle
+from differential.trace.log import log_trace
+from differential.trace.spine import Spine
+from differential.trace.storage import Storage
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, Operator, OutputPort
+from timely.dataflow.pact import scatter
+from timely.dataflow.routing import destinations, hash_columns
+from timely.dataflow.stream import Stream
+from timely.errors import DataError, TimelyError
+from timely.progress.antichain import CLOSED, Antichain
+
+
+class ByKey(Spreading):
+    """A pact: each update goes to the worker that its key's hash names."""
+
+    def __init__(self, keys: int) -> None:
+        super().__init__()
+        self.name = f"by {described(keys)}"
+        self._keys = keys
+
+    def spread(self, updates: Updates, peers: int) -> Parts:
+        keys = updates.columns[: self._keys]
+        if len(keys) == 1 and keys[0].dtype == np.int64:
+            return _spread(updates, keys[0], peers)
+        return scatter(updates, destinations(hash_columns(keys), peers))
+
+
+def _spread(batch: Updates, keys: Codes, peers: int) -> Parts:
+    """Yield what `scatter` does, for a key of one column of integers."""
+    order, offsets = partition(keys if keys.flags.carray else keys.copy(), peers)
+    bounds = offsets.tolist()
+    for worker in range(peers):
+        first, last = bounds[worker], bounds[worker + 1]
+        if last - first == len(batch):
+            yield worker, batch
+        elif last > first:
+            yield worker, batch.take(order[first:last])
+
+
+def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
+    """Return the updates of a collection, indexed by its first `keys` columns (see `Collection.arrange_by_key`)."""
+    scope = updates.scope
+    builder = OperatorBuilder(scope, name, cancels=True)
+    input = builder.add_input(updates, ByKey(keys), frontier=True, drains=True)
+    output, stream = builder.add_output()
+    interner = interner_of(scope.dataflow.host)
+    key, value = Encoder(interner, "key"), Encoder(interner, "value")
+    spine = new_trace(output, key, value)
+    writer = Arranger(input, output, spine, key, value, keys)
+    builder.build(lambda _: refusing(writer.run, key, value, writer.held))
+    return Arranged(stream, TraceHandle(spine), key, value, keys)
+
+
+def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
+    """Return an empty trace for the operator with that output, which writes codes of `key` and `value`.
+
+    It holds times of the operator's scope, and its batches in memory or in files, as the worker is configured. The
+    worker logs what happens to it, and keeps it tidy.
+    """
+    spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.host.config))
+    spine.watch = watcher(key, value)
+    log_trace(spine, output)
+    Upkeep(spine, output, key, value)
+    return spine
+
+
+class Upkeep:
+    """Keeps a trace tidy in steps of the worker that run no operator, with errors that name who writes the trace."""
+
+    def __init__(self, spine: Spine, output: OutputPort, key: Encoder, value: Encoder) -> None:
+        self._spine = spine
+        self._key = key
+        self._value = value
+        self._host = output.dataflow.host
+        self._operator: Operator | None = output.operator
+        spine.wake = self._wake
+        output.dataflow.when_complete(self._part)
+
+    def _wake(self) -> None:
+        self._host.when_idle(self._tend)
+
+    def _tend(self) -> bool:
+        try:
+            return self._spine.tend()
+        except Overflow as fault:
+            raise self._named(named(fault, self._key, self._value)) from None
+        except TimelyError as error:
+            raise self._named(error) from error
+
+    def _named(self, error: TimelyError) -> TimelyError:
+        return error if self._operator is None else self._operator.failure(error, None)
+
+    def _part(self) -> None:
+        """Keep nothing of a dataflow that is over; readers may outlive it."""
+        self._operator = None
+
+
+class Arranger:
+    """Gathers updates, and seals them into batches as the input frontier passes.
+
+    Capabilities are held for the least times gathered, an antichain. When the frontier moves, each capability that it
+    has passed carries one batch: the updates at its time or later that no capability before it carried and the
+    frontier has passed. So all epochs that have done their fourth round of a loop leave in one batch.
+    """
+
+    def __init__(
+        self, input: InputPort, output: OutputPort, spine: Spine, key: Encoder, value: Encoder, keys: int
+    ) -> None:
+        self._input = input
+        self._key = key
+        self._value = value
+        self._keys = keys
+        self._batcher = Batcher(spine.depth)
+        self._sealer = Sealer(output, spine)
+        self.held = self._sealer.held
+        self._interner = key.interner
+        hold_columns(input.dataflow, self.held_codes)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        """Yield the columns of codes held between runs, and what they mean."""
+        for keys, vals in self._batcher.columns():
+            yield self._key, keys
+            yield self._value, vals
+
+    def run(self) -> None:
+        self._interner.collect()
+        self._gather()
+        self._sealer.seal(self._batcher, self._input.frontier)
+        self._input.operator.waits = bool(self._sealer.held)
+
+    def _gather(self) -> None:
+        """Move the messages into the batcher, and keep no reference to them: sealing frees what it has packed."""
+        held, keys, hidden = self._sealer.held, self._keys, self._value.hidden
+        for time, batch in self._input.drain():
+            updates = cast(Updates, batch)
+            columns = updates.columns
+            if len(columns) - hidden < keys < EVERY:
+                raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
+            if not len(updates):  # the kinds of rows that are on other workers
+                self._key.learn(columns[:keys])
+                self._value.learn(columns[keys:])
+                continue
+            held.hold(time)
+            self._batcher.push(
+                self._key.encode(columns[:keys]),
+                self._value.encode(columns[keys:]),
+                updates.times,
+                updates.time_index,
+                updates.diffs,
+            )
+
+
+class Sealer:
+    """Turns what a batcher holds into batches: into the trace and, with a capability each, downstream.
+
+    Invariant: every update the batcher holds is in advance of a capability held. The trace's upper is the frontier last
+    sealed to: where there is nothing to seal it stays behind, and the next batch covers the whole interval.
+    """
+
+    def __init__(self, output: OutputPort, spine: Spine) -> None:
+        self._output = output
+        self._spine = spine
+        self.held = CapabilitySet(output)
+
+    def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
+        """Seal everything not in advance of `frontier`, and keep the right to send at the times of what is left, and at
+        `pending` times."""
+        passed = [time for time in self.held.times if not frontier.less_equal(time)]
+        if not passed:
+            return
+        if len(batcher):
+            for position, time in enumerate(passed):
+                upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
+                batch = batcher.seal(upper)
+                if batch is not None:
+                    batch = self._spine.insert(batch)
+                    self._output.give(self.held[time], cast(Any, batch))
+        self.held.downgrade(batcher.frontier().meet(pending))

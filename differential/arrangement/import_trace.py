@@ -1,0 +1,109 @@
+"""Use an arrangement of another dataflow of this worker: import its trace.
+
+The importing operator is a source. It sends what the trace holds when its dataflow starts (the history), then each
+batch as the exporting dataflow seals it, as the same object. The spine is shared, so readers here are readers there.
+
+- Its capabilities follow the frontier of the exported stream, on each worker as that worker sees it. A batch is handed
+  over in the step that seals it, when the exporter still holds a capability for its time; so it is queued here before
+  the frontier can pass that time, and everything queued is sent before the frontier is looked at. Hence a time at which
+  something is sent is always one that is held.
+- Every time is replaced by its representative under one frontier, `since`: in what is sent and, by the same views, in
+  what readers find in the trace. So a history of a thousand epochs arrives as one change, and no operator answers for
+  epochs that nobody can ask about. Keys, values and diffs are shared; only a batch whose interval `since` cuts needs a
+  column of its own, that of times.
+- Readers here see the trace as far as this operator has sent it, whenever it gets to run: a join must not find in the
+  past of a side a batch that has yet to come on its input.
+- The operator ends when the exporting dataflow is complete, or dropped: then the frontier here is empty, and the
+  collection stays as it was sealed. Workers that drop a dataflow before all have sealed the same epochs are left with
+  their shares as of different times; wait for the epoch first.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import cast
+
+from differential.arrangement.arranged import Arranged
+from differential.arrangement.export import Export
+from differential.trace.as_of import AsOf
+from differential.trace.batch import Batch
+from differential.trace.handle import TraceHandle
+from timely.data.container import Batch as AnyBatch
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.stream import Scope
+from timely.errors import BuildError
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+
+def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Scope, name: str) -> Arranged:
+    """Return the arrangement exported, which `trace` reads, as of `since` (see `Trace.import_into`)."""
+    dataflow = scope.dataflow
+    if dataflow.host is not export.host:
+        raise BuildError(f"{name}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")
+    if scope.width != trace.depth:
+        raise BuildError(
+            f"{name}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "
+            "import it into the outermost scope of a dataflow with such times, and enter() from there"
+        )
+    builder = OperatorBuilder(scope, name)
+    output, stream = builder.add_output(initial=True)
+    reader = AsOf.of(trace, since)
+    importer = Importer(export, trace.clone(), reader.clone(), output)
+    builder.operator.awaits = lambda: f"{export}, whose frontier is {list(export.frontier.elements)}"
+    builder.build(importer.start)
+    dataflow.when_complete(importer.drop)
+    return Arranged(stream, reader, export.key, export.value, export.keys)
+
+
+class Importer:
+    """The operator: what it still has to send, and the right to."""
+
+    def __init__(self, export: Export, source: TraceHandle, trace: AsOf, output: OutputPort) -> None:
+        self._export = export
+        self._source = source
+        self._trace = trace
+        self._output = output
+        self._held = CapabilitySet(output)
+        self._queue: deque[tuple[Time, Batch]] = deque()
+
+    def start(self, capabilities: list[Capability]) -> Logic:
+        """Take the history, and listen for what comes after it."""
+        initial = capabilities[0]
+        self._held.insert(initial)
+        initial.drop()
+        first = tuple(map(min, zip(*self._trace.logical.elements)))
+        self._queue.extend((first, batch) for batch in self._source.batches())
+        self._source.drop()
+        self._export.attach(self)
+        return self._run
+
+    def receive(self, time: Time, batch: Batch) -> None:
+        """Queue a batch just sealed."""
+        self._queue.append((time, batch))
+        self.wake()
+
+    def wake(self) -> None:
+        """Run in this step of the worker, or in the next."""
+        self._output.dataflow.activate(self._output.operator)
+
+    def drop(self) -> None:
+        """Listen no more."""
+        self._export.detach(self)
+        self._queue.clear()
+        self._source.drop()
+        self._trace.drop()
+
+    def _run(self) -> None:
+        queue, held = self._queue, self._held
+        while queue:
+            time, batch = queue.popleft()
+            shown = self._trace.receive(batch)
+            with held.covering(time).delayed(time) as capability:
+                self._output.give(capability, cast(AnyBatch, shown))
+        held.downgrade(self._export.frontier)
+        # What comes from here on is held by those who read the trace, if any do.
+        self._trace.drop()

@@ -1,0 +1,303 @@
+"""Traces: what an arrangement holds, for the program outside and for dataflows built later.
+
+`Arrangement.trace`, called while the dataflow is built, gives a `Trace`: a reader that outlives the building. Between
+steps the program reads the collection out of it, as of any time that is both closed and not compacted away:
+
+    a time t can be read exactly if `logical` is at or before it, and `upper` is not
+
+`upper` is the frontier of the arrangement's output, and so the truth about what is final; the trace itself is only
+sealed as far as there was something to seal. A trace holds compaction back by its `logical` and `physical` frontiers,
+like every reader (see `differential.trace.handle`), until it moves them or is dropped. What is read is this worker's
+share: the records whose keys live here. Nobody pays for a trace that is not asked anything.
+
+>>> def program(worker):
+...     with worker.dataflow() as scope:
+...         session, edges = new_input(scope)
+...         trace = edges.arrange_by_key().trace()
+...     session.insert(np.array([1, 1, 2]), np.array([2, 3, 3]))
+...     session.advance_to(1)
+...     session.remove(1, 2)
+...     session.advance_to(2)
+...     worker.step_while(lambda: trace.upper.less_equal((1,)))
+...     print(trace.contents(0).records(), trace.contents(1).records())
+...     trace.allow_compaction_to(1)
+...     return trace.cursor(1)[1, 7]
+>>> execute_directly(program)
+{(1, 2): 1, (1, 3): 1, (2, 3): 1} {(1, 3): 1, (2, 3): 1}
+Found(place=array([0]), values=(array([3]),), counts=array([1]))
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from differential.arrangement.arranged import Arranged
+from differential.arrangement.export import Export
+from differential.arrangement.import_trace import import_trace
+from differential.data.codes import Codes, Encoder
+from differential.data.negative import negative_count
+from differential.data.overflow import named
+from differential.kernels.compile import NOTHING
+from differential.kernels.wide import Overflow
+from differential.trace.batch import Batch
+from differential.trace.cursor import accumulate, lookup
+from differential.trace.handle import TraceHandle
+from timely.data.container import as_column, as_columns
+from timely.dataflow.stream import Scope
+from timely.errors import TraceError
+from timely.order import Moment, Time, as_time
+from timely.progress.antichain import Antichain
+
+__all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
+
+Columns = tuple[np.ndarray[Any, Any], ...]
+
+
+class Contents(NamedTuple):
+    """A collection as of a time: distinct records, in columns, and how often each occurs (never 0).
+
+    Where nothing was ever inserted, as on a worker that none of few keys hash to, there are no columns: `keys` and
+    `values` are `()`.
+    """
+
+    keys: Columns
+    values: Columns
+    counts: Codes
+
+    def records(self) -> dict[tuple[Any, ...], int]:
+        """Return the records as Python objects: for answers, not for whole graphs.
+
+        >>> contents = Contents((np.array([1, 2]),), (np.array(["a", "b"], np.dtypes.StringDType()),), np.array([1, 3]))
+        >>> contents.records()
+        {(1, 'a'): 1, (2, 'b'): 3}
+        """
+        columns = [column.tolist() for column in (*self.keys, *self.values)]
+        return dict(zip(zip(*columns), self.counts.tolist()))
+
+
+class Found(NamedTuple):
+    """What some keys have, in columns: row by row which key (its place among those asked for), a value, its count.
+
+    Where nothing was ever inserted, as on a worker that none of few keys hash to, `values` is `()`.
+    """
+
+    place: Codes
+    values: Columns
+    counts: Codes
+
+
+class TraceStatistics(NamedTuple):
+    """What a trace holds on this worker, and how many readers hold it back, dataflows that import it among them."""
+
+    batches: int
+    rows: int
+    nbytes: int
+    readers: int
+    imports: int
+
+
+class Cursor:
+    """The collection as of one time, to look keys up in.
+
+    It stays what it is while the trace goes on, and keeps the batches it reads alive for as long as it exists.
+
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         trace = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key().trace()
+    ...     worker.step_while(lambda: trace.upper)
+    ...     edges = trace.cursor(0)
+    ...     place, (targets,), counts = edges[[2, 1, 9]]
+    ...     return place, targets
+    >>> execute_directly(program)
+    (array([0, 1, 1]), array([3, 2, 3]))
+    """
+
+    def __init__(
+        self, batches: tuple[Batch, ...], time: Time, key: Encoder, value: Encoder, signed: bool = False
+    ) -> None:
+        self.time = time
+        self._is_signed = signed
+        self._batches = batches
+        # A copy, so that a question of another kind is refused and teaches the arrangement nothing.
+        self._key = Encoder(key.interner, key.part, key.kinds)
+        self._value = value
+
+    __iter__ = None
+    """A cursor answers questions; without this Python would ask for 0, 1, 2, ... for ever."""
+
+    def __getitem__(self, keys: Any) -> Found:
+        """Return the values of each key of a column: of one column of keys, or of a tuple of columns for longer keys.
+
+        A list, an array, or several scalars are such a column. Costs a binary search per key and batch.
+
+        Raises DataError where a record of one of the keys occurs a negative number of times, unless the cursor is
+        `signed`.
+        """
+        width = len(self._key.kinds or ())
+        if width > 1:
+            columns = as_columns(keys)
+        else:
+            columns = as_columns(np.atleast_1d(as_column(list(keys) if isinstance(keys, tuple) else keys)))
+        # Where nothing was ever inserted, and in an empty column, keys are of no kind.
+        codes = self._key.find(columns) if width and len(columns[0]) else NOTHING
+        try:
+            place, vals, counts = lookup(self._batches, codes, self.time)
+        except Overflow as fault:
+            raise named(fault, self._key, self._value, self.time) from None
+        if not self._is_signed:
+            _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
+        return Found(place, self._value.decode(vals, len(place)), counts)
+
+
+class TraceCore:
+    """A reader of an arrangement's trace, kept by the program. Use from the worker's thread, between steps."""
+
+    def __init__(self, export: Export, handle: TraceHandle) -> None:
+        self._export = export
+        self._handle = handle
+
+    @property
+    def upper(self) -> Antichain:
+        """The frontier up to which the contents are final, on this worker: those at times not in advance of it are.
+
+        It is empty once the dataflow is complete or was dropped: nothing changes any more.
+        """
+        return self._export.frontier
+
+    @property
+    def logical(self) -> Antichain:
+        """The frontier from which on contents can be asked for."""
+        return self._handle.logical
+
+    @property
+    def physical(self) -> Antichain:
+        """The frontier from which on the trace can be cut between batches."""
+        return self._handle.physical
+
+    def set_logical_compaction(self, frontier: Antichain | Moment) -> None:
+        """Ask for contents only at times in advance of `frontier` from now on; it does not move back."""
+        self._handle.set_logical_compaction(self._later(frontier, self.logical, "contents"))
+
+    def set_physical_compaction(self, frontier: Antichain | Moment) -> None:
+        """Let batches before `frontier` be merged with each other from now on; it does not move back."""
+        self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
+
+    def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
+        """Move both frontiers on, or neither. Until this is called the whole history is kept, in all its batches."""
+        physical = self._later(frontier, self.physical, "batches")
+        self.set_logical_compaction(frontier)
+        self._handle.set_physical_compaction(physical)
+
+    def contents(self, time: Moment, *, signed: bool = False) -> Contents:
+        """Return this worker's share of the collection as of `time`, as columns that are the caller's own.
+
+        Raises DataError where a record occurs a negative number of times, unless the collection is a difference, as
+        `signed` says.
+        """
+        batches, at = self._as_of(time)
+        try:
+            keys, vals, counts = accumulate(batches, at)
+        except Overflow as fault:
+            raise named(fault, self._export.key, self._export.value, at) from None
+        if not signed:
+            _refuse_negative(keys, vals, counts, self._export.key, self._export.value, at)
+        return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
+
+    def cursor(self, time: Moment, *, signed: bool = False) -> Cursor:
+        """Return the collection as of `time`, to look up the values of a few keys or of many in.
+
+        `signed` is for a difference of collections, in which records may occur a negative number of times.
+        """
+        return Cursor(*self._as_of(time), self._export.key, self._export.value, signed)
+
+    def imported(self, scope: Scope, since: Antichain | Moment | None, name: str) -> Arranged:
+        """Return what is arranged here in another dataflow (see `Trace.import_into`)."""
+        self._check()
+        at = self.logical if since is None else self._later(since, self.logical, "contents")
+        if not at:
+            raise TraceError(f"the trace of {self._export} cannot be imported as of an empty frontier: it has no times")
+        return import_trace(self._export, self._handle, at, scope, name)
+
+    def batches(self) -> tuple[Batch, ...]:
+        """Return the batches held, oldest first, in codes (see `differential.trace.batch`)."""
+        self._check()
+        return self._handle.batches()
+
+    def statistics(self) -> TraceStatistics:
+        """Return how much is held, and by how many."""
+        held = self.batches()
+        rows, size = sum(map(len, held)), sum(batch.nbytes for batch in held)
+        return TraceStatistics(len(held), rows, size, self._handle.readers, self._export.imports)
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether `drop` was called."""
+        return self._handle.is_dropped
+
+    def drop(self) -> None:
+        """Stop reading: hold nothing back any more. Dataflows that imported the trace go on."""
+        self._handle.drop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+
+    def __repr__(self) -> str:
+        if self.is_dropped:
+            return f"Trace(of {self._export}, dropped)"
+        return f"Trace(of {self._export}, logical={self.logical}, physical={self.physical})"
+
+    def _as_of(self, time: Moment) -> tuple[tuple[Batch, ...], Time]:
+        """Return what the contents at a time are made up of, if they can be told."""
+        at, upper = self._time(time), self.upper
+        self._check()
+        if upper.less_equal(at):
+            raise TraceError(
+                f"the contents of the trace of {self._export} at {at} are not final yet: its upper is {upper}, its "
+                f"logical frontier {self.logical}; step until `upper` has passed that time"
+            )
+        if not self.logical.less_equal(at):
+            raise TraceError(
+                f"the contents of the trace of {self._export} at {at} were given up: its logical frontier is "
+                f"{self.logical}, its upper {upper}; allow compaction only up to times that are still asked for"
+            )
+        return self._handle.batches(), at
+
+    def _later(self, frontier: Antichain | Moment, present: Antichain, what: str) -> Antichain:
+        self._check()
+        times = frontier if isinstance(frontier, Antichain) else [frontier]
+        frontier = Antichain(map(self._time, times))
+        if not present.dominates(frontier):
+            raise TraceError(
+                f"the trace of {self._export} let go of its {what} before {present}, and cannot have those from "
+                f"{frontier} on back"
+            )
+        return frontier
+
+    def _time(self, time: Moment) -> Time:
+        depth = self._handle.depth
+        try:
+            at = as_time(time)
+        except TypeError:
+            at = ()
+        if len(at) != depth:
+            raise TraceError(
+                f"{time!r} is not a time of the trace of {self._export}: those have {depth} coordinate(s), integers"
+            )
+        return at
+
+    def _check(self) -> None:
+        if self.is_dropped:
+            raise TraceError(f"the trace of {self._export} was dropped, and cannot be asked any more")
+
+
+def _refuse_negative(keys: Codes, vals: Codes, counts: Codes, key: Encoder, value: Encoder, time: Time) -> None:
+    """Raise DataError where one of the records, given as codes, occurs a negative number of times."""
+    if len(counts) and int(counts.min()) < 0:
+        row = np.flatnonzero(counts < 0)[:1]
+        record = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
+        raise negative_count(record, int(counts[row[0]]), time, may_be_signed=True)

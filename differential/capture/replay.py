@@ -1,0 +1,292 @@
+"""A captured collection, read back (see `differential.capture`).
+
+Three operators. Each worker *reads* its share of the sources and sends the updates on by a hash of their record, so
+that copies meet. Each worker *admits* the updates it has not seen, which are the collection, and tells how many. Worker
+0 *tallies* that against the statements; the frontier it finds goes back to all who admit, and they give up their
+capabilities for what is complete. What flows between them is no collection, so no path leads from their inputs to their
+outputs: each holds the capabilities it needs itself.
+
+Updates are passed on as they come, before their time is complete: the frontier says when it is. The memory held is that
+of the updates at times that are not complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+import numpy as np
+
+from differential.capture.messages import Changes, Statement, counts_of
+from differential.capture.seen import Rows, Seen
+from differential.capture.tally import Tally
+from differential.data.codes import Codes, Encoder
+from differential.data.interning import hold_columns, interner_of
+from differential.data.pact import Parts, Spreading
+from differential.data.updates import Ints, Updates
+from differential.kernels.compile import NOTHING
+from timely.capture.event import EventSource
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.operator import InputPort, OutputPort
+from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
+from timely.dataflow.pact import Broadcast, Gather, scatter
+from timely.dataflow.routing import destinations, hash_columns
+from timely.dataflow.stream import Scope, Stream
+from timely.errors import CaptureError
+from timely.order import Time, less_equal
+from timely.progress.antichain import Antichain
+
+
+class ByRecord(Spreading):
+    """A pact: each update goes to the worker that its record's hash names."""
+
+    name = "by record"
+
+    def spread(self, updates: Updates, peers: int) -> Parts:
+        return scatter(updates, destinations(hash_columns(updates.columns), peers))
+
+
+def replayed(scope: Scope, sources: Sequence[EventSource], name: str) -> Stream:
+    """Return the updates that were captured (see `differential.replay_into`)."""
+    handle, news = scope.feedback(name=f"{name}: news")
+    reader, admission = Reader(list(sources[scope.index :: scope.peers])), Admission(scope)
+    updates, statements = _read(scope, reader, f"{name}: read")
+    collection, counts = _admit(updates, news, admission, reader, name)
+    _tally(statements, counts, f"{name}: tally").connect_loop(handle)
+    return collection
+
+
+class Reader:
+    """Takes the messages out of a worker's sources, until they are exhausted or nothing is wanted any more."""
+
+    def __init__(self, sources: list[EventSource]) -> None:
+        self._sources = sources
+
+    def messages(self) -> Iterator[Changes | Statement]:
+        """Yield what there is now, up to a number for each source."""
+        for source in self._sources:
+            for _ in range(EVENTS_PER_RUN):
+                event = source.next_nowait()
+                if event is None:
+                    break
+                if not isinstance(event, (Changes, Statement)):
+                    raise CaptureError(f"{source} holds {event.kind!r}, which is no message of a captured collection")
+                yield event
+        for source in [source for source in self._sources if source.exhausted]:
+            source.close()
+            self._sources.remove(source)
+
+    def close(self) -> None:
+        """Want no more messages."""
+        for source in self._sources:
+            source.close()
+        self._sources = []
+
+    @property
+    def done(self) -> bool:
+        """Whether there is nothing to read any more."""
+        return not self._sources
+
+
+def _read(scope: Scope, reader: Reader, name: str) -> tuple[Stream, Stream]:
+    builder = OperatorBuilder(scope, name)
+    (changes, updates), (claims, statements) = builder.add_output(initial=True), builder.add_output(initial=True)
+    again = poller(builder)
+    scope.dataflow.when_complete(lambda: builder.operator.attempt(reader.close))
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        def logic() -> None:
+            busy = False
+            for message in reader.messages():
+                busy = True
+                if isinstance(message, Changes):
+                    changes.give(capabilities[0], message.updates)
+                else:
+                    claims.give(capabilities[1], [message.parts()[0]])
+            if not reader.done:
+                again(busy)
+                return
+            for capability in capabilities:
+                capability.drop()
+
+        return logic
+
+    builder.build(constructor)
+    return updates, statements
+
+
+class Admission:
+    """Tells the updates seen for the first time from the others."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._interner = interner = interner_of(scope.dataflow.host)
+        self._key, self._value = Encoder(interner, "first column"), Encoder(interner, "rest")
+        self._seen = Seen()
+        self._number: dict[Time, int] = {}
+        self._next = 0
+        self._width = scope.width
+        self.frontier = Antichain([scope.minimum])
+        hold_columns(scope.dataflow, self.held_codes)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        """Yield the columns of codes held between runs, and what they mean."""
+        for keys, vals in self._seen.columns():
+            yield self._key, keys
+            yield self._value, vals
+
+    def reclaim(self) -> None:
+        """Let go of text that nothing has any more. Only called where nothing but what is held has codes."""
+        self._interner.collect()
+
+    def admit(self, updates: Updates) -> Updates:
+        """Return those of the updates that are new."""
+        if not len(updates):  # the kinds of rows that are on other workers
+            self._key.learn(updates.columns[:1])
+            self._value.learn(updates.columns[1:])
+            return updates
+        times = [tuple(time) for time in updates.times.tolist()]
+        if len(times[0]) != self._width:
+            raise CaptureError(f"{times[0]} is not a time of this scope: it has {self._width} coordinate(s)")
+        numbers = np.array([self._number_of(time) for time in times], np.int64)
+        index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
+        waiting = np.flatnonzero(numbers[index] >= 0)
+        if len(waiting) < len(updates):
+            updates, index = updates.take(waiting), index[waiting]
+        if not len(updates):
+            return updates
+        new, unlike = self._seen.add(self._rows(updates, numbers[index]))
+        if len(unlike):
+            record, time, diff = next(updates.take(unlike[:1]).rows())
+            raise CaptureError(f"the update of {record} at {time} came with different diffs, one of them {diff}")
+        return updates if len(new) == len(updates) else updates.take(new)
+
+    def advance_to(self, frontier: Antichain) -> None:
+        """Forget what was seen at times that are complete."""
+        self.frontier = frontier
+        passed = [time for time in self._number if not frontier.less_equal(time)]
+        if passed:
+            self._seen.forget(np.array([self._number.pop(time) for time in passed], np.int64))
+
+    def _number_of(self, time: Time) -> int:
+        """Return the number of a time, -1 if it is complete."""
+        number = self._number.get(time)
+        if number is not None:
+            return number
+        if not self.frontier.less_equal(time):
+            return -1
+        self._next += 1
+        self._number[time] = self._next
+        return self._next
+
+    def _rows(self, updates: Updates, numbers: Ints) -> Rows:
+        rows = np.zeros((4, len(updates)), np.int64)
+        rows[0] = self._key.encode(updates.columns[:1])
+        if len(updates.columns) > 1:
+            rows[1] = self._value.encode(updates.columns[1:])
+        rows[2] = numbers
+        rows[3] = updates.each_diff()
+        return rows
+
+
+def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, name: str) -> tuple[Stream, Stream]:
+    builder = OperatorBuilder(updates.scope, name)
+    received = builder.add_input(updates, ByRecord(), frontier=True)
+    told = builder.add_input(news, Broadcast())
+    (result, collection), (count, counts) = builder.add_output(initial=True), builder.add_output(initial=True)
+    for input in (received, told):
+        for output in (result, count):
+            builder.connect(input, output, None)
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        held = CapabilitySet(result)
+        held.insert(capabilities[0])
+        capabilities[0].drop()
+        counting = capabilities[1]
+
+        def logic() -> None:
+            admission.reclaim()
+            for _, batch in received.drain():
+                new = admission.admit(cast(Updates, batch))
+                if len(new):
+                    count.give(counting, counts_of(new))
+                    _send(new, held, result)
+            for _, batch in told.drain():
+                admission.advance_to(Antichain(cast(list[tuple[Time, ...]], batch)[0]))
+                held.downgrade(admission.frontier)
+            if not admission.frontier:
+                reader.close()
+            if not received.frontier:
+                counting.drop()
+
+        return logic
+
+    builder.build(constructor)
+    return collection, counts
+
+
+def _send(updates: Updates, held: CapabilitySet, output: OutputPort) -> None:
+    """Send each update with the first capability that permits its time."""
+    for time in held.times:
+        permitted = np.array([less_equal(time, tuple(each)) for each in updates.times.tolist()], np.bool_)
+        if permitted.all():
+            output.give(held[time], updates)
+            return
+        rows = permitted[updates.time_index] if len(updates.time_index) else np.zeros(len(updates), np.bool_)
+        if rows.any():
+            output.give(held[time], updates.take(rows))
+            updates = updates.take(~rows)
+        if not len(updates):
+            return
+        updates = _with_used_times(updates)
+
+
+def _with_used_times(updates: Updates) -> Updates:
+    if not len(updates.time_index):
+        return updates
+    used, index = np.unique(updates.time_index, return_inverse=True)
+    single = len(used) == 1
+    return Updates(updates.columns, updates.times[used], NOTHING if single else index, updates.diffs)
+
+
+def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
+    scope = statements.scope
+    builder = OperatorBuilder(scope, name)
+    claims = builder.add_input(statements, Gather(0), frontier=True)
+    counted = builder.add_input(counts, Gather(0), frontier=True)
+    output, news = builder.add_output(initial=True)
+    for input in (claims, counted):
+        builder.connect(input, output, None)
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        tally = Tally(Antichain([scope.minimum]))
+        told = tally.frontier
+        capability = capabilities[0]
+        if scope.index:
+            capability.drop()
+
+        def logic() -> None:
+            nonlocal told
+            _take(claims, counted, tally)
+            frontier = tally.frontier
+            if frontier != told:
+                told = frontier
+                output.give(capability, [frontier.elements])
+            if not frontier:
+                capability.drop()
+            elif not claims.frontier and not counted.frontier and scope.index == 0:
+                raise CaptureError(f"all sources have ended, but the collection is not complete: {tally.missing()}")
+
+        return logic
+
+    builder.build(constructor)
+    return news
+
+
+def _take(claims: InputPort, counted: InputPort, tally: Tally) -> None:
+    for _, batch in counted.drain():
+        tally.see(cast(list[tuple[Time, int]], batch))
+    for _, batch in claims.drain():
+        for plain in cast(list[object], batch):
+            tally.state(Statement.from_parts(plain, None))

@@ -1,0 +1,110 @@
+"""Write the changes of a collection, so that another program reads them back exactly."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from differential.arrangement.core import C
+from differential.capture.messages import Changes, Statement, counts_of
+from differential.data.updates import Updates
+from differential.operators.consolidate import consolidate
+from timely.capture.event import EventSink
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort
+from timely.dataflow.operators.generic import sink as consume
+from timely.dataflow.pact import Gather, Pipeline
+from timely.errors import BuildError
+from timely.order import Time
+from timely.progress.antichain import Antichain
+
+
+def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = None, name: str = "capture") -> C:
+    """Return the collection itself; this worker's share of its updates goes to `sink`.
+
+    Each worker needs a sink of its own; that of worker 0 receives the statements, too. Sinks are closed when the
+    dataflow ends.
+
+    With `after`, what `stated` returned for an earlier run's messages, only updates at times in advance of that are
+    written: the program makes the same changes again and goes on.
+
+    Raises BuildError where `after` is no frontier of the scope's times.
+
+    >>> from timely.capture import EventQueue
+    >>> queue = EventQueue()
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         Collection.of(scope, np.array([3, 4])).capture_into(queue)
+    >>> execute_directly(program)
+    >>> queue.next_nowait()
+    Changes(Updates([((3,), (0,), 1), ((4,), (0,), 1)]))
+    >>> queue.next_nowait()
+    Statement(Antichain([(0,)]), Antichain([]), (((0,), 2),))
+    """
+    scope = collection.scope
+    lower = Antichain([scope.minimum]) if after is None else _checked(after, scope.width, name)
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(consolidate(collection).stream, Pipeline())
+    output, counted = builder.add_output()
+
+    def write() -> None:
+        for capability, batch in input:
+            updates = _in_advance(cast(Updates, batch), lower)
+            if len(updates):
+                sink.push(Changes(updates))
+                output.give(capability, counts_of(updates))
+        sink.flush()
+
+    builder.build(lambda _: write)
+    if scope.index == 0:
+        statements = Statements(sink, lower)
+        consume(counted, Gather(0), statements.write, name=f"{name}: state")
+    else:
+        consume(counted, Gather(0), _nothing, name=f"{name}: state")
+    scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
+    return collection
+
+
+def _checked(after: object, width: int, name: str) -> Antichain:
+    """Return a frontier of times of so many coordinates; raise BuildError unless it is one."""
+    if not isinstance(after, Antichain) or any(len(time) != width for time in after.elements):
+        raise BuildError(
+            f"{name}: `after` is an Antichain of times of {width} coordinate(s), as `stated` returns, not {after!r:.80}"
+        )
+    return after
+
+
+class Statements:
+    """Gathers what all workers have written, and states it once the frontier has passed."""
+
+    def __init__(self, sink: EventSink, lower: Antichain) -> None:
+        self._sink = sink
+        self._lower = lower
+        self._counts: dict[Time, int] = {}
+
+    def write(self, input: InputPort) -> None:
+        """Take counts; write a statement when the frontier has moved past those made."""
+        for _, batch in input.drain():
+            for time, count in cast(list[tuple[Time, int]], batch):
+                self._counts[time] = self._counts.get(time, 0) + count
+        upper = self._lower.join(input.frontier)
+        if upper == self._lower:
+            return
+        passed = sorted(time for time in self._counts if not upper.less_equal(time))
+        counts = tuple((time, self._counts.pop(time)) for time in passed)
+        self._sink.push(Statement(self._lower, upper, counts))
+        self._sink.flush()
+        self._lower = upper
+
+
+def _in_advance(updates: Updates, lower: Antichain) -> Updates:
+    wanted = np.array([lower.less_equal(tuple(time)) for time in updates.times.tolist()], np.bool_)
+    if wanted.all():
+        return updates
+    rows = wanted[updates.time_index] if len(updates.time_index) else np.full(len(updates), wanted[0])
+    return updates.take(rows)
+
+
+def _nothing(input: InputPort) -> None:
+    """Take nothing: all counts are gathered elsewhere."""

@@ -1,0 +1,368 @@
+"""From columns to codes and back.
+
+Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
+
+- Integers and booleans are their own codes; a float's code is the bit pattern it has in 64 bits, bent so that codes
+  order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
+  0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
+- Text and bytes are interned: a worker-wide table gives each distinct string a small number, and takes it back when
+  nothing has it any more (see `differential.data.interning`). Codes never leave their worker.
+- Several columns whose codes are small are packed into one word, which keeps their order; anything else that has
+  several columns is interned, as a tuple of codes, row by row and slowly. Small is: two columns of up to 31 and 32
+  bits, three of 21, four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is
+  negative.
+- No columns at all (the value of a record that is only a key) is the absent column.
+
+An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
+rows and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not
+data. Encoders whose codes are compared, such as those of the two keys of a join, refuse each other's kinds too
+(`Encoder.compare_with`). Every worker learns the kinds of all workers' rows (see `differential.data.pact`), so a
+mistake is refused even if the rows in question never meet on one worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.data.interning import Interner
+from differential.kernels.compile import NOTHING
+from differential.kernels.fields import append_field, field
+from timely.errors import DataError
+
+Array = NDArray[Any]
+Codes = NDArray[np.int64]
+Numbers = Callable[[list[Any]], Codes]
+"""Returns the numbers of items."""
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    INT = "integers"
+    BOOL = "booleans"
+    FLOAT = "floats"
+    FLOAT32 = "32-bit floats"
+    FLOAT16 = "16-bit floats"
+    TEXT = "text"
+    BYTES = "bytes"
+
+
+_KIND_OF = {
+    "i": Kind.INT,
+    "u": Kind.INT,
+    "b": Kind.BOOL,
+    "T": Kind.TEXT,
+    "U": Kind.TEXT,
+    "S": Kind.BYTES,
+    "O": Kind.BYTES,
+}
+_FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
+"""The kinds of floats by the bytes of one."""
+FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
+_STRINGS = {Kind.TEXT, Kind.BYTES}
+_ORDERED = set(Kind) - _STRINGS
+
+PACKED_LOW = 1 << 31
+PACKED_HIGH = 1 << 30
+MOST_PACKED = 6
+INTERNED = 1 << 62
+"""Codes of interned tuples start here, above every packed word. Words of three columns and more are negative."""
+
+
+class Field(NamedTuple):
+    """Where a column is in a packed word: its item plus `offset` takes `bits` bits, and is from `least` to `most`."""
+
+    bits: int
+    offset: int
+    least: int
+    most: int
+
+
+def fields(count: int) -> list[Field]:
+    """Return the fields of a word of several columns, the first the most significant, whose bits go on above."""
+    if count == 2:
+        return [Field(64, 0, -PACKED_HIGH, PACKED_HIGH - 1), Field(32, PACKED_LOW, -PACKED_LOW, PACKED_LOW - 1)]
+    bits = 63 // count
+    below, above = 1 << (bits - 5), 1 << bits
+    others = Field(bits, below, -below, above - below - 1)
+    return [others._replace(bits=64, offset=below - above), *([others] * (count - 1))]
+
+
+class Encoder:
+    """Turns the columns of one part of one arrangement into codes and back. The last `hidden` ones are not told of."""
+
+    __slots__ = ("_compared", "hidden", "interner", "kinds", "ordered", "part")
+
+    def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
+        self.interner = interner
+        self.part = part
+        self.hidden = 0
+        self.kinds = kinds
+        self._compared: dict[Callable[[], str], Encoder] = {}
+        self.ordered = kinds is None or self._orders(kinds)
+
+    @staticmethod
+    def _orders(kinds: tuple[Kind, ...]) -> bool:
+        return len(kinds) <= MOST_PACKED and all(kind in _ORDERED for kind in kinds)
+
+    def encode(self, columns: tuple[Array, ...]) -> Codes:
+        """Return one code per row; the absent column when there are no columns."""
+        if len(columns) == 1:
+            column = columns[0]
+            if column.dtype == np.int64 and self.kinds == _ONE_INT:
+                return column if column.flags.c_contiguous and column.flags.writeable else column.copy()
+        kinds = self.learn(columns)
+        if not columns:
+            return NOTHING
+        return self._codes(columns, kinds, self.interner.encode)
+
+    def find(self, columns: tuple[Array, ...]) -> Codes:
+        """Return the code that `encode` would, for each row that it has encoded; for others a code that no row has.
+
+        So a question costs no numbers. Two rows that were never encoded may have the same code.
+        """
+        kinds = self.learn(columns)
+        return self._codes(columns, kinds, self.interner.find)
+
+    def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
+        """Return the columns of `length` rows of codes."""
+        kinds = self.kinds
+        if kinds == _ONE_INT:
+            return (codes if len(codes) else np.zeros(length, np.int64),)
+        if not kinds:
+            return ()
+        if not len(codes):
+            codes = np.zeros(length, np.int64)
+        parts = [codes] if len(kinds) == 1 else self._separate(codes, len(kinds))
+        return tuple(self._decode(part, kind) for part, kind in zip(parts, kinds))
+
+    def adopt(self, other: Encoder) -> None:
+        """Let codes mean what they mean in `other`, of the same worker."""
+        self.kinds, self.ordered = other.kinds, other.ordered
+
+    def learn(self, columns: tuple[Array, ...]) -> tuple[Kind, ...]:
+        """Take note of the kinds of columns and return them. Raises DataError where they are not those known."""
+        kinds = tuple([kind_of(column) for column in columns])
+        if kinds != self.kinds:
+            self._learn(kinds)
+        return kinds
+
+    def agrees(self, other: Encoder) -> bool:
+        """Return whether equal codes mean equal values in both encoders."""
+        return tuple(map(_comparable, self.kinds or ())) == tuple(map(_comparable, other.kinds or ()))
+
+    def compare_with(self, other: Encoder, refusal: Callable[[], str]) -> None:
+        """Raise DataError with the text `refusal()` as soon as this encoder and `other` know different kinds."""
+        if other is not self:
+            self._compared[refusal] = other
+            other._compared[refusal] = self
+            self._refuse_unlike(other, refusal)
+
+    def stop_comparing(self, refusal: Callable[[], str]) -> None:
+        """Take back `compare_with`."""
+        other = self._compared.pop(refusal, None)
+        if other is not None:
+            other._compared.pop(refusal, None)
+
+    @property
+    def interns(self) -> bool:
+        """Whether a code may be, or contain, the number of an interned item."""
+        kinds = self.kinds
+        return kinds is not None and (len(kinds) > 1 or kinds in _ONE_STRING)
+
+    def mark(self, codes: Codes) -> None:
+        """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
+        interner = self.interner
+        kinds = self.kinds or ()
+        if len(kinds) == 1:
+            if self.interns:
+                interner.mark(codes)
+            return
+        texts = self._strings()
+        interned = codes >= INTERNED
+        fresh = np.unique(interner.mark(codes[interned] - INTERNED))
+        for part in (codes[~interned], fresh + INTERNED):
+            if texts and len(part):
+                columns = self._separate(part, len(kinds))
+                for position in texts:
+                    interner.mark(columns[position])
+
+    def describe(self) -> str:
+        """Return the kinds of the columns, for people."""
+        return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
+
+    def _strings(self) -> tuple[int, ...]:
+        return tuple(position for position, kind in enumerate(self.kinds or ()) if kind in _STRINGS)
+
+    def _learn(self, kinds: tuple[Kind, ...]) -> None:
+        known = self.kinds
+        if known is not None:
+            if len(kinds) != len(known):
+                before, now = len(known) - self.hidden, len(kinds) - self.hidden
+                raise DataError(f"the {self.part} had {before} column(s) and now has {now}")
+            kinds = settled(known, kinds, self.part)
+        self.kinds = kinds
+        self.ordered = self.ordered and self._orders(kinds)
+        for refusal, other in self._compared.items():
+            self._refuse_unlike(other, refusal)
+
+    def _refuse_unlike(self, other: Encoder, refusal: Callable[[], str]) -> None:
+        if self.kinds is not None and other.kinds is not None and not self.agrees(other):
+            raise DataError(refusal())
+
+    def _codes(self, columns: tuple[Array, ...], kinds: tuple[Kind, ...], numbers: Numbers) -> Codes:
+        """Return one code per row, with the numbers of strings and tuples from `numbers`.
+
+        A row with an `ABSENT` string is outside every packed word and in no tuple, and so is absent itself.
+        """
+        codes = [self._encode(column, kind, numbers) for column, kind in zip(columns, kinds)]
+        return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
+
+    def _encode(self, column: Array, kind: Kind, numbers: Numbers) -> Codes:
+        if kind is Kind.INT or kind is Kind.BOOL:
+            if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
+                raise DataError(f"{int(column.max())} in the {self.part} is too large for a 64-bit integer")
+            return column.astype(np.int64)
+        if kind in FLOAT_TYPES:
+            return float_codes(column)
+        return numbers(column.tolist())
+
+    def _decode(self, codes: Codes, kind: Kind) -> Array:
+        if kind is Kind.INT:
+            return codes
+        if kind is Kind.BOOL:
+            return codes.astype(np.bool_)
+        if kind in FLOAT_TYPES:
+            return code_floats(codes).astype(FLOAT_TYPES[kind], copy=False)
+        items = self.interner.decode(codes)
+        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
+
+    def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
+        if len(codes) > MOST_PACKED:
+            return self._intern_rows(codes, numbers)
+        words, outside = np.zeros(len(codes[0]), np.int64), 0
+        layout = fields(len(codes))
+        for column, (bits, offset, least, most) in zip(codes, layout):
+            column = column if column.flags.carray else column.copy()
+            outside += append_field(words, column, bits % 64, offset, least, most)
+        if outside:
+            large = np.zeros(len(words), np.bool_)
+            for column, (_, _, least, most) in zip(codes, layout):
+                large |= (column < least) | (column > most)
+            words[large] = self._intern_rows([column[large] for column in codes], numbers)
+        return words
+
+    def _intern_rows(self, codes: list[Codes], numbers: Numbers) -> Codes:
+        """Return the numbers of tuples. Each says last where it has strings, for a tuple is marked only once."""
+        self.ordered = False
+        strings = repeat(self._strings())
+        return numbers(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
+
+    def _separate(self, codes: Codes, count: int) -> list[Codes]:
+        interned = codes >= INTERNED
+        if count > MOST_PACKED:
+            return self._separate_rows(codes, count)
+        columns, shift = [], 0
+        codes = codes if codes.flags.carray else codes.copy()
+        for bits, offset, _, _ in reversed(fields(count)):
+            columns.append(field(codes, shift, bits, offset))
+            shift += bits
+        columns.reverse()
+        if interned.any():
+            for column, items in zip(columns, self._separate_rows(codes[interned], count)):
+                column[interned] = items
+        return columns
+
+    def _separate_rows(self, codes: Codes, count: int) -> list[Codes]:
+        rows = self.interner.decode(codes - INTERNED)
+        return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
+
+
+_ONE_INT = (Kind.INT,)
+_ONE_STRING = ((Kind.TEXT,), (Kind.BYTES,))
+
+
+def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
+    """Return what keeps the items in a batch's columns of keys and values for as long as the columns exist.
+
+    A batch made before anything was interned holds no interned item, and is passed over.
+    """
+    interner = key.interner
+
+    def watch(keys: Codes, vals: Codes) -> None:
+        if len(interner) > 1:
+            if key.interns:
+                interner.watch(key, keys)
+            if value.interns:
+                interner.watch(value, vals)
+
+    return watch
+
+
+def _comparable(kind: Kind) -> Kind:
+    return Kind.INT if kind is Kind.BOOL else kind
+
+
+def kind_of(column: Array) -> Kind:
+    """Return what a column holds. Raises DataError where it is of a type that collections do not have.
+
+    >>> kind_of(np.array([0.5], np.float32))
+    <Kind.FLOAT32: '32-bit floats'>
+    """
+    dtype = column.dtype
+    kind = _KIND_OF.get(dtype.kind)
+    if kind is None and dtype.kind == "f":
+        kind = _FLOATS.get(dtype.itemsize)
+    if kind is None:
+        remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
+        raise DataError(f"a column of dtype {dtype} cannot be part of a collection{remedy}")
+    return kind
+
+
+def settled(known: Sequence[Kind], kinds: Sequence[Kind], part: str) -> tuple[Kind, ...]:
+    """Return the kinds of columns, equally many, that are `known` to be of some kinds and are now of `kinds`.
+
+    Booleans beside integers are integers. Raises DataError, which names the column of `part`, for other differences.
+
+    >>> settled((Kind.INT, Kind.BOOL), (Kind.BOOL, Kind.FLOAT), "key")
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: column 1 of the key held booleans and now holds floats: convert it, so that it is ...
+    """
+    for position, (old, new) in enumerate(zip(known, kinds)):
+        if _comparable(old) is not _comparable(new):
+            raise DataError(
+                f"column {position} of the {part} held {old.value} and now holds {new.value}: {_remedy(old, new)}"
+            )
+    return tuple([old if old is new else Kind.INT for old, new in zip(known, kinds)])
+
+
+def _remedy(one: Kind, other: Kind) -> str:
+    if {one, other} <= set(FLOAT_TYPES):
+        return "convert one with .astype(), for most numbers, such as 0.1, are not the same in both widths"
+    return "convert it, so that it is always the same"
+
+
+def float_codes(column: Array) -> Codes:
+    """Return int64 codes that order as the floats do; NaN is refused, since it equals nothing, not even itself."""
+    floats = column.astype(np.float64) + 0.0
+    refuse_nan(floats)
+    bits = floats.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def refuse_nan(column: Array) -> None:
+    """Raise DataError where a column of floats has one that is no number."""
+    if np.isnan(column).any():
+        raise DataError("NaN cannot be part of a collection: it does not equal itself, so it could never be removed")
+
+
+def code_floats(codes: Codes) -> NDArray[np.float64]:
+    """Return the floats that `float_codes` made codes of."""
+    return (codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)

@@ -1,0 +1,93 @@
+"""What the records of an input are made of: the same number of fields in all, each always of one kind.
+
+Changes are gathered before they are sent, and sent before they are indexed, where a column of another kind is refused.
+By then nobody could tell which statement of the program is wrong, so every record is looked at as it is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from differential.data.codes import kind_of
+from timely.data.columns import as_column
+from timely.errors import DataError
+
+
+class Fields:
+    """The kinds of an input's fields, as far as its records have shown them.
+
+    >>> fields = Fields()
+    >>> fields.check((1, "one"))
+    >>> fields.check((np.array([2, 3]), "more"))
+    >>> fields.check((4.5, "four and a half"))
+    Traceback (most recent call last):
+    timely.errors.DataError: field 0 is 1 in one record and 4.5 in another: convert it, so that it is always of one kind
+    """
+
+    __slots__ = ("_kinds", "_shown", "_types")
+
+    def __init__(self) -> None:
+        self._kinds: list[str] = []
+        self._shown: list[Any] = []
+        self._types: tuple[type, ...] | None = None
+
+    def check(self, record: tuple[Any, ...]) -> None:
+        """Raise DataError unless a record, as scalars or as columns of many, is like those before it."""
+        if self._kinds and len(record) != len(self._kinds):
+            raise DataError(
+                f"a record of {len(record)} field(s) after one of {len(self._kinds)}: "
+                "all records of a collection have the same number"
+            )
+        types = tuple([type(field) for field in record])
+        if self._types is None and _ARRAYS.issuperset(types):
+            if self._kinds != [_KINDS.get(field.dtype.char) for field in record]:
+                self._compare(record, types)
+        elif types != self._types or not _are_plain(record):
+            self._compare(record, types)
+
+    def _compare(self, record: tuple[Any, ...], types: tuple[type, ...]) -> None:
+        columns = [as_column(field) for field in record]
+        if not all(column.size for column in columns):
+            return
+        kinds = [_kind_of(column) for column in columns]
+        shown = [column.reshape(-1)[0] if column.ndim else field for field, column in zip(record, columns)]
+        for position, (known, kind) in enumerate(zip(self._kinds, kinds)):
+            if known != kind and {known, kind} != _WHOLE:
+                raise DataError(
+                    f"field {position} is {self._shown[position]!r:.80} in one record and {shown[position]!r:.80} in "
+                    "another: convert it, so that it is always of one kind"
+                    + (" and width" if {known, kind} <= _FLOATS else "")
+                )
+            kinds[position] = known if known == kind else "i"
+        self._kinds, self._shown = kinds, self._shown or shown
+        self._types = None if np.ndarray in types or "u" in kinds else types
+
+
+_ARRAYS = {np.ndarray}
+_KINDS = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
+"""The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""
+_WHOLE = {"b", "i"}
+_FLOATS = {"d", "f", "e"}
+_FIRST_UNSIGNED = 1 << 63
+
+
+def _are_plain(record: tuple[Any, ...]) -> bool:
+    """Return whether whole numbers have 64 bits and texts are plain, so that nothing can be wrong with them."""
+    for field in record:
+        if type(field) is int:
+            if not -_FIRST_UNSIGNED <= field < _FIRST_UNSIGNED:
+                return False
+        elif type(field) is str and not field.isascii():
+            return False
+    return True
+
+
+def _kind_of(column: np.ndarray[Any, Any]) -> str:
+    """Return the kind of a column's type: unsigned integers are integers, unless they are too large for these."""
+    kind = column.dtype.kind
+    if kind == "f":
+        kind_of(column)  # refuses floats of more than 64 bits
+        return str(column.dtype.char)
+    return "i" if kind == "u" and int(column.max()) < _FIRST_UNSIGNED else kind

@@ -1,0 +1,259 @@
+"""Interned items: small numbers for text, bytes and tuples, given back when nothing has them any more.
+
+One table for each worker numbers the distinct items that its arrangements have seen. Strings come and go, and the
+table must not grow with all that ever came, so numbers are reclaimed as a collector does it, by marking and sweeping.
+
+What has a number is one of
+
+- a column of a batch: traces announce every batch they take in or make of others (`watch`), and the table remembers
+  the columns weakly. A batch on its way to an operator, or still to be joined, shares its columns with one announced;
+- what an operator holds outside batches, such as updates waiting to be sealed: operators name it themselves (`hold`);
+- a tuple whose own number is held, for each of its fields that is interned.
+
+Nothing else has numbers while no operator is in the middle of running, and that is when a collection begins
+(`collect`): it takes a snapshot of these columns. From then on it works in pieces: it marks the numbers in the columns
+of the snapshot, then frees those not marked. The invariant it rests on:
+
+    a number in use is in a column of the snapshot, or `encode` has returned it since the snapshot was taken
+
+for columns made meanwhile are made of older columns or by `encode`, and `encode` marks what it returns. A freed number
+is given out again.
+
+A collection begins when as many items are new as the last one found alive, or a sixteenth of the rows it went
+through, if that is more: so the table is about twice what is alive, and a new item pays for a constant amount of work.
+It is paid in steps: each marks at most `MARKED_PER_ITEM` rows and looks at most at `SWEPT_PER_ITEM` numbers for each
+item that is new since the step before, which is a fraction of what encoding it cost, or `LEAST_STEP`, some 0.1 ms to 1
+ms. The table of hashes itself is a Python dictionary, which still grows all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary, ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.dataflow.core import DataflowCore
+
+Codes = NDArray[np.int64]
+Column = NDArray[Any]
+
+ABSENT = (1 << 62) - 1
+"""Stands for the number of an item that has none."""
+
+LEAST_ITEMS = 1 << 14
+"""So many items must be new before a collection is worth it."""
+
+MARKED_PER_ITEM = 64
+SWEPT_PER_ITEM = 8
+LEAST_STEP = 1 << 12
+_COLUMN_COST = 64
+_LEAST_WATCHED = 256
+
+
+class Meaning(Protocol):
+    """What the codes of a column stand for."""
+
+    def mark(self, codes: Codes) -> None:
+        """Call `Interner.mark` with the numbers in `codes`."""
+        ...
+
+
+Held = tuple[Meaning, Codes]
+"""A column of codes, and what they mean."""
+
+
+class _Free:
+    """Stands in the table where a number is free."""
+
+
+_FREE = _Free()
+
+
+class Interner:
+    """One worker's table of distinct strings, byte strings, and tuples of codes."""
+
+    def __init__(self) -> None:
+        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never taken back.
+        self._codes: dict[Any, int] = {"": 0}
+        self._items: list[Any] = [""]
+        self._free: list[int] = []
+        self._watched: list[tuple[Meaning, ref[Column]]] = []
+        self._most_watched = _LEAST_WATCHED
+        self._holders: dict[Callable[[], Iterable[Held]], None] = {}
+        self._collection: _Collection | None = None
+        self._added = 0
+        self._threshold = LEAST_ITEMS
+        self._seen = 0
+
+    def __len__(self) -> int:
+        """The number of items that have a number."""
+        return len(self._codes)
+
+    @property
+    def capacity(self) -> int:
+        """The number of items there has been room for: those with a number, and numbers that are free."""
+        return len(self._items)
+
+    def encode(self, items: list[Any]) -> Codes:
+        """Return the number of each item, giving out new ones as needed."""
+        known = self._codes
+        codes = [known.get(item, -1) for item in items]
+        if -1 in codes:
+            for row, code in enumerate(codes):
+                if code < 0:
+                    codes[row] = self._add(items[row])
+        numbers = np.array(codes, np.int64)
+        if self._collection is not None:
+            self._collection.keep(numbers)
+        return numbers
+
+    def find(self, items: list[Any]) -> Codes:
+        """Return the number of each item, `ABSENT` for one that has none; give out none."""
+        known = self._codes
+        return np.array([known.get(item, ABSENT) for item in items], np.int64)
+
+    def decode(self, codes: Codes) -> list[Any]:
+        """Return the item of each number."""
+        items = self._items
+        return [items[code] for code in codes.tolist()]
+
+    def watch(self, meaning: Meaning, column: Codes) -> None:
+        """Keep the items in `column` for as long as the array exists."""
+        watched = self._watched
+        watched.append((meaning, ref(column)))
+        if len(watched) > self._most_watched:
+            self._watched = watched = [pair for pair in watched if pair[1]() is not None]
+            self._most_watched = max(_LEAST_WATCHED, 2 * len(watched))
+
+    def hold(self, columns: Callable[[], Iterable[Held]]) -> None:
+        """Keep the items in what `columns` returns, until it is released."""
+        self._holders[columns] = None
+
+    def release(self, columns: Callable[[], Iterable[Held]]) -> None:
+        """Take back `hold`."""
+        self._holders.pop(columns, None)
+
+    def collect(self) -> None:
+        """Do a little of what reclaiming there is to do. Only called when no operator is in the middle of running."""
+        if self._collection is None:
+            if not self.is_due:
+                return
+            self._collection = _Collection(self._snapshot(), len(self._items))
+            self._added = self._seen = 0
+        new, self._seen = self._added - self._seen, self._added
+        if self._collection.work(self, new):
+            survivors = len(self._codes)
+            self._threshold = max(LEAST_ITEMS, survivors, self._collection.rows // 16)
+            self._collection = None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough items are new for a collection to begin."""
+        return self._added >= self._threshold
+
+    def mark(self, numbers: Codes) -> Codes:
+        """Mark numbers as in use, in a collection; return those that were not yet, some perhaps several times."""
+        assert self._collection is not None
+        return self._collection.mark(numbers)
+
+    def sweep(self, numbers: Codes) -> None:
+        """Free numbers that are not in use."""
+        items, codes, free = self._items, self._codes, self._free
+        for number in numbers.tolist():
+            item = items[number]
+            if item is not _FREE:
+                del codes[item]
+                items[number] = _FREE
+                free.append(number)
+
+    def _add(self, item: Any) -> int:
+        code = self._codes.get(item)
+        if code is None:
+            self._added += 1
+            if self._free:
+                code = self._free.pop()
+                self._items[code] = item
+            else:
+                code = len(self._items)
+                self._items.append(item)
+            self._codes[item] = code
+        return code
+
+    def _snapshot(self) -> list[Held]:
+        """Return all columns that may hold numbers, each once."""
+        found = {id(column): (meaning, column) for meaning, column in self._held() if len(column)}
+        return list(found.values())
+
+    def _held(self) -> Iterator[Held]:
+        for meaning, reference in self._watched:
+            column = reference()
+            if column is not None:
+                yield meaning, column
+        for columns in self._holders:
+            yield from columns()
+
+
+class _Collection:
+    """A collection under way: the columns still to be marked, and then how far it has swept."""
+
+    def __init__(self, columns: list[Held], limit: int) -> None:
+        """Collect among the numbers below `limit`."""
+        self.rows = sum(len(column) for _, column in columns)
+        self._columns = columns
+        self._row = 0
+        self._limit = limit
+        self._marked = np.zeros(limit, np.bool_)
+        self._swept = 1
+
+    def keep(self, numbers: Codes) -> None:
+        """Take note that numbers are in use from now on."""
+        self._marked[numbers[numbers < self._limit]] = True
+
+    def mark(self, numbers: Codes) -> Codes:
+        """Mark numbers; return those that were not yet."""
+        # What is not below the limit is not going to be freed, and all that it consists of is as new and kept.
+        numbers = numbers[numbers < self._limit]
+        fresh = numbers[~self._marked[numbers]]
+        self._marked[fresh] = True
+        return fresh
+
+    def work(self, interner: Interner, new: int) -> bool:
+        """Do the work that `new` items pay for; return whether all is done."""
+        fuel = max(LEAST_STEP, MARKED_PER_ITEM * new)
+        while self._columns and fuel > 0:
+            meaning, column = self._columns[-1]
+            rows = column[self._row : self._row + fuel]
+            meaning.mark(rows)
+            fuel -= max(len(rows), _COLUMN_COST)
+            self._row += len(rows)
+            if self._row >= len(column):
+                self._columns.pop()
+                self._row = 0
+        if self._columns:
+            return False
+        stop = min(self._limit, self._swept + max(LEAST_STEP, SWEPT_PER_ITEM * new))
+        dead = np.flatnonzero(~self._marked[self._swept : stop]) + self._swept
+        interner.sweep(dead)
+        self._swept = stop
+        return stop == self._limit
+
+
+_interners: WeakKeyDictionary[Any, Interner] = WeakKeyDictionary()
+
+
+def interner_of(worker: object) -> Interner:
+    """Return the table that all of a worker's arrangements share."""
+    interner = _interners.get(worker)
+    if interner is None:
+        interner = _interners[worker] = Interner()
+    return interner
+
+
+def hold_columns(dataflow: DataflowCore, columns: Callable[[], Iterable[Held]]) -> None:
+    """Keep the items in what `columns` returns until nothing can happen in a dataflow any more."""
+    interner = interner_of(dataflow.host)
+    interner.hold(columns)
+    dataflow.when_complete(lambda: interner.release(columns))

@@ -1,0 +1,49 @@
+"""Errors for records that occur a negative number of times.
+
+The theory has them: a difference of collections is one, and operators that add and multiply numbers of occurrences
+(`concat`, `negate`, `join`, `consolidate`, `sum`, `totals`, ...) pass them on. Mostly, though, one means that a program
+removed what was not there. So whatever gives a number of occurrences a meaning refuses a negative one: `count`,
+`distinct`, `threshold`, the other reductions, and what reads a collection out (`output`, `Trace.contents`, cursors).
+Those that can report a difference as well take `signed=True`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from differential.data.overflow import shown
+from timely.errors import DataError
+from timely.order import Time
+
+_REMEDY = (
+    "something was removed that was not there, at that time or before; or this is a difference, for which there is "
+    "signed=True"
+)
+
+
+def negative_count(record: Sequence[NDArray[Any]], count: int, time: Time, *, may_be_signed: bool = False) -> DataError:
+    """Return the error for a record, the first row of these columns, that occurs a negative number of times.
+
+    `may_be_signed` is whether what refuses it takes `signed=True`.
+
+    >>> raise negative_count((np.array([7]),), -1, (3,))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: the record 7 occurs a negative number of times, -1: something was removed that was not ...
+    """
+    remedy = _REMEDY if may_be_signed else _REMEDY.partition(";")[0]
+    return DataError(f"the record {shown(record)} occurs a negative number of times, {count}: {remedy}", time)
+
+
+def negative_total(key: Sequence[NDArray[Any]], count: int, time: Time) -> DataError:
+    """Return the error for a key, the first row of these columns, that has a negative number of records.
+
+    >>> raise negative_total((np.array([7]),), -1, (3,))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: the key 7 has a negative number of records, -1: something was removed that was not ...
+    """
+    return DataError(f"the key {shown(key)} has a negative number of records, {count}: {_REMEDY}", time)

@@ -1,0 +1,111 @@
+"""Errors for what does not fit into 64 bits: numbers of occurrences, and sums.
+
+The sums and products that operators on collections make are exact, or refused: they never wrap around. What a program's
+functions compute with NumPy wraps as NumPy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.data.codes import Encoder
+from differential.kernels.wide import Overflow
+from timely.dataflow.capability_set import CapabilitySet
+from timely.errors import DataError
+from timely.order import Time
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+def shown(record: Sequence[Array]) -> str:
+    """Return the record that is the first row of columns, for people.
+
+    >>> shown((np.array([7]),)), shown((np.array([7]), np.array(["a"])))
+    ('7', "(7, 'a')")
+    """
+    fields = [column.tolist()[0] for column in record]
+    return repr(fields[0]) if len(fields) == 1 else f"({', '.join(map(repr, fields))})"
+
+
+def refusing(
+    run: Callable[[], None], key: Encoder, value: Encoder | None = None, held: CapabilitySet | None = None
+) -> Callable[[], None]:
+    """Return the logic `run`, with errors that name the record when a kernel raises `Overflow`.
+
+    `key` and `value` give the codes of the record their meaning; without `value` only the key is named. The time named
+    is the least that the operator holds.
+    """
+    meaning = Encoder(key.interner, "value", ()) if value is None else value
+
+    def named_run() -> None:
+        try:
+            run()
+        except Overflow as fault:
+            times = () if held is None else held.times
+            raise named(fault, key, meaning, min(times, default=None)) from None
+
+    return named_run
+
+
+def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = None) -> DataError:
+    """Return the error for a record that occurs too often, whose codes a kernel gave."""
+    codes = [np.array([code], np.int64) for code in fault.args]
+    keys = key.decode(codes[0], 1)
+    return too_large(keys, time) if value.hidden else too_often(keys + value.decode(codes[1], 1), time)
+
+
+def too_large(key: Sequence[Array], time: Time | None) -> DataError:
+    """Return the error for a key, the first row of these columns, whose values add up to too much.
+
+    >>> raise too_large((np.array([7]),), (3,))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: what the values of 7 add up to does not fit into 64 bits: divide them first, or ...
+    """
+    return DataError(
+        f"what the values of {shown(key)} add up to does not fit into 64 bits: divide them first, or add up floats",
+        time,
+    )
+
+
+def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
+    """Return the error for a record, the first row of these columns, that occurs too often.
+
+    >>> raise too_often((np.array([7]),))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: how often 7 occurs does not fit into 64 bits: insert it less often, or add up ...
+    """
+    return DataError(
+        f"how often {shown(record)} occurs does not fit into 64 bits: insert it less often, or add up quantities as "
+        "floats (sum) rather than as numbers of occurrences",
+        time,
+    )
+
+
+def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
+    """Return the products of diffs, `times` for each row of `columns`, and again for each as often as there are more.
+
+    Raises DataError, which names the record, where a product does not fit into 64 bits.
+
+    >>> multiplied((np.array([7]),), np.array([1 << 40]), np.array([1 << 23]))
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: how often 7 occurs does not fit into 64 bits: ...
+    """
+    products = diffs * times
+    if len(diffs) and _magnitude(diffs) * _magnitude(times) >= 1 << 63:
+        for row, (one, other) in enumerate(zip(diffs.tolist(), times.tolist())):
+            if one * other != products[row]:
+                place = row % len(columns[0])
+                raise too_often([column[place : place + 1] for column in columns])
+    return products
+
+
+def _magnitude(numbers: Ints) -> int:
+    return max(int(numbers.max()), -int(numbers.min()))

@@ -1,0 +1,69 @@
+"""What pacts for updates have in common.
+
+Rows are spread by their contents, so rows of kinds that do not go together, such as the keys 1 and 2.5, may never meet
+on one worker. Still each worker learns of all kinds there are: the first batch of each kind goes to every worker, empty
+where it has no rows. It costs each worker a message to each peer, once for each operator that rows are spread for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from differential.data.updates import Updates
+from timely.data.container import Batch
+
+Parts = Iterator[tuple[int, Batch]]
+
+
+class OfUpdates:
+    """A pact for updates alone: it admits no other batches, and no times of other scopes.
+
+    >>> updates = Updates.at((7,), (np.array([1, 2]),))
+    >>> OfUpdates().admits(updates, 1), OfUpdates().admits(updates, 2), OfUpdates().admits([1, 2], 1)
+    (True, False, False)
+    """
+
+    def admits(self, batch: Batch, coordinates: int) -> bool:
+        """Return whether a batch is one of updates, at times of so many coordinates (see `pact.Selective`)."""
+        return type(batch) is Updates and batch.times.shape[1] == coordinates
+
+
+class Spreading(OfUpdates):
+    """A pact that sends each update where its record belongs, and the kinds of columns to every worker.
+
+    >>> class Last(Spreading):
+    ...     name = "at the last worker"
+    ...     def spread(self, updates, peers):
+    ...         return iter([(peers - 1, updates)])
+    >>> last, updates = Last(), Updates.at((7,), (np.array([1, 2]),))
+    >>> [[(worker, len(part)) for worker, part in last.split(updates, 3)] for _ in range(2)]
+    [[(2, 2), (0, 0), (1, 0)], [(2, 2)]]
+    """
+
+    name: str
+
+    def __init__(self) -> None:
+        self._announced: set[tuple[str, ...]] = set()
+
+    def spread(self, updates: Updates, peers: int) -> Parts:
+        """Yield (worker, its updates) for every worker that has any."""
+        raise NotImplementedError
+
+    def split(self, batch: Batch, peers: int) -> Parts:
+        """Yield what `spread` does; of kinds that have not come before, an empty batch for all others."""
+        updates = cast(Updates, batch)
+        # The one-letter code of a type has no length in it, so there are few.
+        kinds = tuple([column.dtype.char for column in updates.columns])
+        if kinds in self._announced:
+            return self.spread(updates, peers)
+        self._announced.add(kinds)
+        return self._spread_and_announce(updates, peers)
+
+    def _spread_and_announce(self, updates: Updates, peers: int) -> Parts:
+        others = set(range(peers))
+        for worker, part in self.spread(updates, peers):
+            others.discard(worker)
+            yield worker, part
+        for worker in sorted(others):
+            yield worker, Updates(tuple([column[:0] for column in updates.columns]), updates.times[:1])

@@ -1,0 +1,110 @@
+"""Extend prefixes by a column, where all arrangements that have a say in it are at hand.
+
+`differential.delta.extend` asks which of several arrangements has fewest values for a prefix, takes these, and keeps
+those that the others have, too. Each of them is asked about another key, so among several workers each step is an
+operator, and prefixes travel from one to the next. A worker by itself has all arrangements, and where times are totally
+ordered one kernel does what all of the steps do: a prefix is looked up when all arrangements are complete, and what is
+proposed and refused is never written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+
+from differential.collection import Arrangement, Collection
+from differential.data.codes import Codes, Encoder
+from differential.data.overflow import multiplied
+from differential.data.updates import Ints, Updates
+from differential.delta.lookup import Past, lookup, refuse_other_keys
+from differential.kernels.compile import NOTHING
+from differential.kernels.extend import extend
+from differential.trace.batch import table_of
+from timely.dataflow.pact import Pipeline
+from timely.errors import DataError
+
+PIECE = 1 << 19
+"""About how many values are looked at before other operators get a turn."""
+
+FEW = 1 << 10
+"""So many prefixes, or fewer, are looked up in the order they have."""
+
+
+class Offer(NamedTuple):
+    """The values that an arrangement has for prefixes with its key in column `key`.
+
+    Prefixes see updates before their initial time and, if `inclusive`, those at it.
+    """
+
+    key: int
+    arrangement: Arrangement
+    inclusive: bool
+
+
+def extend_at_hand(prefixes: Collection, offers: Sequence[Offer], *, name: str = "extend") -> Collection:
+    """Return each prefix with each value that all `offers` have for it, as one more column.
+
+    For a worker by itself, and times of one coordinate.
+    """
+    read: dict[Arrangement, bool] = {}
+    for offer in offers:
+        refuse_other_keys(name, 1, offer.arrangement)
+        read[offer.arrangement] = offer.inclusive or read.get(offer.arrangement, False)
+    places = [list(read).index(offer.arrangement) for offer in offers]
+
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Extensions:
+        return Extensions(updates, initial, [pasts[place] for place in places], offers)
+
+    return Collection(lookup(prefixes.stream, Pipeline(), list(read.items()), ask, name=name))
+
+
+class Extensions:
+    """Prefixes with the values of all offers."""
+
+    def __init__(self, prefixes: Updates, initial: Ints, pasts: list[Past], offers: Sequence[Offer]) -> None:
+        self._prefixes = prefixes
+        self._initial = initial
+        self._pasts = pasts
+        self._offers = offers
+        self._value = offers[0].arrangement.value
+        for offer in offers[1:]:
+            if not self._value.agrees(offer.arrangement.value):
+                raise DataError(
+                    f"some relations have {self._value.describe()} as their values, others "
+                    f"{offer.arrangement.value.describe()}: convert them, so that they can be the same"
+                )
+        self._keys = [
+            np.ascontiguousarray(offer.arrangement.key.encode((prefixes.columns[offer.key],))) for offer in offers
+        ]
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        for offer, keys, past in zip(self._offers, self._keys, self._pasts):
+            yield offer.arrangement.key, keys
+            for batch in past:
+                yield offer.arrangement.value, batch.vals
+
+    def pieces(self) -> Iterator[Updates]:
+        past = table_of([batch for past in self._pasts for batch in past])
+        firsts = np.array([*accumulate(map(len, self._pasts), initial=0)], np.int64)
+        excluded = np.array([not offer.inclusive for offer in self._offers], np.int64)
+        # Many are looked up in order of a key, each where the one before was.
+        order = np.argsort(self._keys[0]) if len(self._prefixes) > FEW else np.arange(len(self._prefixes))
+        keys = np.stack([each[order] for each in self._keys])
+        bounds = self._initial[order, 0] if len(self._initial) > 1 else self._initial[:, 0].copy()
+        position = 0
+        while position >= 0:
+            rows, vals, occurs, position = extend(keys, bounds, excluded, firsts, past, position, PIECE)
+            if len(rows):
+                yield self._piece(order[rows], vals, occurs)
+            if position >= 0:
+                yield self._prefixes.take(rows[:0])
+
+    def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:
+        """Return extensions as updates."""
+        extended = self._prefixes.take(rows)
+        diffs = multiplied(extended.columns, extended.diffs, occurs) if len(extended.diffs) else occurs
+        columns = (*extended.columns, *self._value.decode(vals, len(rows)))
+        return Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)

@@ -1,0 +1,227 @@
+"""Match changes with a collection as it was when they were made: one half of a join.
+
+Of the pairs that a join of two collections gains and loses, `half_join` makes those whose later member is in its first
+argument, where later is meant in a total order. Two of them, one each way, one `inclusive` and one not, make the join;
+n pipelines of n - 1 half joins make the join of n collections (see `differential.delta`), and none keeps anything but
+the collections' own indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from differential.arrangement.arrange import ByKey
+from differential.collection import Arrangement, Collection
+from differential.data.codes import Encoder
+from differential.data.updates import Ints, Updates
+from differential.delta.lookup import Ask, Past, lookup, refuse_other_keys
+from differential.kernels.compile import NOTHING
+from differential.kernels.consolidate import consolidate
+from differential.kernels.join import join
+from differential.kernels.occurrences import occurrences
+from differential.operators.join_arrangements import ROWS_PER_BATCH
+from differential.trace.batch import Batch, table_of
+from differential.trace.parts import table_of_parts
+from timely.data.container import as_columns
+from timely.data.user_functions import call
+from timely.dataflow.stream import Stream
+
+PIECE = 1 << 19
+"""About how many pairs are produced before other operators get a turn."""
+
+NEVER_LATER = np.iinfo(np.int64).min
+
+
+def half_join(
+    prefixes: Collection,
+    arrangement: Arrangement,
+    function: Callable[..., Any],
+    *,
+    inclusive: bool = True,
+    keys: int = 1,
+    name: str = "half_join",
+) -> Collection:
+    """Return `function(*key, *rest, *value)` for each prefix and each record of `arrangement` that it sees.
+
+    A prefix sees the updates before its initial time and, if `inclusive`, those at it; what comes of them is at the
+    lattice join of both times. In a scope whose times have several coordinates, the last columns of a prefix are its
+    initial time; `function` does not get them, and they are passed on (`differential.delta.Prefixes` sees to that).
+
+    >>> def program(scope):
+    ...     ages = Collection.of(scope, np.array(["ann", "bob"]), np.array([30, 40]))
+    ...     towns = Collection.of(scope, np.array(["ann"]), np.array(["Rome"]))
+    ...     arranged = towns.arrange_by_key()
+    ...     return half_join(ages, arranged, lambda name, age, town: (name, age, town))
+    >>> example(program)
+    [(('ann', 30, 'Rome'), 1)]
+    """
+    hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
+
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Pairs:
+        return Pairs(updates, initial, pasts[0], arrangement, function, inclusive, hidden)
+
+    return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
+
+
+def count_rows(
+    prefixes: Collection,
+    arrangement: Arrangement,
+    function: Callable[..., Any],
+    *,
+    inclusive: bool = True,
+    keys: int = 1,
+    name: str = "count_rows",
+) -> Collection:
+    """Return `function(*key, *rest, number)` for each prefix whose key is in `arrangement`, with the number of rows.
+
+    That is how many updates the trace has of the key, seen by the prefix or not, cancelled or not: at least as many as
+    there are records, and 0 only if there are none. It costs a look at the trace, and says which of several
+    arrangements has least to offer. Hidden columns are as in `half_join`.
+
+    >>> def program(scope):
+    ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
+    ...     return count_rows(Collection.of(scope, np.array([1, 5])), edges, lambda node, number: (node, number))
+    >>> example(program)
+    [((1, 2), 1)]
+    """
+    hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
+
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Numbers:
+        return Numbers(updates, pasts[0], arrangement, function, hidden)
+
+    return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
+
+
+def _by_key(prefixes: Collection, arrangement: Arrangement, ask: Ask, inclusive: bool, name: str) -> Stream:
+    """Return the answers to prefixes that are looked up where the arrangement has their keys."""
+    refuse_other_keys(name, prefixes.keys, arrangement)
+    return lookup(prefixes.stream, ByKey(prefixes.keys), [(arrangement, inclusive)], ask, name=name)
+
+
+class Numbers:
+    """Prefixes with the number of rows of their key."""
+
+    def __init__(
+        self,
+        prefixes: Updates,
+        past: tuple[Batch, ...],
+        arrangement: Arrangement,
+        function: Callable[..., Any],
+        hidden: int,
+    ) -> None:
+        self._key = arrangement.key
+        self._codes = np.ascontiguousarray(self._key.encode(prefixes.columns[: arrangement.keys]))
+        self._prefixes = prefixes
+        self._past = past
+        self._function = function
+        self._hidden = hidden
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
+        yield self._key, self._codes
+
+    def pieces(self) -> Iterator[Updates]:
+        numbers = occurrences(self._codes, table_of(self._past))
+        there = numbers > 0
+        prefixes = self._prefixes
+        if not there.all():
+            prefixes, numbers = prefixes.take(there), numbers[there]
+        if len(numbers):
+            own, initial = split(prefixes.columns, self._hidden)
+            yield prefixes.with_columns((*as_columns(call(self._function, (*own, numbers)), len(numbers)), *initial))
+
+
+class Pairs:
+    """Prefixes with each record that they see.
+
+    The prefixes are sorted by key, with the numbers of their rows as values, and joined with the batches of which
+    anything is seen. Where only part of one is, times get one more coordinate, by which each pair tells when its
+    record was, in the total order; pairs not to be seen are taken out after.
+    """
+
+    def __init__(
+        self,
+        prefixes: Updates,
+        initial: Ints,
+        past: tuple[Batch, ...],
+        arrangement: Arrangement,
+        function: Callable[..., Any],
+        inclusive: bool,
+        hidden: int,
+    ) -> None:
+        self._key = arrangement.key
+        self._codes = np.ascontiguousarray(self._key.encode(prefixes.columns[: arrangement.keys]))
+        self._value = arrangement.value
+        self._prefixes = prefixes
+        self._function = function
+        self._hidden = hidden
+        bounds, ranks = rank(initial, past)
+        self._bounds = bounds if inclusive else bounds - 1
+        least, most = (self._bounds.min(), self._bounds.max()) if len(self._bounds) > 1 else self._bounds[[0, 0]]
+        # A batch has its times in their total order, which their numbers keep.
+        seen = [place for place, each in enumerate(ranks) if each[0] <= most]
+        self._past = [past[place] for place in seen]
+        self._ranks = [ranks[place] for place in seen]
+        self._in_part = any(each[-1] > least for each in self._ranks)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
+        yield self._key, self._codes
+        for batch in self._past:
+            yield self._value, batch.vals
+
+    def pieces(self) -> Iterator[Updates]:
+        if not self._past:
+            return
+        times = np.ascontiguousarray(self._prefixes.times)
+        if self._in_part:
+            times = np.column_stack((times, np.full(len(times), NEVER_LATER)))
+            ranked = [
+                (batch.keys, batch.vals, batch.time_index, batch.diffs, np.column_stack((batch.times, ranks)))
+                for batch, ranks in zip(self._past, self._ranks)
+            ]
+            past = table_of_parts(ranked)
+        else:
+            past = table_of(self._past)
+        rows = np.arange(len(self._codes))
+        index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
+        new, position = table_of_parts([consolidate(self._codes, rows, index, diffs, times.copy())]), 0
+        while position >= 0:
+            keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
+            if len(keys):
+                piece = self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
+                if len(piece) or len(keys) >= ROWS_PER_BATCH:
+                    yield piece
+
+    def _piece(self, rows: Ints, vals: Ints, times: Ints, index: Ints, diffs: Ints) -> Updates:
+        """Return pairs as updates, those that are to be seen."""
+        if self._in_part:
+            when = times[index, -1] if len(index) else times[:, -1]
+            seen = np.broadcast_to(when <= (self._bounds[rows] if len(self._bounds) > 1 else self._bounds), rows.shape)
+            times = times[:, :-1].copy()
+            if not seen.all():
+                rows, vals, index, diffs = (each[seen] if len(each) else each for each in (rows, vals, index, diffs))
+        length = len(rows)
+        own, initial = split(tuple(column[rows] for column in self._prefixes.columns), self._hidden)
+        if not length:
+            return Updates((*own, *initial), times, NOTHING, NOTHING)
+        columns = as_columns(call(self._function, (*own, *self._value.decode(vals, length))), length)
+        return Updates((*columns, *initial), times, index, diffs)
+
+
+def split(columns: tuple[Any, ...], hidden: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the columns, and the last `hidden` ones."""
+    own = len(columns) - hidden
+    return columns[:own], columns[own:]
+
+
+def rank(initial: Ints, past: tuple[Batch, ...]) -> tuple[Ints, list[Ints]]:
+    """Return a number for each initial time and for each time of each batch, ordered as the times are in total."""
+    if initial.shape[1] == 1:
+        return initial[:, 0], [batch.times[:, 0] for batch in past]
+    tables = [initial, *(batch.times for batch in past)]
+    _, numbers = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
+    ends = np.cumsum([len(table) for table in tables])
+    first, *others = np.split(numbers.reshape(-1).astype(np.int64), ends[:-1])
+    return first, others

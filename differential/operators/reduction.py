@@ -1,0 +1,206 @@
+"""Reduce the values of every key to others, and keep the result right as the input changes.
+
+The result is itself arranged: operators that need it by key use it as it is. Which times matter for a key, and why
+these, is said in `differential.kernels.reduce_times`; this module is the operator around it.
+
+Built-in reductions run in one kernel call for each activation. A reduction written in Python is called once for each
+round with all the groups that have an interesting time in it, and a round is rarely more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from differential.arrangement.arrange import Sealer, new_trace
+from differential.arrangement.core import ArrangementCore, C
+from differential.data.codes import Codes, Encoder, Kind
+from differential.data.interning import hold_columns, interner_of
+from differential.data.negative import negative_count, negative_total
+from differential.data.overflow import named, refusing, too_large
+from differential.kernels import reduce as kernels
+from differential.kernels.compile import NOTHING
+from differential.kernels.times import minimal
+from differential.kernels.wide import Overflow
+from differential.trace.batch import Batch, frontier_table, table_of
+from differential.trace.batcher import Batcher
+from differential.trace.cursor import accumulate
+from differential.trace.handle import TraceHandle
+from differential.trace.spine import Spine
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.operator import InputPort
+from timely.dataflow.pact import Pipeline
+from timely.errors import DataError
+from timely.order import Time
+from timely.progress.antichain import CLOSED, Antichain
+
+Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
+"""Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
+
+Pending = tuple[Codes, Codes, Codes]
+"""Groups (key, and value where groups are by value) and times to come back to."""
+
+
+class GroupFault(Exception):
+    """The values of a key (a code) have no reduction at a time.
+
+    A record occurs a negative number of times, or the key has a negative number of records; or, if the reduction `adds`
+    (in a kernel, of that kind), the sum does not fit into 64 bits. The last `hidden` columns of a record are not the
+    program's.
+    """
+
+    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = kernels.DISTINCT) -> None:
+        """Take what a kernel returned: the key, the value if the reduction is by value, then the time."""
+        key, *rest = fault.tolist()
+        self.key: int = key
+        self.time: Time = tuple(rest[by_value:])
+        self.hidden = hidden
+        self.counts = kind == kernels.COUNT
+        self.adds = kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
+
+
+class Reduction(Protocol):
+    """How one activation turns new batches and the past into updates of the output."""
+
+    by_value: bool
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]: ...
+
+
+def reduce_arrangement(
+    source: ArrangementCore[C],
+    make: Callable[[Encoder, Encoder, Encoder], Reduction],
+    value_kinds: tuple[Kind, ...] | None,
+    *,
+    name: str,
+) -> ArrangementCore[C]:
+    """Return the arrangement of the reduced values by the same keys.
+
+    `make` receives the encoders of key, input value and output value, and returns the reduction.
+    """
+    scope = source.scope
+    builder = OperatorBuilder(scope, name)
+    input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
+    output, stream = builder.add_output()
+    value = Encoder(interner_of(scope.dataflow.host), "value", value_kinds)
+    spine = new_trace(output, source.key, value)
+    sealer = Sealer(output, spine)
+    reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
+    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held))
+    scope.dataflow.when_complete(reducer.drop)
+    return source.derived(stream, TraceHandle(spine), value)
+
+
+class Reducer:
+    """The operator.
+
+    Invariant: the output's trace is, at every time not in advance of `upper` as of the last run, the reduction of the
+    input's; each pending time is in advance of it and of a capability held. A run that has neither new batches nor a
+    pending time that is due has nothing to do, and is not asked for.
+    """
+
+    def __init__(
+        self,
+        input: InputPort,
+        source: ArrangementCore[Any],
+        spine: Spine,
+        sealer: Sealer,
+        reduction: Reduction,
+        value: Encoder,
+    ) -> None:
+        self._input = input
+        self._source = source.reader()
+        self._said = TraceHandle(spine)
+        self._batcher = Batcher(spine.depth)
+        self._sealer = sealer
+        self._reduction = reduction
+        self._new: list[Batch] = []
+        self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
+        self._meanings = source.key, source.value, value
+        hold_columns(input.dataflow, self.held_codes)
+
+    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+        """Yield the columns of codes held between runs, and what they mean."""
+        key, value, said = self._meanings
+        for keys, vals in self._batcher.columns():
+            yield key, keys
+            yield said, vals
+        yield key, self._pending[0]
+        yield value, self._pending[1]
+
+    def run(self) -> None:
+        held = self._sealer.held
+        for time, batch in self._input.drain():
+            held.hold(time)
+            self._new.append(cast(Batch, batch))
+        # Whoever seals the input puts batches into the trace and into our queue together, so all of them are here, and
+        # the trace's upper is the frontier then; where nothing is sealed, for there is nothing, our own tells.
+        upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
+        if self._new or any(not upper.less_equal(time) for time in held.times):
+            self._reduce(upper)
+            pending = self._pending[2]
+            least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
+            self._sealer.seal(self._batcher, upper, least)
+            self._source.allow_compaction(upper)
+            self._said.allow_compaction(upper)
+        self._input.operator.waits = bool(held)
+
+    def drop(self) -> None:
+        """Stop reading."""
+        self._source.drop()
+        self._said.drop()
+
+    def _reduce(self, upper: Antichain) -> None:
+        source, said = self._source.batches(), self._said.batches()
+        try:
+            chunks, self._pending = self._reduction(
+                table_of(self._new),
+                self._pending,
+                self._source.table(source),
+                self._said.table(said),
+                frontier_table(upper, self._batcher.depth),
+            )
+        except GroupFault as fault:
+            raise self._named(fault) from None
+        self._new.clear()
+        for chunk in chunks:
+            self._batcher.push(*chunk)
+
+    def _named(self, fault: GroupFault) -> DataError:
+        """Return the error that names a record which is to blame."""
+        key, value, _ = self._meanings
+        try:
+            keys, vals, counts = accumulate(self._source.batches(), fault.time)
+        except Overflow as overflow:
+            return named(overflow, key, value, fault.time)
+        if fault.counts and -1 << 63 <= (total := sum(counts[keys == fault.key].tolist())) < 0:
+            return negative_total(key.decode(np.array([fault.key]), 1), total, fault.time)
+        row = np.flatnonzero((keys == fault.key) & (counts < 0))[:1]
+        if fault.adds or not len(row):
+            return too_large(key.decode(np.array([fault.key]), 1), fault.time)
+        columns = (*key.decode(keys[row], 1), *value.decode(vals[row], 1))
+        return negative_count(columns[: len(columns) - fault.hidden], int(counts[row[0]]), fault.time)
+
+
+class BuiltIn:
+    """A reduction that runs wholly in a kernel."""
+
+    def __init__(self, kind: int, parameter: int) -> None:
+        self._kind = kind
+        self._parameter = parameter
+        self.by_value = kind == kernels.DISTINCT
+
+    def __call__(
+        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
+    ) -> tuple[list[Chunk], Pending]:
+        keys, vals, times, time_index, diffs, *put_off, fault = kernels.reduce(
+            self._kind, self._parameter, new, *pending, input, output, upper
+        )
+        if len(fault):
+            raise GroupFault(fault, self.by_value, kind=self._kind)
+        chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
+        return chunks, cast(Pending, tuple(put_off))

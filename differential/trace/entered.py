@@ -1,0 +1,68 @@
+"""Read a trace in an inner scope, whose times have one more coordinate.
+
+The trace holds the updates at times `(t, 0)` there. So a frontier of the inner scope says of the trace outside
+
+- for compaction: all its elements without their last coordinate, for `(s, i) ≤ (t, j)` implies `s ≤ t`;
+- for a cut: those of its elements whose last coordinate is 0, for `(s, i) ≤ (t, 0)` exactly if `s ≤ t` and `i = 0`.
+"""
+
+from __future__ import annotations
+
+from differential.trace.batch import Batch
+from differential.trace.description import entered
+from differential.trace.reader import Reader
+from timely.progress.antichain import Antichain
+
+
+class Entered(Reader):
+    """A reader of what another reads, as the next inner scope sees it."""
+
+    def __init__(self, outside: Reader) -> None:
+        """Take over `outside`, a reader of the scope around."""
+        super().__init__(outside.depth + 1)
+        self._outside = outside
+        self._seen: tuple[Batch, ...] = ()
+        self._shown: tuple[Batch, ...] = ()
+
+    @property
+    def upper(self) -> Antichain:
+        return entered(self._outside.upper)
+
+    @property
+    def logical(self) -> Antichain:
+        return entered(self._outside.logical)
+
+    @property
+    def physical(self) -> Antichain:
+        return entered(self._outside.physical)
+
+    def set_logical_compaction(self, frontier: Antichain) -> None:
+        self._outside.set_logical_compaction(Antichain([time[:-1] for time in frontier.elements]))
+
+    def set_physical_compaction(self, frontier: Antichain) -> None:
+        self._outside.set_physical_compaction(_cut_outside(frontier))
+
+    def batches(self) -> tuple[Batch, ...]:
+        return self._entered(self._outside.batches())
+
+    def batches_through(self, frontier: Antichain) -> tuple[Batch, ...]:
+        return self._entered(self._outside.batches_through(_cut_outside(frontier)))
+
+    def clone(self) -> Entered:
+        return Entered(self._outside.clone())
+
+    def drop(self) -> None:
+        self._seen = self._shown = ()
+        self._table = None
+        self._outside.drop()
+
+    def _entered(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """Return batches as the inner scope sees them, the same tuple for the same."""
+        if self._seen is not batches:
+            self._seen = batches
+            self._shown = tuple([batch.enter() for batch in batches])
+        return self._shown
+
+
+def _cut_outside(frontier: Antichain) -> Antichain:
+    return Antichain([time[:-1] for time in frontier.elements if not time[-1]])

@@ -1,0 +1,83 @@
+"""What operators may ask of a trace, and promise it.
+
+A reader holds a trace back by two frontiers, which only advance:
+
+- logical compaction at `f`: the reader asks for contents only as of times in advance of `f`;
+- physical compaction at `f`: the reader cuts the trace (`batches_through`) only at frontiers not before `f`.
+
+The trace merges and compacts up to the meet of all its readers' frontiers (`differential.trace.claims`). So a reader
+that is kept without moving its frontiers keeps history alive: `drop` it when done.
+
+There are three. `TraceHandle` reads the trace as it is. `AsOf` reads it for a dataflow that imports it: as of a
+frontier, and as far as its batches have arrived. `Entered` wraps either for an inner scope.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from differential.kernels.compile import Table
+from differential.trace.batch import Batch, table_of
+from timely.progress.antichain import Antichain
+
+
+class Reader(ABC):
+    """A reader of a trace whose times have `depth` coordinates."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self._table: tuple[Sequence[Batch], Table] | None = None
+
+    @property
+    @abstractmethod
+    def upper(self) -> Antichain:
+        """The frontier up to which the trace holds all updates."""
+
+    @property
+    @abstractmethod
+    def logical(self) -> Antichain:
+        """The reader's logical frontier."""
+
+    @property
+    @abstractmethod
+    def physical(self) -> Antichain:
+        """The reader's physical frontier."""
+
+    @abstractmethod
+    def set_logical_compaction(self, frontier: Antichain) -> None:
+        """Promise to ask for contents only as of times in advance of `frontier`."""
+
+    @abstractmethod
+    def set_physical_compaction(self, frontier: Antichain) -> None:
+        """Promise to cut the trace only at frontiers not before `frontier`."""
+
+    def allow_compaction(self, frontier: Antichain) -> None:
+        """Promise both, for the same frontier."""
+        self.set_logical_compaction(frontier)
+        self.set_physical_compaction(frontier)
+
+    @abstractmethod
+    def batches(self) -> tuple[Batch, ...]:
+        """Return all batches, oldest first; the same tuple until something changes."""
+
+    @abstractmethod
+    def batches_through(self, frontier: Antichain) -> tuple[Batch, ...]:
+        """Return the batches that hold the updates at times not in advance of `frontier`, and no others.
+
+        `frontier` is the upper of some batch, not before the reader's physical frontier.
+        """
+
+    def table(self, batches: tuple[Batch, ...]) -> Table:
+        """Return the addresses of `batches` as a table for kernels; kept until the call for another tuple."""
+        if self._table is None or self._table[0] is not batches:
+            self._table = batches, table_of(batches)
+        return self._table[1]
+
+    @abstractmethod
+    def clone(self) -> Reader:
+        """Return another reader, with the same frontiers."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Stop reading: hold nothing back any more."""

@@ -1,0 +1,99 @@
+"""Capabilities for an antichain of times on one output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from timely.dataflow.capability import Capability, Holder
+from timely.dataflow.operator import InputCapability
+from timely.errors import CapabilityError
+from timely.order import Moment, Time, as_time, less_equal
+from timely.progress.antichain import Antichain, minimal
+
+
+class CapabilitySet:
+    """Capabilities for an antichain of times on one output: the least that still permits all that is wanted.
+
+    >>> def constructor(capability, activate):
+    ...     def logic(output):
+    ...         held = CapabilitySet(output)
+    ...         for time in [(5,), (2,), (3,)]:
+    ...             with capability.delayed(time) as right:
+    ...                 held.insert(right)
+    ...         capability.drop()
+    ...         print(held.times)
+    ...         output.give(held.covering((4,)), ["sent"])
+    ...         held.downgrade([(4,)])
+    ...         print(held.times)
+    ...         held.drop()
+    ...     return logic
+    >>> example(lambda scope: source(scope, constructor))
+    [(2,)]
+    [(4,)]
+    ['sent']
+    """
+
+    __slots__ = ("_held", "_output")
+
+    def __init__(self, output: Holder) -> None:
+        self._output = output
+        self._held: dict[Time, Capability] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def times(self) -> list[Time]:
+        """The times held, in lexicographic order."""
+        return sorted(self._held)
+
+    def insert(self, right: Capability | InputCapability) -> None:
+        """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
+
+        Raises CapabilityError where it permits nothing there.
+        """
+        self.hold(self._output.time_of(right))
+
+    def __getitem__(self, time: Moment) -> Capability:
+        return self._held[as_time(time)]
+
+    def covering(self, time: Moment) -> Capability:
+        """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
+        given = as_time(time)
+        for other, capability in self._held.items():
+            if len(other) != len(given) or less_equal(other, given):
+                capability.check(given)
+                return capability
+        raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {given}")
+
+    def downgrade(self, frontier: Antichain | Iterable[Moment]) -> None:
+        """Hold exactly the least times of `frontier`.
+
+        Raises CapabilityError, and holds what it held, where one of them is not permitted by what is held now.
+        """
+        held = self._held
+        times = [as_time(time) for time in frontier]
+        sources = {time: held[time] if time in held else self.covering(time) for time in times}
+        if sources.keys() == held.keys():
+            return
+        least = minimal(tuple(sources))
+        kept = {time: sources[time] if time in held else sources[time].delayed(time) for time in least}
+        for time, capability in held.items():
+            if time not in kept:
+                capability.drop()
+        self._held = kept
+
+    def drop(self) -> None:
+        """Give up everything held."""
+        self.downgrade(())
+
+    # Called by operators of this library alone.
+
+    def hold(self, time: Time) -> None:
+        """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
+        held = self._held
+        if time in held or any(less_equal(other, time) for other in held):
+            return
+        for other in [other for other in held if less_equal(time, other)]:
+            held.pop(other).drop()
+        held[time] = Capability(self._output, time)

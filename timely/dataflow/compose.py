@@ -1,0 +1,109 @@
+"""The optimisation pass: a layout with fewer locations, of the same meaning as the plain one.
+
+`TIMELY_PLAIN=1` (`Config.plain`) leaves this pass out; everything must work then, too, and more slowly. It does three
+things:
+
+**Operators run in line.** A function of one input that needs no capability is called by whoever emits the message: it
+has no queue and no location. A loop of such functions only would call itself without end, so one operator of each loop
+keeps its queue.
+
+**Inputs are counted elsewhere.** A message queued at an input can result in exactly what a capability for its time at
+the operator's only output can, if the input's path there changes no times. So it can be counted there, where no
+operator asks for the frontier of the input. An operator that *drains* its input takes all that is queued before it asks
+for the frontier, so it need not know of what has arrived, and the frontiers at the outputs that feed the input are
+enough: for messages that stay on the worker, since they arrive when they are emitted; for those that are spread, if
+the worker that sends one also sends its progress to this worker itself, and afterwards (`in_order`). When the frontier
+at that output has passed a time, this worker has received the news that the capability under which a message was sent
+at that time has ended, and nothing overtakes on the way from one worker to another (`Allocator`): the message is here.
+
+**Places are composed away.** A place at which no capability is held, no message is queued and no frontier is asked for
+only passes times on: each edge into it and each edge out of it become one, with the composed summary (`contract`).
+Could-result-in between the places that remain is unchanged.
+"""
+
+from __future__ import annotations
+
+from timely.dataflow.layout import Layout
+from timely.dataflow.plan import Inlet, Node, Plan
+from timely.progress.cycles import strong_components
+from timely.progress.graph import Edge, contract
+from timely.progress.summary import PathSummary
+
+MOST_EDGES = 32
+"""A place stays tracked if composing it away would add more edges than this."""
+
+
+def compose(plan: Plan, *, in_order: bool) -> Layout:
+    """Return a layout of the plan that tracks as few places as it can.
+
+    `in_order` is whether workers send each other their progress on the way that batches take, so that it arrives after
+    the batches sent before.
+    """
+    in_line = _in_line(plan)
+    kept = set(plan.observed)
+    counted_at: dict[int, int] = {}
+    followers: dict[int, int] = {}
+    for node in plan.nodes:
+        if node.index in in_line:
+            continue
+        kept.update(outlet.place for outlet in node.outlets)
+        for inlet in node.inlets:
+            output = _equivalent_output(node, inlet)
+            if output is None:
+                kept.add(inlet.place)
+            elif not inlet.asks:
+                counted_at[inlet.place] = output
+            else:
+                kept.add(inlet.place)
+                if inlet.drains and (in_order or not inlet.spreads):
+                    followers[inlet.place] = output
+    edges = contract(plan.edges, kept, most=MOST_EDGES)
+    kept.update(place for edge in edges for place in edge[:2])
+    incoming: dict[int, list[Edge]] = {}
+    for edge in edges:
+        incoming.setdefault(edge.target, []).append(edge)
+    followed: dict[int, list[tuple[int, PathSummary | None]]] = {}
+    for place, output in followers.items():
+        if place not in plan.observed and place in incoming:
+            followed[place] = [(edge.source, _summary(plan, edge)) for edge in incoming[place]]
+            counted_at[place] = output
+            kept.discard(place)
+    return Layout(sorted(kept), contract(edges, kept), counted_at, followed, in_line)
+
+
+def _equivalent_output(node: Node, inlet: Inlet) -> int | None:
+    """Return the place of the operator's only output if times stay as they are on the way there from the input."""
+    if len(node.outlets) != 1:
+        return None
+    (only,) = node.outlets
+    return only.place if only.summaries.get(inlet, _NO_PATH) is None else None
+
+
+def _summary(plan: Plan, edge: Edge) -> PathSummary | None:
+    """Return an edge's summary, or None if times stay as they are along it."""
+    return None if edge.summary == plan.identity(edge.source) else edge.summary
+
+
+def _in_line(plan: Plan) -> set[int]:
+    """Return the operators that run in line: all that may, but for one in each loop that consists of such only."""
+    in_line = {node.index for node in plan.nodes if node.may_run_in_line}
+    candidates = [node for node in plan.nodes if node.may_run_in_line]
+    while candidates:
+        scheduled = {place for node in plan.nodes if node.index not in in_line for place in node.places}
+        onward = [edge for edge in plan.edges if edge.source not in scheduled and edge.target not in scheduled]
+        ends = {place for edge in onward for place in edge[:2]}
+        parts = [set(part) for part in strong_components(ends, onward) if len(part) > 1]
+        part_of = {place: number for number, part in enumerate(parts) for place in part}
+        in_loops: dict[int, list[Node]] = {}
+        for node in candidates:
+            number = part_of.get(node.inlets[0].place)
+            if number is not None:
+                in_loops.setdefault(number, []).append(node)
+        candidates = []
+        for first, *others in in_loops.values():
+            in_line.discard(first.index)
+            candidates += others
+    return in_line
+
+
+_NO_PATH = PathSummary(0, (), ())

@@ -1,0 +1,164 @@
+"""What the parts of one dataflow on one worker share: its plan, its schedule and its progress.
+
+Ports, operators and builders know a dataflow as this; `Dataflow` adds what makes it run: the protocol that exchanges
+progress with other workers, and the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from timely.data.container import Batch
+from timely.dataflow.host import Host
+from timely.dataflow.outstanding import Outstanding
+from timely.dataflow.plan import Plan, Surroundings
+from timely.dataflow.recorder import Recorder
+from timely.dataflow.schedule import Schedulable, Schedule
+from timely.dataflow.tee import Tee
+from timely.errors import BuildError
+from timely.order import Time
+from timely.origin import user_origin
+from timely.progress.reachability import Tracker
+
+
+class DataflowCore:
+    """A dataflow as its parts know it.
+
+    `update(location, time, change)` changes a count; all changes of one step reach the tracker, and other workers,
+    together.
+    """
+
+    tracker: Tracker
+    update: Callable[[int, Time, int], None]
+
+    def __init__(self, host: Host, index: int, name: str) -> None:
+        self.host = host
+        self.worker_index = host.index
+        self.peers = host.peers
+        self.index = index
+        self.name = name
+        self.is_plain: bool = host.config.plain
+        """Whether the optimisation pass is left out (see `timely.dataflow.compose`)."""
+        self.outstanding: Outstanding = host.outstanding
+        self.plan = Plan()
+        self.schedule = Schedule(self.outstanding, self._is_congested)
+        self.recorder: Recorder | None = None
+        self.running: Schedulable | None = None
+        """The operator that runs, while a step of this dataflow is under way."""
+        self.is_logged = True
+        """Whether the worker's log records what happens here."""
+        self.is_closed = False
+        """Whether this was dropped, complete or not."""
+        self._tees: list[Tee] = []
+        self._constructors: list[Callable[[], None]] = []
+        self._on_complete: list[Callable[[], None]] = []
+        self._inputs: list[Callable[[], None]] = []
+        self._activated: set[Schedulable] = set()
+        self._followers: dict[int, list[Callable[[], None]]] = {}
+
+    def __str__(self) -> str:
+        return f"dataflow {self.index} ({self.name!r})"
+
+    def _is_congested(self) -> bool:
+        return self.host.is_congested
+
+    # Building
+
+    @property
+    def built(self) -> bool:
+        """Whether the plan is complete, so that nothing can be added."""
+        return self.plan.is_frozen
+
+    def refuse_if_built(self) -> None:
+        """Raise BuildError once this is complete."""
+        if self.plan.is_frozen:
+            raise BuildError(
+                f"{self} is complete: nothing can be added to it (at {user_origin()}). Another dataflow has what is in "
+                "this one by its trace (Arrangement.trace, taken inside the `with` block, and Trace.import_into), or "
+                "by capture and replay"
+            )
+
+    def add_place(self, scope: Surroundings, named: object) -> int:
+        """Return a new place of the plan whose times are those of `scope`, and which `str(named)` names."""
+        self.refuse_if_built()
+        return self.plan.add_place(scope, named)
+
+    def add_tee(self) -> Tee:
+        """Return a tee whose consumers are looked up when the dataflow is built."""
+        tee = Tee()
+        self._tees.append(tee)
+        return tee
+
+    def add_operator(self, operator: Schedulable) -> None:
+        """Add an operator of the plan's last node."""
+        raise NotImplementedError
+
+    def add_channel(self, port: object) -> int:
+        """Add an operator's input; return the number of its channel."""
+        raise NotImplementedError
+
+    def add_function(self, function: object) -> int:
+        """Add a function that runs in line; return its number."""
+        raise NotImplementedError
+
+    def when_built(self, constructor: Callable[[], None]) -> None:
+        """Call `constructor` as soon as capabilities can be made."""
+        self._constructors.append(constructor)
+
+    def when_complete(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when nothing can happen in this dataflow any more, or when it is dropped."""
+        self._on_complete.append(callback)
+
+    def when_program_ends(self, close: Callable[[], None]) -> None:
+        """Call `close` when the user's program has returned and can send no more."""
+        self._inputs.append(close)
+
+    def close_inputs(self) -> None:
+        """Call what `when_program_ends` was given, the last first: one may emit into those made before it."""
+        for close in reversed(self._inputs):
+            close()
+
+    # Running
+
+    def activate(self, operator: Schedulable) -> None:
+        """Let an operator run in this step or the next."""
+        self.schedule.activate(operator)
+
+    def may_activate(self, operator: Schedulable) -> None:
+        """Expect that something outside this dataflow activates an operator."""
+        self._activated.add(operator)
+
+    def observe(self, place: int) -> None:
+        """Keep track of the frontier at a place though no operator asks for it (a probe)."""
+        self.plan.observed.add(place)
+
+    def location(self, place: int) -> int:
+        """Return the tracked location of an observed place."""
+        raise NotImplementedError
+
+    def listen(self, location: int, operator: Schedulable) -> None:
+        """Schedule `operator`, once this is built, whenever the frontier at a tracked location moves."""
+        raise NotImplementedError
+
+    def follow(self, location: int, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever the frontier at a tracked location moves; for what is outside this dataflow."""
+        self._followers.setdefault(location, []).append(callback)
+
+    def unfollow(self, callback: Callable[[], None]) -> None:
+        """Revoke `follow`."""
+        for location, callbacks in tuple(self._followers.items()):
+            callbacks[:] = [each for each in callbacks if each != callback]
+            if not callbacks:
+                del self._followers[location]
+
+    def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
+        """Send a batch to an input of this dataflow on another worker."""
+        raise NotImplementedError
+
+    def describe(self, location: int) -> str:
+        """Return the name of a tracked location."""
+        raise NotImplementedError
+
+    def scope_of(self, location: int) -> Surroundings:
+        """Return the scope whose times a tracked location has."""
+        raise NotImplementedError

@@ -1,0 +1,62 @@
+"""What a dataflow knows of the worker that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from timely.communication.allocator import Allocator
+from timely.config import Config
+from timely.dataflow.outstanding import Outstanding
+from timely.observe.activity import Activity
+from timely.observe.log import Log
+from timely.order import Time
+
+
+class Answers(NamedTuple):
+    """What the peers report that they hold: a line for each thing, by peer; and the peers that did not answer."""
+
+    lines: dict[int, tuple[str, ...]]
+    silent: list[int]
+
+
+class Asker(Protocol):
+    """Asks the other workers what they hold."""
+
+    def ask(self, dataflow: int, location: int, time: Time, patience: float) -> Answers:
+        """Ask what holds up `time` at a location of a dataflow, and wait `patience` seconds at most for answers."""
+        ...
+
+
+class Host(Protocol):
+    """A worker, as its dataflows see it. `str(host)` names it."""
+
+    index: int
+    peers: int
+    config: Config
+    log: Log
+    allocator: Allocator
+    outstanding: Outstanding
+    activity: Activity
+
+    @property
+    def explainer(self) -> Asker:
+        """What asks the other workers."""
+        ...
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` wait for operators, or for the network, so that inputs should wait."""
+        ...
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Call `function` in the next step; any thread may ask for this."""
+        ...
+
+    def call_after(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call `function` in the first step after `seconds`; any thread may ask for this."""
+        ...
+
+    def when_idle(self, chore: Callable[[], bool]) -> None:
+        """Call `chore` in steps that run no operator, until it returns False."""
+        ...

@@ -1,0 +1,99 @@
+"""Record what happens in a dataflow, as far as somebody listens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.recorder import Recorder
+from timely.observe.events import (
+    CAPABILITIES,
+    INLINE,
+    MESSAGES,
+    PROGRESS,
+    SCHEDULE,
+    CapabilityMade,
+    ChannelBuilt,
+    DataflowBuilt,
+    DataflowCompleted,
+    FrontierChanged,
+    InlineBuilt,
+    OperatorBuilt,
+)
+from timely.observe.log import Log
+
+
+def record(dataflow: Dataflow) -> None:
+    """Log a dataflow that begins to run, until it is complete or dropped."""
+    if not dataflow.is_logged:
+        return
+    log = dataflow.host.log
+    recorded: frozenset[Any] = frozenset()
+
+    def attach(log: Log) -> None:
+        nonlocal recorded
+        if recorded != log.kinds:  # a dataflow that begins while nobody listens is as it should be
+            recorded = log.kinds
+            _switch(dataflow, recorded)
+
+    def end() -> None:
+        log.record(DataflowCompleted(log.now(), dataflow.worker_index, dataflow.index))
+        forget()
+
+    if log.kinds:
+        for event in _descriptions(dataflow):
+            log.record(event)
+    forget = log.gauge(attach, lambda: _descriptions(dataflow))
+    dataflow.when_complete(end)
+
+
+def _switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
+    """Record what happens in a dataflow if it is of these kinds, and nothing else.
+
+    The parts concerned share one recorder. A recorder that records messages already stays: it knows their senders.
+    """
+    channels = dataflow.channels
+    recorder = next((port.recorder for port in channels if port.recorder is not None), None)
+    if recorder is None:
+        queued = [len(port.queue) for port in channels]
+        recorder = Recorder(dataflow.host.log, dataflow.worker_index, dataflow.index, queued)
+
+    def wanted(*some: Any) -> Recorder | None:
+        return None if kinds.isdisjoint(some) else recorder
+
+    dataflow.recorder = wanted(*MESSAGES, *PROGRESS, FrontierChanged)
+    of_runs, of_capabilities = wanted(*SCHEDULE), wanted(*CAPABILITIES)
+    for operator in dataflow.operators:
+        operator.recorder = of_runs
+        for output in operator.outputs:
+            output.recorder = of_capabilities
+    of_inlines, of_messages = wanted(*INLINE), wanted(*MESSAGES)
+    for inline in dataflow.inlines:
+        inline.recorder = of_inlines
+    for input in channels:
+        input.recorder = of_messages
+    dataflow.resolve_tees()
+
+
+def _descriptions(dataflow: Dataflow) -> Iterator[Any]:
+    """Yield records of what a dataflow consists of, and of the capabilities held in it."""
+    now = dataflow.host.log.now()
+    where = dataflow.worker_index, dataflow.index
+    yield DataflowBuilt(now, *where, dataflow.name)
+    for operator in dataflow.operators:
+        if operator.inline is None:
+            path, origin = operator.scope.path, str(operator.origin)
+            yield OperatorBuilt(now, *where, operator.index, operator.name, path, origin)
+    for inline in dataflow.inlines:
+        yield InlineBuilt(now, *where, inline.index, inline.name, inline.scope.path, str(inline.origin))
+    sources = dataflow.producers()
+    for port in dataflow.channels:
+        operator = port.operator
+        if operator.inline is None:
+            number = operator.inputs.index(port)
+            yield ChannelBuilt(now, *where, port.channel, operator.index, number, port.pact.name, sources[port.channel])
+    for operator in dataflow.operators:
+        for output in operator.outputs:
+            for held in output.live:
+                yield CapabilityMade(now, *where, operator.index, output.index, held.time, str(held.origin))

@@ -1,0 +1,99 @@
+"""What a stream and a scope are, without the operators: `Stream` and `Scope` add these.
+
+Operators are functions over these types. Each returns streams of the class that it was given, so that what a program
+calls on a stream, it can call on the result.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Self, TypeVar
+
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.tee import Tee
+from timely.order import Time
+from timely.origin import user_origin
+from timely.progress.summary import PathSummary
+
+
+class StreamCore:
+    """A stream of batches in a scope: where its progress is, and where its messages go on."""
+
+    __slots__ = ("location", "scope", "tee")
+
+    scope: ScopeCore[Self]
+
+    def __init__(self, scope: ScopeCore[Self], location: int, tee: Tee) -> None:
+        self.scope = scope
+        self.location = location
+        self.tee = tee
+
+    def __repr__(self) -> str:
+        return f"<stream in {self.scope}>"
+
+
+S = TypeVar("S", bound=StreamCore)
+
+
+class ScopeCore(Generic[S]):
+    """A scope of a dataflow, whose streams are of class S."""
+
+    def __init__(self, dataflow: DataflowCore, parent: Self | None, name: str, outer: int, iterative: bool) -> None:
+        self.dataflow = dataflow
+        self.parent = parent
+        self.name = name
+        self.outer = outer
+        self.origin = user_origin()
+        if parent is None:
+            self.width, self.path = outer, name
+        else:
+            self.width = parent.width + iterative
+            self.path = f"{parent.path}/{name}"
+
+    def stream(self, location: int, tee: Tee) -> S:
+        """Return the stream whose messages pass a tee and whose progress is at a location."""
+        raise NotImplementedError
+
+    @property
+    def minimum(self) -> Time:
+        """The least time of this scope."""
+        return (0,) * self.width
+
+    @property
+    def index(self) -> int:
+        """This worker's index."""
+        return self.dataflow.worker_index
+
+    @property
+    def peers(self) -> int:
+        """The number of workers."""
+        return self.dataflow.peers
+
+    def is_within(self, other: ScopeCore[S]) -> bool:
+        """Return whether this scope is `other` or lies inside it.
+
+        >>> def program(scope):
+        ...     with scope.iterative() as loop:
+        ...         print(loop.is_within(scope), scope.is_within(loop))
+        ...     return scope.empty()
+        >>> example(program)
+        True False
+        []
+        """
+        scope: ScopeCore[S] | None = self
+        while scope is not None:
+            if scope is other:
+                return True
+            scope = scope.parent
+        return False
+
+    def summary_to(self, target: ScopeCore[S]) -> PathSummary:
+        """Return the path summary of entering or leaving to `target`, a scope around this one or inside it."""
+        if target.width >= self.width:
+            return PathSummary(self.width, (0,) * self.width, (0,) * (target.width - self.width))
+        return PathSummary(target.width, (0,) * target.width, ())
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __str__(self) -> str:
+        return f"scope {self.path!r}"

@@ -1,0 +1,143 @@
+"""What operators, and layers on top of `timely`, may use of it: the contract below `Stream` and `Scope`.
+
+The names of the package `timely` are enough to write a program, and most operators. A layer that adds its own kind of
+batch, its own streams or operators that schedule themselves needs these too; `differential` uses nothing else.
+
+**A batch** is a `list` of records, `Columns`, or a class of one's own that satisfies `Container` and is registered with
+`register`. A batch that was emitted is never changed: other operators and other threads read it.
+
+**An operator** is built with `OperatorBuilder`. Its `Logic` is a function that is called once per activation. It is
+activated
+
+- when a message arrives at one of its inputs, until it has taken all of them;
+- when the frontier of an input built with `frontier=True` moves, unless the operator has set `operator.waits = False`
+  because it needs no frontier at the moment;
+- when it asks for it: `operator.activate()` runs it in this step or the next, `operator.resume_later()` once no other
+  operator is ready, and an `Activator` may be called from any thread.
+
+In an activation it takes messages with `for capability, batch in input` or, with times alone, `input.drain()`; both
+leave messages in the queue while `operator.must_wait()`, since consumers have no room, unless the input was built with
+`drains=True`. It emits with `output.give(capability, batch)`. All changes it makes to progress become visible together,
+after it has returned: so no frontier moves during an activation.
+
+**A capability** is the right to emit at its time or later. Whoever holds one holds up every frontier downstream. The
+right that comes with a message ends with the activation; `retain()` makes a capability of it that lasts.
+
+**What an input that drains its queue may rely on**: when its frontier has passed a time, every message at that time has
+been queued. So it takes all messages first and asks for the frontier then.
+
+**A function that needs no capability** runs in line with what it consumes: `inline` and `inline_timed` (which can
+change times, stating how as a `PathSummary`) cost a call per batch, and no activation.
+
+**Streams of one's own class**: operators are functions over `StreamCore` and `ScopeCore`, and return streams of the
+class that they were given.
+
+>>> def largest_so_far(stream):
+...     builder = OperatorBuilder(stream.scope, "largest so far")
+...     input = builder.add_input(stream, Gather())
+...     output, result = builder.add_output()
+...     def constructor(_):
+...         largest = []
+...         def logic():
+...             for capability, batch in input:
+...                 for record in batch:
+...                     if not largest or record > largest[0]:
+...                         largest[:] = [record]
+...                         output.give(capability, [record])
+...         return logic
+...     builder.build(constructor)
+...     return result
+>>> example(lambda scope: largest_so_far(scope.to_stream([3, 1, 4])))
+[3, 4]
+"""
+
+from timely.capture.event import as_integer, checked_time, register as register_event
+from timely.config import Config
+from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.data.columns import as_column, rows_and_columns
+from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
+from timely.data.user_functions import call, consult, read_only_views
+from timely.dataflow.activator import Activator
+from timely.dataflow.builder import OperatorBuilder
+from timely.dataflow.capability import Capability
+from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.host import Host
+from timely.dataflow.inline import derived, inline, inline_timed, merged
+from timely.dataflow.operator import InputCapability, InputPort, Logic, Operator, OutputPort
+from timely.dataflow.operators.generic import UnaryLogic, sink
+from timely.dataflow.operators.input import Input, new_input
+from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
+from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, scatter
+from timely.dataflow.routing import destinations, hash_columns
+from timely.dataflow.streams import S, ScopeCore, StreamCore
+from timely.dataflow.tee import Push
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.origin import Origin, user_origin
+from timely.progress.antichain import CLOSED, Antichain
+from timely.progress.summary import PathSummary
+
+__all__ = [
+    "CLOSED",
+    "EVENTS_PER_RUN",
+    "LIMIT",
+    "Activator",
+    "Antichain",
+    "Batch",
+    "Broadcast",
+    "Buffers",
+    "Capability",
+    "CapabilitySet",
+    "Columns",
+    "Config",
+    "Container",
+    "DataflowCore",
+    "Exchange",
+    "Gather",
+    "Host",
+    "Input",
+    "InputCapability",
+    "InputPort",
+    "Logic",
+    "Moment",
+    "Operator",
+    "OperatorBuilder",
+    "Origin",
+    "OutputPort",
+    "Pact",
+    "PathSummary",
+    "Pipeline",
+    "Push",
+    "S",
+    "ScopeCore",
+    "StreamCore",
+    "Time",
+    "UnaryLogic",
+    "as_column",
+    "as_columns",
+    "as_integer",
+    "as_mask",
+    "as_time",
+    "bytes_of",
+    "call",
+    "checked_time",
+    "columns_from_buffers",
+    "columns_to_buffers",
+    "consult",
+    "derived",
+    "destinations",
+    "hash_columns",
+    "inline",
+    "inline_timed",
+    "less_equal",
+    "merged",
+    "new_input",
+    "poller",
+    "read_only_views",
+    "register",
+    "register_event",
+    "rows_and_columns",
+    "scatter",
+    "sink",
+    "user_origin",
+]
