@@ -22,13 +22,13 @@ from timely import Worker, execute
 
 
 def random_edges(first: int, count: int, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return sources and targets of `count` edges, from the one numbered `first` on."""
+    """Return the sources and targets of `count` edges, starting with edge number `first`."""
     ends = (splitmix(np.arange(2 * first, 2 * (first + count))) % np.uint64(nodes)).astype(np.int64)
     return ends[0::2], ends[1::2]
 
 
 def splitmix(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the outputs of SplitMix64, seeded with 0, that have the given numbers."""
+    """Return the outputs of SplitMix64, seeded with 0, at the given positions."""
     bits = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -36,7 +36,7 @@ def splitmix(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def program(worker: Worker, nodes: int, edges: int, changes: int) -> None:
-    """Compute how many nodes there are at each distance; then make changes, one an epoch."""
+    """Compute the number of nodes at each distance; then make changes, one in each epoch."""
     with worker.dataflow("bfs") as scope:
         session, graph = new_input(scope, name="edges")
         distances = bfs(graph, Collection.of(scope, 0))
@@ -50,7 +50,7 @@ def program(worker: Worker, nodes: int, edges: int, changes: int) -> None:
 
 
 def follow(worker: Worker, session: InputSession, answer: Output, nodes: int, edges: int, changes: int) -> list[float]:
-    """Put in the graph, then change after change, each an epoch; return the milliseconds that each epoch took."""
+    """Insert the graph, then make one change in each epoch; return the milliseconds that each epoch took."""
 
     def finish() -> float:
         begun = clock.perf_counter()
@@ -71,7 +71,7 @@ def follow(worker: Worker, session: InputSession, answer: Output, nodes: int, ed
 
 
 def described(latencies: list[float]) -> str:
-    """Return in a few words how long the first answer took, and the changes."""
+    """Return a short text with the times of the first answer and of the changes."""
     initial, *rest = latencies
     text = f"initially {initial:,.0f} ms"
     if rest:
@@ -81,14 +81,14 @@ def described(latencies: list[float]) -> str:
 
 
 def main() -> None:
-    """Run the program as the command line asks."""
+    """Run the program with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=at_least(1), default=10_000, help="nodes of the graph (default 10,000)")
     parser.add_argument(
-        "--edges", type=at_least(0), default=100_000, help="edges between them, at random (default 100,000)"
+        "--edges", type=at_least(0), default=100_000, help="random edges between them (default 100,000)"
     )
     parser.add_argument(
-        "--changes", type=at_least(0), default=100, help="edges replaced, one after the other (default 100)"
+        "--changes", type=at_least(0), default=100, help="edges to replace, one at a time (default 100)"
     )
     options = parser.parse_args()
     execute(lambda worker: program(worker, options.nodes, options.edges, options.changes))

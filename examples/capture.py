@@ -1,10 +1,11 @@
-"""Write a changing collection with some workers, read it in another program with other workers: the same answers.
+"""Capture a changing collection, and replay it in another program with a different number of workers.
 
     timely run -n 2 examples/capture.py write /tmp/degrees
     timely run -n 3 examples/capture.py read /tmp/degrees
 
-The first program counts the edges of each node of a graph that changes, and captures the counts, a file for each
-worker. The second reads all files and tells how many nodes have each degree at the end.
+The first program counts the edges of each node of a changing graph, and captures the counts in one file for each
+worker. The second program reads all files and prints how many nodes have each degree at the end. The answers are the
+same for any number of workers.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ def files(directory: Path) -> list[Path]:
 
 
 def objection(command: str, directory: Path) -> str | None:
-    """Make the directory if it is to be written to; return what keeps the command from being run, if anything does.
+    """Make the directory for `write`; return the reason why the command cannot run, or None.
 
-    Workers begin once all processes have come this far, so none finds a file here that another one has just made.
+    Workers start after all processes have done this, so no process finds a file here that another has just made.
     """
     if command == "write":
         try:
@@ -72,10 +73,10 @@ def objection(command: str, directory: Path) -> str | None:
 
 
 def main() -> int:
-    """Run the command that is given; return the exit status."""
+    """Run the given command; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["write", "read"])
-    parser.add_argument("directory", type=Path, help="where the files are, one for each worker that writes")
+    parser.add_argument("directory", type=Path, help="the directory of the files, one for each worker that writes")
     options = parser.parse_args()
     wrong = objection(options.command, options.directory)
     if wrong is not None:

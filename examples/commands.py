@@ -1,12 +1,13 @@
-"""Install and drop dataflows while others run, by commands that any worker may give.
+"""Install and drop dataflows while others run, by commands from any worker.
 
     timely run -n 2 examples/commands.py
     timely run -n 2 examples/commands.py "0 install thirds 3" "1 feed 30" "1 drop thirds" "0 feed 30"
 
-Each argument is a worker, by its number modulo how many there are, and what it commands: `install NAME K` counts the
-multiples of K among the numbers fed from then on, `feed N` feeds the numbers below N, a share on each worker, to what
-is installed, and `drop NAME` drops a dataflow. A sequencer gives all commands to all workers in one order, so that all
-build the same. Here, for the same output each time, a worker gives a command when it has seen all commands before it.
+Each argument is the number of a worker, modulo the number of workers, and its command. `install NAME K` counts the
+multiples of K among the numbers fed from then on. `feed N` feeds the numbers below N, a share on each worker, to the
+installed dataflows. `drop NAME` drops a dataflow. A sequencer delivers all commands to all workers in one order, so all
+workers build the same dataflows. To make the output reproducible, a worker here issues a command only after it has
+received all commands before it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SCRIPT = [
 
 
 class Query(NamedTuple):
-    """A dataflow that was installed, and how to feed it."""
+    """An installed dataflow, with its input and its probe."""
 
     dataflow: int
     numbers: Input
@@ -39,7 +40,7 @@ class Query(NamedTuple):
 
 
 def install(worker: Worker, name: str, factor: int) -> Query:
-    """Build a dataflow that prints, for each epoch, how many multiples of `factor` there were on all workers."""
+    """Build a dataflow that prints the number of multiples of `factor` on all workers, for each epoch."""
     with worker.dataflow(name) as scope:
         numbers, stream = new_input(scope, name=name)
         counts = stream.filter(lambda number: number % factor == 0).count()
@@ -49,7 +50,7 @@ def install(worker: Worker, name: str, factor: int) -> Query:
 
 
 def feed(worker: Worker, queries: dict[str, Query], size: int) -> None:
-    """Feed this worker's share of the numbers below `size` to all queries, and wait until they have answered."""
+    """Feed this worker's share of the numbers below `size` to all queries, and wait for the answers."""
     for query in queries.values():
         query.numbers.send(np.arange(worker.index, size, worker.peers))
         query.numbers.advance_to(query.numbers.epoch + 1)
@@ -57,12 +58,12 @@ def feed(worker: Worker, queries: dict[str, Query], size: int) -> None:
 
 
 def program(worker: Worker, script: list[str]) -> list[str]:
-    """Give this worker's commands, and do what all workers' commands say. Return them as they were seen."""
+    """Issue this worker's commands, and run those of all workers. Return the commands in the order received."""
     commands, queries = Sequencer(worker), dict[str, Query]()
     seen: list[str] = []
     while len(seen) < len(script):
-        giver, _, command = script[len(seen)].partition(" ")
-        if int(giver) % worker.peers == worker.index:
+        issuer, _, command = script[len(seen)].partition(" ")
+        if int(issuer) % worker.peers == worker.index:
             commands.push(command)
         worker.step_while(lambda: not commands.has_arrived)
         for command in commands:
@@ -75,21 +76,23 @@ def program(worker: Worker, script: list[str]) -> list[str]:
                 case ["drop", name] if name in queries:
                     worker.drop_dataflow(queries.pop(name).dataflow)
                 case _:
-                    raise ValueError(f"{command!r} cannot be done where {sorted(queries) or 'nothing'} is installed")
+                    raise ValueError(
+                        f"{command!r} cannot run: installed are {', '.join(sorted(queries)) or 'no dataflows'}"
+                    )
     return seen
 
 
 def checked(line: str) -> str:
-    """Return a worker and its command as they are, or raise what a command line reports."""
+    """Return the argument if it is a worker and a command; raise `ArgumentTypeError` otherwise."""
     if re.fullmatch(r"\d+ (install \S+ 0*[1-9]\d*|feed \d+|drop \S+)", line):
         return line
     raise argparse.ArgumentTypeError(
-        f"{line!r} is none of 'WORKER install NAME K', 'WORKER feed N', 'WORKER drop NAME'"
+        f"{line!r} is not one of 'WORKER install NAME K', 'WORKER feed N', 'WORKER drop NAME'"
     )
 
 
 def main() -> None:
-    """Run the commands that are given."""
+    """Run the commands of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "script", nargs="*", type=checked, default=SCRIPT, metavar="COMMAND", help=f"default: {shlex.join(SCRIPT)}"

@@ -1,8 +1,8 @@
 """Load the upgrade of a distribution: a graph of packages, and steps that change it.
 
-A package becomes an integer, its rank in the order of all names of both files, so that ties by name are ties by number.
-All of the input is checked before anything is computed: the graph never holds an edge twice, and only edges that are
-there are removed. What is wrong is a `DataError` that names file and line. `data/README.md` describes the files.
+A package becomes an integer, its rank in the sorted names of both files, so that order by number is order by name.
+All input is checked before anything is computed: the graph never holds an edge twice, and only edges that exist are
+removed. A fault raises a `DataError` that names the file and the line. `data/README.md` describes the files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIFFS = {"+": 1, "-": -1}
 
 @dataclass(frozen=True)
 class Upgrade:
-    """A graph, and the steps that make and change it; step 0 inserts the initial edges.
+    """A graph, and the steps that build and change it; step 0 inserts the initial edges.
 
     Step s makes the changes `starts[s]` to `starts[s + 1]`: the edge from `source` to `target` occurs `diff` times
     more.
@@ -49,13 +49,13 @@ class Upgrade:
         return len(self.starts) - 2
 
     def changes(self, step: int, worker: int = 0, peers: int = 1) -> tuple[Column, Column, Column]:
-        """Return source, target and diff of the changes of a step: those whose row falls to `worker` of `peers`."""
+        """Return source, target and diff of the changes of a step: the share of `worker` among `peers`."""
         start, end = int(self.starts[step]), int(self.starts[step + 1])
         rows = slice(start + (worker - start) % peers, end, peers)
         return self.source[rows], self.target[rows], self.diff[rows]
 
     def edges_at(self, step: int) -> tuple[Column, Column]:
-        """Return source and target of the edges there are after a step, added up from the start."""
+        """Return source and target of the edges that exist after a step, added up from the start."""
         end = self.starts[step + 1]
         edges, which = np.unique(self.source[:end] * len(self.names) + self.target[:end], return_inverse=True)
         present = edges[np.bincount(which, self.diff[:end]) > 0]
@@ -76,7 +76,7 @@ class Upgrade:
 
 
 def load(initial: Path = INITIAL, changes: Path = CHANGES) -> Upgrade:
-    """Return the upgrade that two files describe. Raises `DataError` at the first line that makes no sense."""
+    """Return the upgrade that two files describe. Raises `DataError` for the first line that is wrong."""
     edges = _rows(initial, "package, needed package")
     steps = _rows(changes, "step, - or +, package, needed package")
     starts = _starts(changes, [step for step, _, _, _ in steps])
@@ -144,9 +144,9 @@ def _starts(path: Path, fields: list[str]) -> Column:
 
 
 def _impossible(upgrade: Upgrade) -> int | None:
-    """Return the first change that inserts an edge that is there already, or removes one that is not.
+    """Return the first change that inserts an edge that exists already, or removes one that does not exist.
 
-    The diffs of each edge, in the order of the changes, must alternate, beginning with an insertion.
+    The diffs of each edge, in the order of the changes, must alternate and begin with an insertion.
     """
     edges = upgrade.source * len(upgrade.names) + upgrade.target
     order = np.argsort(edges, kind="stable")

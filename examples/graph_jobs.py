@@ -1,11 +1,11 @@
-"""Four questions about a random graph, answered again after every change: ranks, components, cycles, distances.
+"""Four questions about a random graph, with answers that follow every change: ranks, components, cycles, distances.
 
     python examples/graph_jobs.py pagerank --nodes 10000 --edges 100000 --tolerance 10000
     timely run -n 2 examples/graph_jobs.py components
     python examples/graph_jobs.py asp --landmarks 16
 
-`pagerank` tells the nodes of highest rank, `components` and `cycles` the largest weakly and strongly connected
-components, `asp` (approximate shortest paths) how far it is, by way of a few landmarks, between some nodes. A change
+`pagerank` prints the nodes with the highest ranks, `components` and `cycles` the largest weakly and strongly connected
+components, and `asp` (approximate shortest paths) the distances between some nodes by way of a few landmarks. A change
 removes the oldest edge and adds a new one; the graph and its changes are those of `bfs.py`.
 """
 
@@ -34,18 +34,18 @@ Answer = dict[tuple[int, ...], int]
 
 
 def highest(numbers: Collection) -> Collection:
-    """Return (name, number) for the highest of numbers with names."""
+    """Return (name, number) for the highest numbers."""
     ranked = numbers.map(lambda name, number: (0, number, name)).top_k(SHOWN)
     return ranked.map(lambda _, number, name: (name, number))
 
 
 def sizes(labels: Collection) -> Collection:
-    """Return (label, nodes that have it) for the most frequent labels."""
+    """Return (label, number of nodes) for the most frequent labels."""
     return highest(labels.map(lambda node, label: label).count())
 
 
 def question(options: argparse.Namespace) -> Question:
-    """Return the definition of what is asked."""
+    """Return the definition of the question."""
     if options.job == "pagerank":
         return lambda edges: highest(pagerank(edges, tolerance=options.tolerance))
     if options.job == "components":
@@ -63,7 +63,7 @@ def question(options: argparse.Namespace) -> Question:
 
 
 def program(worker: Worker, options: argparse.Namespace) -> Answer:
-    """Answer, then make changes, one an epoch; return the last answer, on worker 0."""
+    """Compute the answer, then make one change in each epoch; return the last answer, on worker 0."""
     with worker.dataflow(options.job) as scope:
         session, graph = new_input(scope, name="edges")
         answer = question(options)(graph).output()
@@ -76,28 +76,24 @@ def program(worker: Worker, options: argparse.Namespace) -> Answer:
 
 
 def arguments() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=("pagerank", "components", "cycles", "asp"))
     parser.add_argument("--nodes", type=at_least(1), default=2_000, help="nodes of the graph (default 2,000)")
-    parser.add_argument(
-        "--edges", type=at_least(0), default=10_000, help="edges between them, at random (default 10,000)"
-    )
-    parser.add_argument(
-        "--changes", type=at_least(0), default=50, help="edges replaced, one after the other (default 50)"
-    )
+    parser.add_argument("--edges", type=at_least(0), default=10_000, help="random edges between them (default 10,000)")
+    parser.add_argument("--changes", type=at_least(0), default=50, help="edges to replace, one at a time (default 50)")
     parser.add_argument(
         "--tolerance",
         type=at_least(1),
         default=10_000,
-        help="of pagerank, which ranks are rounded to, in millionths (default 10,000)",
+        help="for pagerank: the unit to which ranks are rounded, in millionths (default 10,000)",
     )
-    parser.add_argument("--landmarks", type=at_least(1), default=8, help="of asp, how many there are (default 8)")
+    parser.add_argument("--landmarks", type=at_least(1), default=8, help="for asp: the number of landmarks (default 8)")
     return parser
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the job of the command line."""
     options = arguments().parse_args()
     execute(lambda worker: program(worker, options))
 

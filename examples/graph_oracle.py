@@ -1,6 +1,6 @@
-"""The same answers from scratch, by SciPy: what `upgrade.py --check` compares with.
+"""The same answers computed from scratch by SciPy, for `upgrade.py --check`.
 
-Nothing here is incremental, and nothing is shared with the dataflow but the meaning of the answers.
+Nothing here is incremental, and only the meaning of the answers is shared with the dataflow.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Column = NDArray[np.int64]
 def answers(
     names: Sequence[str], source: Column, target: Column, watch: Mapping[str, int], only: Collection[str]
 ) -> dict[str, Any]:
-    """Return the answers `only` names for a graph: its edges lead from `source` to `target`, numbers of `names`.
+    """Return the answers named in `only` for the graph with edges from `source` to `target`, numbers of `names`.
 
     `watch` maps the names of the watched packages to their numbers.
     """
     from scipy.sparse import csr_matrix
 
-    # csgraph takes explicit entries for edges, whatever their value; no edge occurs twice.
+    # csgraph treats every explicit entry as an edge, whatever its value; no edge occurs twice.
     graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(len(names), len(names)))
     found: dict[str, Any] = {"edges": len(source)}
     if "components" in only:
@@ -42,14 +42,14 @@ def answers(
 
 
 def components(graph: Any, packages: Column) -> dict[str, int]:
-    """Return number and largest of the weakly connected components among `packages`, those that have an edge."""
+    """Return the number and the largest of the weakly connected components of `packages`, those that have an edge."""
     _, labels = _csgraph().connected_components(graph, connection="weak")
     _, sizes = np.unique(labels[packages], return_counts=True)
     return {"count": len(sizes), "largest": int(sizes.max(initial=0))}
 
 
 def cycles(graph: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return number, largest and its members of the strongly connected components of more than one package."""
+    """Return number, largest and its members, of the strongly connected components of more than one package."""
     _, labels = _csgraph().connected_components(graph, connection="strong")
     _, first, sizes = np.unique(labels, return_index=True, return_counts=True)
     largest = int(sizes.max(initial=0))
@@ -65,12 +65,12 @@ def cycles(graph: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def reached(graph: Any, root: int) -> int:
-    """Return how many other nodes can be reached from `root`."""
+    """Return the number of other nodes reachable from `root`."""
     return len(_csgraph().breadth_first_order(graph, root, return_predecessors=False)) - 1
 
 
 def most_depended_on(target: Column, names: Sequence[str], k: int = 10) -> list[list[Any]]:
-    """Return the `k` nodes that most edges lead to, and how many do; ties in the order of numbers."""
+    """Return the `k` nodes with the most incoming edges, and their number of edges; ties in order of number."""
     degrees = np.bincount(target, minlength=len(names))
     order = np.lexsort((np.arange(len(names)), -degrees))[:k]
     return [[names[package], int(degrees[package])] for package in order.tolist() if degrees[package]]

@@ -1,12 +1,12 @@
-"""Ask questions of one changing graph: each a dataflow, installed beside the others on the arrangement they all share.
+"""Ask questions about one changing graph: each is a dataflow on the arrangement that all of them share.
 
     python examples/interactive.py --nodes 100000 --edges 1000000
     timely run -n 2 examples/interactive.py --private
 
-A question is how many nodes are within some hops of a node, and is kept up to date until it is dropped. The graph loses
-its oldest edges and gains new ones all the while. What is shown is how long a question takes from being asked to its
-first answer, which depends on the answer and not on the graph, and what is in memory for all of them. With `--private`
-each question indexes the graph for itself, to compare.
+A question asks how many nodes are within some hops of a node, and its answer is kept up to date until it is dropped.
+Meanwhile the graph loses its oldest edges and gains new ones. The output shows the time from installing a question to
+its first answer, which depends on the answer and not on the graph, and the memory of the indexes for all questions.
+With `--private` each question indexes the graph for itself, for comparison.
 
 The idea is that of shared arrangements (McSherry, Lattuada, Schwarzkopf, Roscoe: Shared Arrangements, VLDB 2020).
 """
@@ -28,7 +28,7 @@ from timely.dataflow.dataflow import Dataflow
 
 
 class Query(NamedTuple):
-    """A question that is installed, where its answer is read, and the index of edges it looks up."""
+    """An installed question, its answer, and the index of edges that it uses."""
 
     node: int
     dataflow: Dataflow
@@ -37,7 +37,7 @@ class Query(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Milliseconds, and bytes of indices on this worker; on worker 0 also the nodes asked about, and what was found."""
+    """Milliseconds, bytes of indexes on this worker and, on worker 0, the nodes asked about with their answers."""
 
     installs: list[float]
     epochs: list[float]
@@ -46,7 +46,7 @@ class Report(NamedTuple):
 
 
 class Shared:
-    """The graph, in a dataflow of its own, and the questions asked of it."""
+    """The graph, in a dataflow of its own, and the questions about it."""
 
     def __init__(self, worker: Worker, hops: int, private: bool) -> None:
         self.worker = worker
@@ -59,7 +59,7 @@ class Shared:
             self.trace = graph.arrange_by_key().trace()
 
     def settle(self) -> None:
-        """End the epoch, and wait until the graph and all answers are those of it."""
+        """End the epoch, and wait until the graph and all answers are complete for it."""
         epoch = self.session.epoch
         self.session.advance_to(epoch + 1)
         self.worker.step_while(lambda: self.trace.upper.less_equal((epoch,)))
@@ -69,7 +69,7 @@ class Shared:
         self.trace.allow_compaction_to(epoch)
 
     def install(self, node: int) -> None:
-        """Ask how many nodes are within so many hops of `node`, and wait for the answer."""
+        """Ask how many nodes are within `hops` hops of `node`, and wait for the answer."""
         with self.worker.dataflow(f"from {node}") as scope:
             index = self.trace.import_into(scope)
             if self.private:
@@ -80,20 +80,20 @@ class Shared:
         self.worker.step_while(lambda: query.answer.less_than(self.session.epoch))
 
     def drop_oldest(self) -> None:
-        """Ask the oldest question no more."""
+        """Drop the oldest question."""
         query = self.queries.popleft()
         self.worker.drop_dataflow(query.dataflow)
         query.edges.drop()
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all indices of edges on this worker, each counted once."""
+        """The bytes of all indexes of edges on this worker, each counted once."""
         own = sum(query.edges.statistics().nbytes for query in self.queries) if self.private else 0
         return own + self.trace.statistics().nbytes
 
 
 def within(graph: Arrangement, start: Collection, hops: int) -> Collection:
-    """Return the nodes that a path of at most so many edges leads to."""
+    """Return the nodes reachable by a path of at most `hops` edges."""
     nodes = start
     for _ in range(hops):
         nodes = nodes.join_map(graph, lambda source, target: target).concat(nodes).distinct()
@@ -103,7 +103,7 @@ def within(graph: Arrangement, start: Collection, hops: int) -> Collection:
 def program(
     worker: Worker, nodes: int, edges: int, changes: int, rounds: int, keep: int, hops: int, private: bool
 ) -> Report:
-    """Ask a question in each round, of which the last `keep` stay, and change the graph."""
+    """In each round, ask a question, drop the oldest of more than `keep`, and change the graph."""
     shared = Shared(worker, hops, private)
     source, target = random_edges(0, edges, nodes)
     shared.session.insert(source[worker.index :: worker.peers], target[worker.index :: worker.peers])
@@ -129,19 +129,21 @@ def program(
 
 
 def main() -> None:
-    """Run the program as the command line asks."""
+    """Run the program with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=at_least(1), default=10_000, help="nodes of the graph (default 10,000)")
     parser.add_argument(
-        "--edges", type=at_least(0), default=100_000, help="edges between them, at random (default 100,000)"
+        "--edges", type=at_least(0), default=100_000, help="random edges between them (default 100,000)"
     )
-    parser.add_argument("--changes", type=at_least(0), default=10, help="edges replaced in each round (default 10)")
+    parser.add_argument("--changes", type=at_least(0), default=10, help="edges to replace in each round (default 10)")
     parser.add_argument(
-        "--rounds", type=at_least(1), default=100, help="questions asked, one in each round (default 100)"
+        "--rounds", type=at_least(1), default=100, help="number of rounds, with one question in each (default 100)"
     )
-    parser.add_argument("--keep", type=at_least(0), default=10, help="how many questions stay installed (default 10)")
-    parser.add_argument("--hops", type=at_least(0), default=2, help="how far a question looks (default 2)")
-    parser.add_argument("--private", action="store_true", help="let each question index the graph for itself")
+    parser.add_argument(
+        "--keep", type=at_least(0), default=10, help="number of questions that stay installed (default 10)"
+    )
+    parser.add_argument("--hops", type=at_least(0), default=2, help="hops of a question (default 2)")
+    parser.add_argument("--private", action="store_true", help="index the graph separately for each question")
     options = parser.parse_args()
 
     def run(worker: Worker) -> None:
@@ -150,10 +152,10 @@ def main() -> None:
             for node, found in report.answers:
                 print(f"within {options.hops} hops of {node}: {found:,} nodes")
             for what, times in (("installing a question", report.installs), ("a round", report.epochs)):
-                # The first loads what all use.
+                # The first one loads code that all use.
                 median, p99 = np.percentile(times[1:] or times, (50, 99))
                 print(f"{what}: median {median:.2f} ms, p99 {p99:.2f} ms")
-            print(f"indices of edges for {len(report.answers)} questions: {report.nbytes / 1e6:.1f} MB on worker 0")
+            print(f"indexes of edges for {len(report.answers)} questions: {report.nbytes / 1e6:.1f} MB on worker 0")
 
     execute(run)
 

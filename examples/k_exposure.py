@@ -1,15 +1,15 @@
-"""How often must people see a hashtag before they use it themselves? Keep the answer while tweets stream by.
+"""How often do people see a hashtag before they use it themselves? Keep the answer up to date as tweets arrive.
 
     python examples/k_exposure.py --tweets 1000000
     timely run -n 2 examples/k_exposure.py --users 1000000
 
-A user is k-exposed to a hashtag when k of those that the user follows have used it. For each hashtag this counts how
-many users first used it after k exposures (Romero, Meeder and Kleinberg, WWW 2011; since Kineograph and Naiad it is a
-measure of systems for streams). An exposure counts if it was in an epoch before that of the first use, that is, in an
-earlier batch of tweets.
+A user is k-exposed to a hashtag when k of the users that they follow have used it. For each hashtag, this program
+counts how many users first used it after k exposures (Romero, Meeder and Kleinberg, WWW 2011; since Kineograph and
+Naiad this has been a benchmark of stream processors). An exposure counts if its epoch is before that of the first use,
+that is, if it was in an earlier batch of tweets.
 
-Only first uses matter, and each is looked up once, when it happens: whom does the user follow, and which of them have
-used the hashtag before? That is a delta query (`differential.delta`): no table of exposures is kept.
+Only first uses matter, and each is looked up once, when it happens: whom does the user follow, and which of these have
+used the hashtag before? This is a delta query (`differential.delta`), which keeps no table of exposures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from timely import Worker, execute
 
 
 def exposures(follows: Collection, tweets: Collection) -> Collection:
-    """Return (hashtag, k) for each user who has used the hashtag, first after k exposures.
+    """Return (hashtag, k) for each user who has used the hashtag, the first time after k exposures.
 
     `follows` holds (follower, followed), each once; `tweets` holds (author, hashtag), and only grows.
     """
@@ -34,7 +34,7 @@ def exposures(follows: Collection, tweets: Collection) -> Collection:
     firsts = Prefixes.of(uses).map(lambda user, tag: (user, tag))
     followed = firsts.half_join(follows.arrange_by_key(), lambda user, tag, other: (other, tag, user), keys=2)
     before = followed.half_join(uses.arrange_by_key(), lambda other, tag, user: (user, tag), AltNeu.ALT, keys=2)
-    # Each first use occurs once for itself, so that those after no exposure are counted, too.
+    # Each first use is added once, so that those without an exposure are counted, too.
     numbers = before.results().concat(uses).count()
     return numbers.map(lambda user, tag, number: (tag, number - 1), keys=2)
 
@@ -42,7 +42,7 @@ def exposures(follows: Collection, tweets: Collection) -> Collection:
 def program(
     worker: Worker, tweets: Tweets, follows: int, epochs: int, size: int, progress: bool = False
 ) -> tuple[dict[int, int], Pace]:
-    """Stream epochs of `size` tweets; return, on worker 0, how many first uses came after k exposures; and the pace."""
+    """Stream epochs of `size` tweets; return, on worker 0, the number of first uses by exposures; and the pace."""
     with worker.dataflow("k-exposure") as scope:
         edges, graph = new_input(scope, name="follows")
         session, stream = new_input(scope, name="tweets")
@@ -70,20 +70,20 @@ def program(
 
 
 def described(numbers: dict[int, int]) -> str:
-    """Return in a few words how many first uses came after how many exposures."""
+    """Return a short text with the shares of first uses by exposures."""
     total = max(sum(numbers.values()), 1)
     shares = ", ".join(f"{k}: {numbers.get(k, 0) / total:.1%}" for k in range(4))
     return f"{total:,} first uses, after k exposures: {shares}"
 
 
 def main() -> None:
-    """Run the program as the command line asks."""
+    """Run the program with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--tweets", type=at_least(1), default=500_000, help="how many, in whole epochs (default 500,000)"
+        "--tweets", type=at_least(1), default=500_000, help="number of tweets, in whole epochs (default 500,000)"
     )
     add_arguments(parser, users=20_000, tags=10_000)
-    parser.add_argument("--follows", type=at_least(1), default=20, help="the most users each user follows (default 20)")
+    parser.add_argument("--follows", type=at_least(1), default=20, help="most users that a user follows (default 20)")
     parser.add_argument("--epoch", type=at_least(1), default=50_000, help="tweets in an epoch (default 50,000)")
     options = parser.parse_args()
     tweets, size = Tweets(options.users, options.tags), min(options.epoch, options.tweets)

@@ -1,11 +1,11 @@
-"""Logistic regression by gradient descent: a loop in which all workers learn the sum of all gradients, each turn.
+"""Logistic regression by gradient descent: a loop in which all workers receive the sum of all gradients in each round.
 
     timely run -n 2 examples/logistic_regression.py
     python examples/logistic_regression.py --rows 1000000 --features 50 --tree
 
-The data are generated, in 8 shards that are dealt to the workers. The weights go round a loop: each worker computes the
-gradients of its shards, `all_reduce` adds up those of all workers, and each takes the same step, until the gradient is
-small. For 1, 2, 4 and 8 workers the weights are the same bit by bit, which the digest printed at the end shows.
+The data are generated, in 8 shards that are divided among the workers. In each round of a loop, each worker computes
+the gradients of its shards, `all_reduce` adds up those of all workers, and all workers take the same step, until the
+gradient is small. With 1, 2, 4 and 8 workers the weights are equal bit by bit, as the digest printed at the end shows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shard(number: int, rows: int, features: int) -> Shard:
 
 
 def true_weights(features: int) -> Vector:
-    """Return the weights that the data are generated with."""
+    """Return the weights with which the data are generated."""
     return np.random.default_rng(99).normal(size=features)
 
 
@@ -49,7 +49,7 @@ def gradient(weights: Vector, points: NDArray[np.float64], labels: Vector) -> Ve
 
 
 def program(worker: Worker, rows: int, features: int, tolerance: float, rounds: int, tree: bool) -> tuple[int, Vector]:
-    """Return the number of rounds and the weights they ended with."""
+    """Return the number of rounds and the final weights."""
     own = [shard(each, rows, features) for each in range(SHARDS) if each * worker.peers // SHARDS == worker.index]
     result: list[tuple[int, Vector]] = []
     current = np.zeros(features)
@@ -60,7 +60,7 @@ def program(worker: Worker, rows: int, features: int, tolerance: float, rounds: 
     def stepped(total: Vector) -> Vector:
         nonlocal current
         mean = total / rows
-        # The mean loss curves at most by a quarter of the variance of the points, which is 1 and a little more.
+        # The curvature of the mean loss is at most a quarter of the variance of the points, which is slightly above 1.
         current = current - 2 * mean
         return np.append(current, np.linalg.norm(mean))
 
@@ -82,22 +82,30 @@ def program(worker: Worker, rows: int, features: int, tolerance: float, rounds: 
 
 
 def digest(weights: Vector) -> str:
-    """Return a short text that differs where any bit of the weights does."""
+    """Return a short text that differs if any bit of the weights differs."""
     return hashlib.blake2b(weights.tobytes(), digest_size=8).hexdigest()
 
 
 def main() -> None:
-    """Fit, and say how well."""
+    """Fit the model, and print how well it predicts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=at_least(SHARDS), default=80_000, help="points in all (default %(default)s)")
-    parser.add_argument("--features", type=at_least(1), default=10, help="weights to learn (default %(default)s)")
+    parser.add_argument("--rows", type=at_least(SHARDS), default=80_000, help="number of points (default %(default)s)")
     parser.add_argument(
-        "--tolerance", type=at_least(0.0), default=1e-6, help="end at a gradient of this norm (default %(default)s)"
+        "--features", type=at_least(1), default=10, help="number of weights to learn (default %(default)s)"
     )
     parser.add_argument(
-        "--rounds", type=at_least(1), default=1000, help="end after so many rounds in any case (default %(default)s)"
+        "--tolerance",
+        type=at_least(0.0),
+        default=1e-6,
+        help="stop at a gradient of at most this norm (default %(default)s)",
     )
-    parser.add_argument("--tree", action="store_true", help="add gradients up along a tree of workers")
+    parser.add_argument(
+        "--rounds",
+        type=at_least(1),
+        default=1000,
+        help="stop after this many rounds at the latest (default %(default)s)",
+    )
+    parser.add_argument("--tree", action="store_true", help="add up gradients along a tree of workers")
     options = parser.parse_args()
 
     def run(worker: Worker) -> None:
@@ -107,7 +115,7 @@ def main() -> None:
             right = np.mean((points @ weights > 0) == labels)
             best = np.mean((points @ true_weights(options.features) > 0) == labels)
             print(f"{rounds} rounds, weights {digest(weights)}")
-            print(f"right about {right:.1%} of new points; {best:.1%} is what the true weights achieve")
+            print(f"right for {right:.1%} of new points; the true weights are right for {best:.1%}")
 
     execute(run)
 

@@ -1,4 +1,4 @@
-"""Types of arguments, for command lines that are refused before anything is run."""
+"""Types of arguments, which check a command line before anything runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Number = TypeVar("Number", int, float)
 
 
 def at_least(least: Number) -> Callable[[str], Number]:
-    """Return the type of an argument that is a finite number, not below `least`, and a whole one if `least` is."""
+    """Return the type of an argument that is a finite number of at least `least`, and an integer if `least` is one."""
     kind = type(least)
     what = "whole number" if kind is int else "number"
 
@@ -29,7 +29,7 @@ def at_least(least: Number) -> Callable[[str], Number]:
 
 
 def new_file(text: str) -> Path:
-    """Return the path of a file that can be written, as far as its directory tells; the type of an argument."""
+    """Return the path of a file whose directory exists; the type of an argument."""
     path = Path(text)
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no directory {path.parent}")

@@ -1,4 +1,4 @@
-"""How fast a stream is followed: the latency of each epoch, and a line of progress now and then."""
+"""Measures how fast a program follows a stream: the latency of each epoch, with a line of progress now and then."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ PAUSE = 2.0
 
 
 class Pace:
-    """Epochs as they pass; an epoch's latency is the time from when its data was handed over until it is final."""
+    """The latencies of epochs: each is the time from sending the data of the epoch until its answer is final."""
 
-    def __init__(self, unit: str, tell: Callable[[], str] | None = None) -> None:
-        """Count `unit`s, say tweets. With `tell`, which says what the answers are, print progress."""
+    def __init__(self, unit: str, describe: Callable[[], str] | None = None) -> None:
+        """Count `unit`s, such as tweets. With `describe`, which returns the answers as text, print progress."""
         self.latencies: list[float] = []
         self.busy = 0.0
-        """Seconds of the processor, in the whole process, that the epochs took."""
+        """Processor seconds of the whole process in all epochs."""
         self.items = 0
         self._unit = unit
-        self._tell = tell
-        self._told_at = clock.monotonic()
+        self._describe = describe
+        self._printed_at = clock.monotonic()
 
     @contextmanager
     def epoch(self, items: int) -> Iterator[None]:
-        """Measure what is done inside as one epoch of so many items."""
+        """Measure the block as one epoch with that many items."""
         busy, begun = clock.process_time(), clock.perf_counter()
         yield
         self.busy += clock.process_time() - busy
         self.latencies.append(clock.perf_counter() - begun)
         self.items += items
-        if self._tell is not None and clock.monotonic() >= self._told_at + PAUSE:
-            print(f"{self.items:,} {self._unit} | {self.rate:,.0f} a second | {self._tell()}", flush=True)
-            self._told_at = clock.monotonic()
+        if self._describe is not None and clock.monotonic() >= self._printed_at + PAUSE:
+            print(f"{self.items:,} {self._unit} | {self.rate:,.0f} a second | {self._describe()}", flush=True)
+            self._printed_at = clock.monotonic()
 
     @property
     def seconds(self) -> float:
-        """How long all epochs took."""
+        """The seconds of all epochs."""
         return sum(self.latencies)
 
     @property
     def rate(self) -> float:
-        """How many items passed in a second."""
+        """Items in a second."""
         return self.items / max(self.seconds, 1e-9)
 
     def percentiles(self) -> tuple[float, float, float]:
@@ -52,7 +52,7 @@ class Pace:
         return percentiles(self.latencies)
 
     def summary(self) -> str:
-        """Return rate and latencies as text."""
+        """Return the rate and the latencies as text."""
         median, p95, p99 = self.percentiles()
         return (
             f"{self.items:,} {self._unit} in {self.seconds:.2f} s, {self.rate:,.0f} a second; "
@@ -61,6 +61,6 @@ class Pace:
 
 
 def percentiles(seconds: Collection[float]) -> tuple[float, float, float]:
-    """Return the median, 95th and 99th percentile of some seconds in milliseconds; zeros if there are none."""
+    """Return the median, 95th and 99th percentile of times in seconds, in milliseconds; zeros if there are none."""
     median, p95, p99 = np.percentile(1e3 * np.array([*seconds] or [0.0]), (50, 95, 99))
     return float(median), float(p95), float(p99)

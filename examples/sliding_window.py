@@ -1,13 +1,13 @@
-"""Keep the components of who mentioned whom lately: a window over a stream of tweets that slides on every second.
+"""Keep the components of recent mentions up to date: a window over a stream of tweets that slides every second.
 
     python examples/sliding_window.py --users 100000 --rate 1000
     timely run -n 2 examples/sliding_window.py --strong
 
-Each epoch is a second, in which `--rate` tweets come. A mention is in the graph for `--window` seconds
-(`Collection.window`), so at each slide the mentions of a second come and those of another go. The answers are how many
-weakly connected components there are and how large they are, or with `--strong` the strongly connected ones of more
-than one user. What is recomputed is what the slide touches: the differences, rows that are added to indexes, inside
-loops too, are counted beside the time.
+Each epoch is one second, in which `--rate` tweets arrive. A mention is in the graph for `--window` seconds
+(`Collection.window`), so at each slide the mentions of one second enter and those of another leave. The answers are the
+number and the sizes of the weakly connected components or, with `--strong`, of the strongly connected components of
+more than one user. Only what a slide affects is computed again. The output shows the latency of slides and their
+differences: the rows added to indexes, inside loops too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALGORITHMS = {"weak": weakly_connected_components, "strong": strongly_connected_
 
 @dataclass
 class Slides:
-    """What was found at each slide: on worker 0 how many components there are of each size; on each its differences."""
+    """The results of each slide: on worker 0 the number of components of each size, on all workers the differences."""
 
     sizes: list[dict[int, int]] = field(default_factory=list)
     differences: list[int] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Slides:
 def program(
     worker: Worker, tweets: Tweets, algorithm: str, rate: int, window: int, slides: int, progress: bool = False
 ) -> tuple[Slides, Pace]:
-    """Fill a window, then let it slide so many times; return what was found at the slides, and their pace."""
+    """Fill a window, then slide it that many times; return the results of the slides, and their pace."""
     found = Slides()
     rows = 0
 
@@ -55,7 +55,7 @@ def program(
         labels = ALGORITHMS[algorithm](mentions.window(window))
         sizes = labels.map(lambda user, label: label).count().map(lambda label, size: size).count().output()
 
-    def hand_over(number: int) -> None:
+    def send(number: int) -> None:
         author, mentioned, _ = tweets.batch(number * rate, rate)
         session.insert(author[worker.index :: worker.peers], mentioned[worker.index :: worker.peers])
         session.advance_to(number + 1)
@@ -64,14 +64,14 @@ def program(
         worker.step_while(lambda: sizes.less_than(session.time))
 
     for number in range(window):
-        hand_over(number)
+        send(number)
     finish()
     is_first = worker.index == 0
     pace = Pace("slides", (lambda: described(found.sizes[-1])) if progress and is_first else None)
     for number in range(window, window + slides):
         rows = 0
         with pace.epoch(1):
-            hand_over(number)
+            send(number)
             finish()
             found.sizes.append(dict(list(sizes.contents())))
         found.differences.append(rows)
@@ -81,18 +81,22 @@ def program(
 
 
 def described(sizes: dict[int, int]) -> str:
-    """Return in a few words what components there are."""
+    """Return a short text about the components."""
     return f"{sum(sizes.values()):,} components, the largest of {max(sizes, default=0):,} users"
 
 
 def main() -> None:
-    """Run the program as the command line asks."""
+    """Run the program with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strong", action="store_true", help="strongly connected components instead of weakly")
-    parser.add_argument("--users", type=at_least(1), default=10_000, help="how many users there are (default 10,000)")
+    parser.add_argument("--users", type=at_least(1), default=10_000, help="number of users (default 10,000)")
     parser.add_argument("--rate", type=at_least(1), default=100, help="tweets in a second (default 100)")
-    parser.add_argument("--window", type=at_least(1), default=60, help="seconds that a mention counts (default 60)")
-    parser.add_argument("--slides", type=at_least(1), default=200, help="slides after the window is full (default 200)")
+    parser.add_argument(
+        "--window", type=at_least(1), default=60, help="seconds for which a mention counts (default 60)"
+    )
+    parser.add_argument(
+        "--slides", type=at_least(1), default=200, help="number of slides after the window is full (default 200)"
+    )
     options = parser.parse_args()
     tweets, algorithm = Tweets(options.users, tags=1), "strong" if options.strong else "weak"
 

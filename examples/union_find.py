@@ -1,15 +1,15 @@
-"""Count the connected components of a graph whose edges stream by, with timely alone.
+"""Count the connected components of a graph from a stream of its edges, with timely alone.
 
     python examples/union_find.py --nodes 1000000 --edges 10000000
     timely run -n 2 examples/union_find.py
 
-Edges only come, so a union-find forest is all there is to keep: for each node one that stands nearer to its component's
-root. An operator passes on the edges that joined two components, and drops the rest. Each worker does that to its own
-edges; what is left, fewer edges than nodes, goes to worker 0, which does it once more. Where edges also go, see
-`differential.graphs.weakly_connected_components`.
+Edges are only added, so the only state is a union-find forest: for each node, a parent nearer to the root of its
+component. An operator emits the edges that join two components, and drops the rest. Each worker does this for its own
+edges. The remaining edges, fewer than nodes, are sent to worker 0, which does the same again. If edges are removed as
+well, use `differential.graphs.weakly_connected_components`.
 
-What an operator does with a batch need not be Python: here it is a loop over its columns that Numba compiles, as is
-usual beside NumPy where each row depends on those before.
+An operator need not process a batch in Python: here a loop over its columns is compiled by Numba, as is usual if each
+row depends on the rows before.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from timely.dataflow.pact import Pact
 Ints = NDArray[np.int64]
 
 _WRITTEN = types.int64[::1]
-_READ = types.Array(types.int64, 1, "A", readonly=True)  # whatever a column may be, also from another process
+_READ = types.Array(types.int64, 1, "A", readonly=True)  # any column of integers, also from another process
 
 
 @njit(types.int64(_WRITTEN, _READ, _READ, _WRITTEN), cache=True)  # type: ignore[untyped-decorator]
 def join_ends(parent: Ints, source: Ints, target: Ints, joined: Ints) -> int:
-    """Join the ends of edges, and write to `joined` the rows of those whose ends were apart; return how many.
+    """Join the ends of edges, and write the rows of those that joined two components to `joined`; return their number.
 
-    This is Rem's algorithm (E. W. Dijkstra, A Discipline of Programming, 1976): both ends climb, next the one with the
-    larger parent, and on its way it is hung below the other's parent.
+    This is Rem's algorithm (E. W. Dijkstra, A Discipline of Programming, 1976). Both ends climb towards their roots;
+    the one with the larger parent climbs next, and its parent becomes that of the other.
     """
     found = 0
     for row in range(len(source)):
@@ -57,17 +57,17 @@ def join_ends(parent: Ints, source: Ints, target: Ints, joined: Ints) -> int:
 
 
 class Forest:
-    """A union-find forest over whole numbers from 0 on.
+    """A union-find forest over the integers from 0 on.
 
-    Invariant: parent[node] <= node, so the forest has no cycles; a node is the root of its component if it is its own
-    parent, and then the smallest node of it.
+    Invariant: parent[node] <= node, so the forest has no cycles. A node that is its own parent is the root of its
+    component, and the smallest node in it.
     """
 
     def __init__(self) -> None:
         self.parent: Ints = np.empty(0, np.int64)
 
     def join(self, source: Ints, target: Ints) -> Ints:
-        """Join the ends of edges; return the positions of those whose ends were in different components."""
+        """Join the ends of edges; return the positions of the edges that joined two components."""
         joined = np.empty(len(source), np.int64)
         if len(source):
             self._grow(int(max(source.max(), target.max())) + 1)
@@ -81,7 +81,7 @@ class Forest:
 
 
 def union_find(edges: Stream, pact: Pact, name: str = "union_find") -> Stream:
-    """Return the edges that joined two components of all edges that came before, on this worker, after a pact."""
+    """Return the edges that join two components of the edges received before them on the same worker."""
     forest = Forest()
 
     def logic(input: InputPort, output: OutputPort) -> None:
@@ -94,13 +94,13 @@ def union_find(edges: Stream, pact: Pact, name: str = "union_find") -> Stream:
 
 
 def spanning_forest(edges: Stream) -> Stream:
-    """Return, on worker 0, edges that connect what all edges on all workers connect, and form no cycle."""
+    """Return, on worker 0, edges without cycles that connect the same nodes as all edges of all workers."""
     local = union_find(edges, Pipeline(), "union_find locally")
     return local if edges.scope.peers == 1 else union_find(local, Gather(0))
 
 
 def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool = False) -> tuple[Ints, Ints, float]:
-    """Stream the worker's part of the edges; return, on worker 0, a spanning forest; and the seconds it took."""
+    """Send the worker's share of the edges; return, on worker 0, a spanning forest; and the seconds it took."""
     found: list[tuple[Ints, ...]] = [(np.empty(0, np.int64), np.empty(0, np.int64))]
     with worker.dataflow("components") as scope:
         session, stream = new_input(scope, name="edges")
@@ -115,8 +115,8 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
         session.advance_to(number + 1)
         worker.step()
         if progress and worker.index == 0 and number % 16 == 15:
-            handed, seconds = min(start + batch, len(source)), clock.perf_counter() - begun
-            print(f"{handed:,} of {len(source):,} edges after {seconds:.2f} s", flush=True)
+            sent, seconds = min(start + batch, len(source)), clock.perf_counter() - begun
+            print(f"{sent:,} of {len(source):,} edges after {seconds:.2f} s", flush=True)
     session.close()
     worker.step_while(lambda: not probe.done())
     seconds = clock.perf_counter() - begun
@@ -125,15 +125,13 @@ def program(worker: Worker, nodes: int, edges: int, batch: int, progress: bool =
 
 
 def main() -> None:
-    """Run the program as the command line asks."""
+    """Run the program with the options of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=at_least(1), default=100_000, help="nodes of the graph (default 100,000)")
     parser.add_argument(
-        "--edges", type=at_least(0), default=1_000_000, help="edges between them, at random (default 1,000,000)"
+        "--edges", type=at_least(0), default=1_000_000, help="random edges between them (default 1,000,000)"
     )
-    parser.add_argument(
-        "--batch", type=at_least(1), default=100_000, help="edges handed over at once (default 100,000)"
-    )
+    parser.add_argument("--batch", type=at_least(1), default=100_000, help="edges in each batch (default 100,000)")
     options = parser.parse_args()
 
     def run(worker: Worker) -> None:

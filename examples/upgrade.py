@@ -3,12 +3,12 @@
     timely run -n 2 examples/upgrade.py
     timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3
 
-Every worker runs this program. Each loads the files, builds the same dataflow and feeds its share of the changes; who
-computes what, the library decides by the hash of the key. Step s happens at epoch s, so an answer at epoch s is that of
-the graph after s steps, however many workers there are and however many steps are handed over at once.
+Every worker runs this program: it loads the files, builds the same dataflow and feeds its share of the changes. The
+library distributes the work by the hash of each key. Step s happens at epoch s, so an answer at epoch s is that of the
+graph after s steps, whatever the number of workers and of steps in a batch.
 
-A question is a dataflow from the collection of edges to outputs, which are small and read on worker 0. Each is a few
-lines over `differential.graphs` and the operators. Reading `Components` and then `Replay` is a good start.
+A question is a dataflow from the collection of edges to a small output, which is read on worker 0. Each is a few
+lines over `differential.graphs` and the operators. Start by reading `Components` and then `Run`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from timely.errors import DataError
 
 TOP = 10
 BUCKETS = 256
-"""In how many parts the packages are divided to find the most depended on of each, before the best of all."""
+"""The number of parts into which packages are divided, to rank each part before the best of all parts."""
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
@@ -49,16 +49,16 @@ class CheckError(TimelyError):
 
 
 class Question(Protocol):
-    """A dataflow from the edges (package, needed package), and the answer it keeps up to date."""
+    """A dataflow from the edges (package, needed package), and the answer that it maintains."""
 
     output: Output
 
     def answer(self) -> Any:
-        """Return the answer as of what is final, in the form it has in JSON. On worker 0."""
+        """Return, on worker 0, the latest final answer, in its JSON form."""
 
 
 class Components:
-    """Weakly connected components: how many there are, and the size of the largest."""
+    """Weakly connected components: their number, and the size of the largest."""
 
     def __init__(self, edges: Collection, run: Run) -> None:
         labels = run.counted(weakly_connected_components(edges))
@@ -71,7 +71,7 @@ class Components:
 
 
 class Cycles:
-    """Dependency cycles, the strongly connected components of more than one package: how many, and the largest."""
+    """Dependency cycles, the strongly connected components of more than one package: their number, and the largest."""
 
     def __init__(self, edges: Collection, run: Run) -> None:
         self.output = run.counted(strongly_connected_components(edges)).output(name="cycles")
@@ -81,14 +81,14 @@ class Cycles:
         cycles = defaultdict(list)
         for package, label in sorted(self.output.contents()):
             cycles[label].append(package)
-        # In the order of their first members, so that of several largest `max` returns the first by name.
+        # Cycles are in the order of their first members, so `max` returns the first by name of several largest.
         largest = max(cycles.values(), key=len, default=[])
         packages = [self._names[package] for package in largest]
         return {"count": len(cycles), "largest": len(largest), "packages": packages}
 
 
 class Watch:
-    """Everything that depends on each watched package, however indirectly: how many packages, without itself."""
+    """The number of other packages that depend on each watched package, directly or indirectly."""
 
     def __init__(self, edges: Collection, run: Run) -> None:
         dependants = edges.map(lambda package, needed: (needed, package))
@@ -102,7 +102,7 @@ class Watch:
         return {name: reached[package] - 1 for name, package in self._watch.items()}
 
     def changes(self) -> Iterator[tuple[int, str, int, int]]:
-        """Yield (step, watched package, old answer, new answer) for what has become final since the last call."""
+        """Yield (step, watched package, old answer, new answer) for changes that became final since the last call."""
         changed: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         for (package, reached), (step,), diff in self.output.changes():
             changed[step, package][diff] = reached - 1
@@ -112,10 +112,10 @@ class Watch:
 
 
 class Top:
-    """The packages that most others depend on directly, and how many do; ties in the order of names.
+    """The packages on which most others depend directly, with the number of these; ties in the order of names.
 
-    Degree and package make one number, so that the largest numbers are the answer. The largest of each of many parts
-    are found first: after a change only the parts it touches are looked through, not all packages.
+    Degree and package are combined into one number, so the largest numbers are the answer. The largest of each of many
+    parts are found first: after a change only the parts that it affects are searched, not all packages.
     """
 
     def __init__(self, edges: Collection, run: Run) -> None:
@@ -144,7 +144,7 @@ QUESTIONS: dict[str, Callable[[Collection, Run], Question]] = {
 
 
 class Run:
-    """One worker's part: the dataflow, and the steps fed into it."""
+    """The part of one worker: the dataflow, and the steps fed into it."""
 
     def __init__(self, worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], only: Sequence[str]) -> None:
         self.upgrade = upgrade
@@ -156,14 +156,14 @@ class Run:
             self.questions = {name: QUESTIONS[name](edges, self) for name in only}
 
     def counted(self, collection: Collection) -> Collection:
-        """Return the collection with equal updates cancelled; those that are left count as differences."""
+        """Return the collection with equal updates added up; those that remain count as differences."""
         return collection.consolidate().inspect_batch(self._count)
 
     def _count(self, updates: Updates) -> None:
         self._seen += len(updates)
 
     def take(self, first: int, last: int) -> None:
-        """Hand over this worker's share of several steps, each at its epoch, and wait until the answers are final."""
+        """Insert this worker's share of several steps, each at its epoch, and wait until the answers are final."""
         for step in range(first, last + 1):
             source, target, diff = self.upgrade.changes(step, self._worker.index, self._worker.peers)
             if len(source):
@@ -173,12 +173,12 @@ class Run:
         self._worker.step_while(lambda: any(output.less_than(last + 1) for output in outputs))
 
     def answers(self, step: int) -> dict[str, Any]:
-        """Return the answers after the last step taken. On worker 0."""
+        """Return, on worker 0, the answers after the last step."""
         edges = int(self.upgrade.diff[: self.upgrade.starts[step + 1]].sum())
         return {"edges": edges} | {name: question.answer() for name, question in self.questions.items()}
 
     def differences(self) -> int:
-        """Return, on worker 0, the sum of what all workers have counted. They add it up in a dataflow of its own."""
+        """Return, on worker 0, the differences of all workers, which a dataflow of its own adds up."""
         with self._worker.dataflow("differences") as scope:
             session, counts = new_input(scope)
             total = counts.sum().output()
@@ -189,7 +189,7 @@ class Run:
 
 
 def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: argparse.Namespace) -> Report | None:
-    """Run the upgrade on one worker; return, on worker 0, the report."""
+    """Replay the upgrade on one worker; return, on worker 0, the report."""
     run = Run(worker, upgrade, watch, options.only)
     is_first = worker.index == 0
     report = Report()
@@ -199,15 +199,15 @@ def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: 
             run.take(first, last)
             if is_first:
                 report.passed(first, last, clock.perf_counter() - begun)
-                tell(run, report, terminal, options)
+                show(run, report, terminal, options)
     report.differences = run.differences()
     return report if is_first else None
 
 
 def batches(steps: int, size: int, check: int) -> Iterator[tuple[int, int]]:
-    """Yield the first and last step of each batch. Step 0, the initial graph, is one by itself.
+    """Yield the first and last step of each batch. Step 0, the initial graph, is a batch by itself.
 
-    A batch ends early at a step that is to be checked, because answers are read after the last step only.
+    A batch ends early at a step that is to be checked, because answers are read only after the last step of a batch.
     """
     last = 0
     yield 0, 0
@@ -219,14 +219,14 @@ def batches(steps: int, size: int, check: int) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def tell(run: Run, report: Report, terminal: Terminal, options: argparse.Namespace) -> None:
-    """Print, check and keep what there is after the steps taken so far."""
+def show(run: Run, report: Report, terminal: Terminal, options: argparse.Namespace) -> None:
+    """Print, check and record the answers after the steps so far."""
     step = report.steps
     is_last = step == options.steps
     if options.changes:
         watch = run.questions["watch"]
         assert isinstance(watch, Watch)
-        terminal.print(*(told(change, run.upgrade) for change in watch.changes() if step))
+        terminal.print(*(change_line(change, run.upgrade) for change in watch.changes() if step))
     if step == 0:
         report.initial = run.answers(0)
         terminal.print("initial answers:", *described(report.initial))
@@ -239,7 +239,7 @@ def tell(run: Run, report: Report, terminal: Terminal, options: argparse.Namespa
         terminal.progress(report, run.answers(step))
 
 
-def told(change: tuple[int, str, int, int], upgrade: Upgrade) -> str:
+def change_line(change: tuple[int, str, int, int], upgrade: Upgrade) -> str:
     """Return a change of a watched answer as a line of text."""
     step, name, old, new = change
     return f"step {step} ({upgrade.origin(step)}): {name} {old:,} -> {new:,} ({new - old:+,})"
@@ -255,7 +255,7 @@ def check(run: Run, step: int) -> None:
 
 
 def watched(upgrade: Upgrade, options: argparse.Namespace) -> dict[str, int]:
-    """Return the numbers of the packages to be watched. Raises `DataError` where one is in neither file."""
+    """Return the numbers of the packages to watch. Raises `DataError` if one is in neither file."""
     for name in () if options.watch else WATCHED:
         if name not in upgrade.names:
             raise DataError(f"no package is called {name!r}, which is watched by default; name others with --watch")

@@ -16,15 +16,16 @@ DESCRIPTION = """\
 Replay the upgrade of a whole Linux distribution, Debian bookworm to trixie: 19,521 steps, each the migration of one
 source package, change a graph of 279,192 dependencies. After every step these answers are up to date:
   components  weakly connected components: their number, and the size of the largest
-  cycles      strongly connected components of more than one package: number, largest and its members
-  watch       for each watched package, how many others depend on it, directly or not
-  top         the ten packages that most others depend on directly
-They are the same for any number of processes, of workers, and of steps in a batch."""
+  cycles      strongly connected components of more than one package: their number, and the members of the largest
+  watch       for each watched package, the number of packages that depend on it, directly or indirectly
+  top         the ten packages on which most others depend directly
+The answers are the same for any number of processes, of workers, and of steps in a batch."""
 
 EPILOG = """\
-Latency is the time from when a batch is handed over until all answers are final, divided by the number of its steps.
+Latency is the time from inserting a batch until all answers are final, divided by the number of steps in the batch.
 Differences are the updates (record, step, diff), with equal ones added up, of the collections behind the answers: the
-component of each package, the cycle of each package in one, the packages reached, the degree of each package.
+component of each package, the cycle of each package that is in one, the packages reached, and the degree of each
+package.
 
 examples:
   timely run -n 2 examples/upgrade.py                           two processes
@@ -35,7 +36,7 @@ examples:
 
 
 def parse(questions: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line asks for, of `questions` and about them."""
+    """Return the options of the command line, for these questions."""
     parser = argparse.ArgumentParser(
         description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -43,13 +44,18 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     parser.set_defaults(steps=sys.maxsize, batch=1, check=0, **defaults)
     add = parser.add_argument
     add("--steps", type=at_least(0), metavar="N", help="stop after N steps (default: all)")
-    add("--batch", type=at_least(1), metavar="B", help="hand over B steps at once, each its own epoch (default: 1)")
-    add("--only", type=some_of(questions), metavar="A,B", help="keep only these answers (default: all)")
-    add("--watch", action="append", metavar="PACKAGE", help=f"more than one if repeated (default: {' '.join(WATCHED)})")
+    add("--batch", type=at_least(1), metavar="B", help="insert B steps at once, each in its own epoch (default: 1)")
+    add("--only", type=some_of(questions), metavar="A,B", help="maintain only these answers (default: all)")
+    add(
+        "--watch",
+        action="append",
+        metavar="PACKAGE",
+        help=f"watch this package; may be repeated (default: {' '.join(WATCHED)})",
+    )
     add(
         "--changes",
         action="store_true",
-        help="print each change of a watched answer with its step, and the first package that changes in the step",
+        help="print each change of a watched answer, with its step and the first package that changes in it",
     )
     add(
         "--check",
@@ -62,19 +68,19 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
         "--initial",
         type=Path,
         metavar="FILE",
-        help="start from another graph (data/README.md describes the form; default: bookworm's)",
+        help="start from another graph (data/README.md describes the format; default: that of bookworm)",
     )
-    add("--upgrade", type=Path, metavar="FILE", help="take other steps (default: those to trixie)")
+    add("--upgrade", type=Path, metavar="FILE", help="replay other steps (default: those to trixie)")
     options = parser.parse_args()
     if options.changes and "watch" not in options.only:
-        parser.error("--changes tells of the answer 'watch', which --only leaves out")
+        parser.error("--changes prints the answer 'watch', which --only leaves out")
     if options.watch and "watch" not in options.only:
         parser.error("--watch is about the answer 'watch', which --only leaves out")
     return options
 
 
 def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
-    """Return the type of an argument that names some of the known words, separated by commas."""
+    """Return the type of an argument that lists some of the known words, separated by commas."""
 
     def words(text: str) -> list[str]:
         given = text.split(",")

@@ -1,4 +1,4 @@
-"""What `upgrade.py` tells: answers as text, a progress line, and a report of the whole run."""
+"""The output of `upgrade.py`: answers as text, a line of progress, and a report of the whole run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Answers = Mapping[str, Any]
 
 TERMINAL_SECONDS = 0.1
 PLAIN_SECONDS = 2.0
-"""How often a line of progress appears on a terminal, where it replaces the one before, and elsewhere."""
+"""Seconds between lines of progress on a terminal, where each replaces the one before, and elsewhere."""
 
 
 @dataclass
 class Report:
-    """A run, as it is recorded and then written: answers, and how long they took.
+    """The record of a run: answers, and how long they took.
 
-    A batch is the steps that were handed over at once. The latency of a step is the time its batch took, from when it
-    was handed over until all answers were final, divided by the number of its steps.
+    A batch is the steps that were inserted together. The latency of a step is the time of its batch, from inserting it
+    until all answers were final, divided by the number of its steps.
     """
 
     load_seconds: float = 0.0
@@ -36,7 +36,7 @@ class Report:
     batches: list[tuple[int, float]] = field(default_factory=list)
 
     def passed(self, first: int, last: int, seconds: float) -> None:
-        """Record that the answers after the steps `first` to `last` took so long. Step 0 is the initial graph."""
+        """Record the seconds that the answers after steps `first` to `last` took. Step 0 is the initial graph."""
         if last == 0:
             self.initial_seconds = seconds
             return
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def step_seconds(self) -> float:
-        """How long all steps took."""
+        """The seconds of all steps."""
         return sum(seconds for _, seconds in self.batches)
 
     def latency(self) -> dict[str, float]:
@@ -58,7 +58,7 @@ class Report:
         return {"median": float(median), "p95": float(p95), "p99": float(p99), "max": float(each.max())}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report in the form of `--json`."""
+        """Return the report in its JSON form."""
         return {
             "steps": self.steps,
             "updates": self.updates,
@@ -74,7 +74,7 @@ class Report:
         }
 
     def lines(self) -> Iterator[str]:
-        """Yield the summary for people."""
+        """Yield the lines of the summary."""
         yield f"after step {self.steps:,}:"
         yield from described(self.final)
         latency = ", ".join(f"{name} {value:.2f}" for name, value in self.latency().items())
@@ -86,7 +86,7 @@ class Report:
 
 
 def rate(count: int, seconds: float) -> str:
-    """Return how many that is in a second, as text."""
+    """Return the rate per second as text."""
     return f"{count / seconds:,.0f}" if seconds else "0"
 
 
@@ -106,7 +106,7 @@ def described(answers: Answers) -> Iterator[str]:
 
 
 def figures(answers: Answers) -> str:
-    """Return the current figures in short, for a line of progress."""
+    """Return the current figures as a short text, for a line of progress."""
     parts = [f"{name} {answers[name]['count']:,}" for name in ("components", "cycles") if name in answers]
     parts += [f"{package} {count:,}" for package, count in answers.get("watch", {}).items()]
     parts += [f"{package} {degree:,}" for package, degree in answers.get("top", [])[:1]]
@@ -114,7 +114,7 @@ def figures(answers: Answers) -> str:
 
 
 class Terminal:
-    """Standard output, with a line of progress below what is printed."""
+    """Standard output, with a line of progress below the printed lines."""
 
     def __init__(self, steps: int) -> None:
         self._steps = steps
@@ -142,7 +142,7 @@ class Terminal:
         return clock.monotonic() >= self._shown_at + self._pause
 
     def progress(self, report: Report, answers: Answers) -> None:
-        """Show how far the run has come; speed and latency are those since the last time."""
+        """Show how far the run has come, with the speed and the latency since the last call."""
         steps = report.steps - self._shown_steps
         seconds = report.step_seconds - self._shown_seconds
         latency = 1000 * seconds / steps if steps else 0.0

@@ -1,11 +1,12 @@
-"""Count the words of a text, with timely alone: an exchange lets equal words meet, a frontier says when all have.
+"""Count the words of a text, with timely alone: an exchange brings equal words together, a frontier reports completion.
 
     timely run -n 2 examples/wordcount.py README.md
 
-An epoch is a piece of the text of `--lines` lines. The workers take its lines in turn; a word is counted by the worker
-its hash names. An epoch's counts are told once no worker can send words of it any more: that is what the frontier says,
-and the operator keeps a capability, the right to send at that epoch, until then. Words are Python objects here, in
-lists; columns of numbers are many times faster.
+An epoch is a part of the text of `--lines` lines. The workers take its lines in turn, and each word is counted by the
+worker named by its hash. The counts of an epoch are emitted once the frontier has passed the epoch, that is, once no
+worker can send words of it any more. Until then the operator holds a capability, the right to send at that epoch. Words
+are Python objects in lists here; columns of numbers are many times faster. `docs/operators.md` explains how to write
+such an operator.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from timely.errors import DataError
 
 
 def count_words(words: Stream) -> Stream:
-    """Return (word, how often it has occurred) for each word of an epoch, when that is complete."""
+    """Return (word, number of occurrences so far) for each word of an epoch, when the epoch is complete."""
 
     def constructor(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
         capability.drop()
@@ -75,7 +76,7 @@ def program(worker: Worker, lines: list[str], size: int) -> dict[str, int]:
 
 
 def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text. Raises `DataError` where it cannot be read, or is none."""
+    """Return the lines of a text. Raises `DataError` if the file cannot be read or is not text."""
     try:
         data = path.read_bytes()
         return data.decode().splitlines()
@@ -86,10 +87,10 @@ def lines_of(path: Path) -> list[str]:
 
 
 def main() -> int:
-    """Run the program on the file that is given; return the exit status."""
+    """Run the program on the given file; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--lines", type=at_least(1), default=1000, help="how many lines are an epoch (default 1000)")
+    parser.add_argument("--lines", type=at_least(1), default=1000, help="lines in an epoch (default 1000)")
     options = parser.parse_args()
     try:
         lines = lines_of(options.file)

@@ -1,10 +1,11 @@
 """Compile all kernels before the first test, so that no test's time limit has to allow for it; let no clock decide.
 
-Where parts of the packages were compiled in place (`hatch_build.py`), tests that replace something in them are skipped;
-and there are no tests of what is older than its source.
+If parts of the packages are compiled in place (`hatch_build.py`), tests that replace something in them are skipped.
+Compiled modules that are older than their source are refused.
 
-How long Hypothesis takes to make or to try an example says how busy the machine is, and nothing of the program. Where a
-test does not say how many examples it has, it is a few each time; `--hypothesis-profile thorough` tries more.
+The time that Hypothesis takes to make or to try an example shows how busy the machine is, and nothing about the
+program, so it is no limit. A test that does not set its number of examples tries a few;
+`--hypothesis-profile thorough` tries more.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ settings.load_profile("quick")
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As it is in a shell's background, and would be in all processes that tests start.
+        # A shell's background job ignores SIGINT, and all processes that tests start would too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -49,5 +50,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes `-n auto` is: two more than there are cores, for many tests mostly wait."""
+    """Return how many processes `-n auto` is: two more than there are cores, because many tests mostly wait."""
     return (os.cpu_count() or 1) + 2

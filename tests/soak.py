@@ -1,8 +1,8 @@
-"""Run random programs for as long as wanted: `python -m tests.soak --minutes 60`, or `--programs 2000`.
+"""Run random programs for a chosen time or number: `python -m tests.soak --minutes 60`, or `--programs 2000`.
 
-Each seed is some twenty scenarios; it is printed when it begins, and `--seed` begins with it again. The first failure
-ends the run, with the smallest scenario that fails in that way printed as a program. `--count` prints at the end how
-often each operator was drawn, and what happened how often.
+A seed is some twenty scenarios; it is printed when it begins, and `--seed` starts with it again. The first failure ends
+the run, and the smallest scenario that fails in the same way is printed as a program. `--count` prints at the end how
+often each operator was drawn, and how often each event happened.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run(number: int, counts: Counts | None = None) -> int:
 def main() -> int:
     """Run one seed after the other until it is enough, or until interrupted; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, help="stop after so long; 60 if nothing is said")
+    parser.add_argument("--minutes", type=float, help="stop after this many minutes (default: 60)")
     parser.add_argument("--programs", type=int, help="stop after so many programs")
     parser.add_argument(
         "--seed",
@@ -63,7 +63,7 @@ def main() -> int:
 
     signal.signal(signal.SIGINT, interrupt)
     try:
-        # One that comes while the interpreter searches for garbage is lost to whoever is called back then.
+        # An exception raised during garbage collection is printed and lost, so `interrupts` notes the signal too.
         while programs < most and time.monotonic() < end and not interrupts:
             print(f"seed {number}", file=sys.stderr, flush=True)
             programs += run(number, counts)

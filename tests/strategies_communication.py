@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages and for bytes that are none, and what it means that two messages are equal."""
+"""Hypothesis strategies for messages and for bytes that are no message, and the equality of messages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def same_message(one: WireMessage, other: WireMessage) -> bool:
-    """Return whether two messages say the same."""
+    """Return whether two messages are equal."""
     if isinstance(one, Data) and isinstance(other, Data):
         return one[:3] == other[:3] and same_batch(one.batch, other.batch)
     return type(one) is type(other) and one == other

@@ -11,7 +11,7 @@ from tests.oracle.grid import Update, contents, grid
 
 
 class History(NamedTuple):
-    """What happens to each input, the number of coordinates of time, how many workers, and a seed."""
+    """The updates of each input, the number of coordinates of time, the number of workers, and a seed."""
 
     inputs: list[list[Update]]
     outer: int
@@ -36,7 +36,7 @@ def histories(
     size: int = 8,
     latest: int = 2,
 ) -> History:
-    """Inputs of a few updates each: every removal takes back something that is there at all later times."""
+    """Inputs of a few updates each: every removal retracts a record that is present at all later times."""
     width = draw(st.sampled_from(outer))
     times = st.tuples(*(st.integers(0, latest) for _ in range(width)))
     result = []

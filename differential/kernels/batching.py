@@ -91,6 +91,7 @@ def take_passed(
     for part in range(len(parts)):
         rows += parts[part, ROWS]
         distinct += parts[part, TIME_ROWS]
+    # The tables of times of all parts are put one after another; a part's index is valid from its base on.
     times, waits, base = np.empty((distinct, parts[0, COORDINATES]), np.int64), np.empty(distinct, np.int64), 0
     for part in range(len(parts)):
         own = times_of(parts, part)

@@ -106,6 +106,7 @@ class Entry:
         """Load what was read into the dispatcher; return whether that succeeds, False if nothing was read."""
         if not self.is_read:
             return False
+        # `compile` calls `load_overload` first, which returns what was read, so nothing is compiled.
         self._attach(dispatcher)
         try:
             dispatcher.compile(signature)

@@ -77,6 +77,7 @@ def sort_rows(order: Ints, scratch: Ints, low: int, high: int, keys: Ints, vals:
             middle, stop = start + width, min(start + 2 * width, high)
             if is_ordered(keys, vals, time_index, order[middle - 1], order[middle]):
                 continue
+            # Only the left half moves out: `place` never passes `right`, so no row of the right half is overwritten.
             for i in range(width):
                 scratch[i] = order[start + i]
             left, right = 0, middle
@@ -101,6 +102,7 @@ def fold(order: Ints, keys: Ints, vals: Ints, time_index: Ints, diffs: Ints) -> 
     kept, are_ones, are_zeros = 0, True, True
     first = 0
     while first < rows:
+        # With `order` absent the rows stand in order, and a row's number is its place.
         row = at(order, first, first)
         total = at(diffs, row, 1)
         high, after = total >> 63, first + 1
@@ -212,11 +214,13 @@ def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Int
         rows += parts[part, ROWS]
     times, place = all_times(parts, since)
     words, is_by_row, layout = UNFIT, False, np.zeros((0, 0), np.int64)
+    # Rows in order need no sort, and `fold` alone costs less than packing.
     if rows > SMALL and not (len(parts) == 1 and is_part_in_order(parts, place)):
         words, is_by_row, layout = lay_out(parts, rows, len(times))
     if words == UNFIT:
         keys, vals = spelled_out(parts, rows, KEYS, 0), spelled_out(parts, rows, VALS, 0)
         diffs, index = spelled_out(parts, rows, DIFFS, 1), places(parts, rows, place, len(times))
+        # `places` has replaced time indices by places in the sorted table, so comparing them compares times.
         order = np.arange(0 if is_in_order(keys, vals, index) else rows)
         sort_rows(order, empty(len(order)), 0, len(order), keys, vals, index)
         keys, vals, index, sums = fold(order, keys, vals, index, diffs)
@@ -267,6 +271,7 @@ def unpack_words(
 def is_part_in_order(parts: Table, place: Ints) -> bool:
     """Return whether the one part's table of times is in order, and its rows are by (key, value, time index)."""
     for time in range(1, len(place)):
+        # Equal times do no harm: rows sorted by index are then sorted by place.
         if place[time] < place[time - 1]:
             return False
     return is_in_order(column(parts, 0, KEYS), column(parts, 0, VALS), column(parts, 0, TIME_INDEX))

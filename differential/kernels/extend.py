@@ -75,6 +75,7 @@ def _find(past: Table, first: int, end: int, key: int, ranges: Table) -> int:
                 start = 0  # the key is less than the last one: search from the beginning
             begin = _seek(past, layer, KEYS, start, rows, key)
             ranges[layer, BEGIN] = begin
+            # The key after the largest one would wrap around; no row can follow its rows.
             ranges[layer, END] = _seek(past, layer, KEYS, begin, rows, key + 1) if key != _LARGEST else rows
         ranges[layer, HEAD] = begin
         found += ranges[layer, END] - begin
@@ -90,9 +91,11 @@ def _seen(past: Table, first: int, end: int, ranges: Table, value: int, bound: i
     occurs, high = 0, 0
     for layer in range(first, end):
         row, last = ranges[layer, HEAD], ranges[layer, END]
+        # Values are sought in ascending order, so the layer never has to move back.
         row = _seek(past, layer, VALS, row, last, value)
         while row < last and _item(past, layer, VALS, row, 0) == value:
             time = _item(past, layer, TIME_INDEX, row, 0)
+            # Times have one coordinate here, so a time is one item of the table.
             if item(past[layer, TIMES] + 8 * time) <= bound:
                 diff = _item(past, layer, DIFFS, row, 1)
                 occurs += diff
@@ -216,8 +219,10 @@ def _extend(
             found = _find(past, firsts[relation], firsts[relation + 1], keys[relation, prefix], ranges)
             if found < fewest:
                 proposer, fewest = relation, found
+            # A relation without rows for its key has no values, so the prefix has no extensions.
             if found == 0:
                 break
+        # Each extension is a value that the proposer has: its rows bound their number.
         if written + fewest > out.shape[1]:
             return prefix, written, work, fewest
         if fewest > 0:
@@ -242,6 +247,7 @@ def extend(
     ranges = np.zeros((len(past), 3), np.int64)
     out = empty(3 * _FEW).reshape((3, _FEW))
     position, written, work = start, 0, 0
+    # The loop over prefixes allocates nothing. It returns here for more room, and goes on with the same prefix.
     while True:
         position, written, work, lacks = _extend(
             keys, bounds, is_excluded, firsts, past, ranges, position, limit, out, written, work

@@ -25,6 +25,7 @@ def _handled_by(
 ) -> Iterator[None]:
     """Replace the handlers of signals for a while, if they are Python functions: an ignored signal stays ignored."""
     former: dict[signal.Signals, Any] = {}
+    # Python runs signal handlers in the main thread only, so elsewhere nothing has to be replaced.
     if threading.current_thread() is threading.main_thread():
         former = {number: handler for number in handlers if callable(handler := signal.getsignal(number))}
     for number in former:

@@ -70,6 +70,7 @@ def _places(past: Table, key: int) -> Ints:
     so the layers wait together.
     """
     places = np.zeros(len(past), np.int64)
+    # A binary search, bit by bit: `places[layer]` rows are known to have smaller keys.
     most = 1
     for layer in range(len(past)):
         most = max(most, past[layer, ROWS])
@@ -108,6 +109,7 @@ def _cut(
     """
     piece_rows = max(limit, _LEAST_PIECE)
     while row < row_end and pairs < limit:
+        # Only the first row can have pieces done; `piece` returns to 0 with each complete row.
         first = place + piece * piece_rows
         matches = place_end - first
         row_next = row + min(max((limit - pairs) // matches, 1), row_end - row)
@@ -141,6 +143,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
         places = _places(past, keys[0])
         for layer in range(len(past)):
             held, place = column(past, layer, KEYS), places[layer]
+            # The batch's rows before `start` are done for this layer. If all are, the loop ends at once.
             row, found_before = max(start - passed, 0), found
             while row < rows and place < len(held) and pairs < limit and found < most:
                 if held[place] < keys[row]:
@@ -166,6 +169,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
 def _write_keys(keys: Ints, target: int, ranges: Table, low: int, high: int, new: Ints) -> int:
     """Write the keys of some ranges from `target` on; return where they end."""
     for place in range(low, high):
+        # Every column is written in the same order: by range, then by new row, then by past row.
         key = new[ranges[place, NEW]]
         end = target + (ranges[place, NEW_END] - ranges[place, NEW]) * (ranges[place, PAST_END] - ranges[place, PAST])
         while target < end:
@@ -301,6 +305,7 @@ def _write_times(
 ) -> tuple[Table, Ints, int]:
     """Write the numbers of the times of some ranges; return the set of times and its size."""
     size = len(left) * len(right)
+    # The map is filled before its use, so it pays only if it is not much larger than the number of pairs.
     is_mapped = size <= min(4 * pairs + _FEW, _LARGEST_MAP)
     numbers = np.full(size if is_mapped else 0, -1, np.int64)
     for place in range(low, high):
@@ -310,6 +315,7 @@ def _write_times(
                 past_time = at(past, other, 0)
                 number = numbers[time * len(right) + past_time] if is_mapped else -1
                 if number < 0:
+                    # Pairs of times with equal joins get the number of the join: the hash table finds it.
                     number = _number(left, time, right, past_time, times, slots, count)
                     if number == count:
                         count += 1
@@ -332,6 +338,7 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
     """
     ranges, groups, count, pairs, onward = _match(new, past, position, limit)
     has_new = has_past = has_diffs = False
+    # Groups may differ in their times, so several groups need an index; so does a group with an index on a side.
     has_times = count > 1
     for group in range(count):
         batch, layer = groups[group, BATCH], groups[group, LAYER]
@@ -358,6 +365,7 @@ def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints
                 raise Overflow(column(new, batch, KEYS)[ranges[wide, NEW]], 0)
         left, right = times_of(new, batch), times_of(past, layer)
         if len(left) * len(right) == 1 or _is_late(left, right, end - target):
+            # There is one pair of times, or the new time is at or after all past ones: every join equals the first one.
             number = _number(left, 0, right, 0, times, slots, distinct)
             if number == distinct:
                 distinct += 1

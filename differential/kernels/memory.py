@@ -5,8 +5,8 @@ row is the address of a batch, oldest first:
 
     [rows, &keys, &values, &time index, &diffs, &times, number of times, coordinates]
 
-where & is the address of an array and 0 stands for an absent column. *A table owns none of these arrays*: the caller
-keeps the batches alive during the call.
+where & is the address of an array and 0 marks an absent column. An address keeps nothing alive: a kernel relies on the
+table that it receives, which owns the columns (see `differential.trace.table`).
 
 A column is absent if it would hold only the default: no values, all are 0; no time index, all rows are at time 0 of the
 table of times; no diffs, all are 1. Inside a kernel, and as an argument of one, an absent column is an array of length

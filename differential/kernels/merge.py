@@ -4,7 +4,7 @@
 sorted table, and returns for each old time its place there.
 
 *The order of rows.* A batch is sorted by (key, value, time). The representatives of sorted times may be equal, or in
-another order. So the places of a side's times are checked once: if they strictly increase, the side is in order as it
+another order. So the places of a side's times are checked first: if they strictly increase, the side is in order as it
 is. If not, its order may break, but only within the rows of one (key, value). The merge goes one of three ways:
 
 - A stretch of keys that only one side has is copied.
@@ -77,6 +77,7 @@ def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Int
     if len(index) != 0:
         held = column(side, 0, TIME_INDEX)
         for row in range(rows):
+            # A side without a time index has one time, whose place is the first.
             index[to + row] = place[held[start + row]] if len(held) != 0 else place[0]
     if len(diffs) != 0:
         held = column(side, 0, DIFFS)
@@ -104,6 +105,7 @@ def copy_chosen(batches: Table, which: int, absent: int, chosen: Ints, rows: int
 @bare
 def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: Ints, to: int) -> None:
     """Write the time indices of the chosen rows, which are the places of their times."""
+    # In `place` the times of the second side follow those of the first, from `base` on.
     base, first, second = batches[0, TIME_ROWS], batches[0, TIME_INDEX], batches[1, TIME_INDEX]
     for row in range(rows):
         source = chosen[row]
@@ -122,6 +124,7 @@ def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: i
             state[HAS_VALS] |= vals[row]
     if len(diffs) != 0 and state[HAS_DIFFS] == 0:
         for row in range(start, stop):
+            # A diff XOR 1 is 0 exactly if the diff is 1.
             state[HAS_DIFFS] |= diffs[row] ^ 1
     if len(index) != 0:
         for row in range(start, stop):
@@ -192,11 +195,13 @@ def choose(
             a_val, b_val = at(a_vals, i, 0), at(b_vals, j, 0)
             is_same = a_key == b_key and a_val == b_val
             is_first |= a_key == b_key and a_val < b_val
+            # Neither position moves before a return: the next step starts with these two rows.
             if not a_strict and (is_first or is_same) and has_next(a_keys, a_vals, i):
                 return i, j, rows, ties, GROUP
             if not b_strict and not is_first and has_next(b_keys, b_vals, j):
                 return i, j, rows, ties, GROUP
             if is_same:
+                # Within this (key, value) both sides have increasing places, or a single row: they merge by place.
                 a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
                 is_first = a_place <= b_place
                 if a_place == b_place:
@@ -206,10 +211,12 @@ def choose(
                         raise Overflow(a_key, a_val)
                     if diff == 0:
                         i, j = i + 1, j + 1
+                        # Rows that cancel do not fill `chosen`, so only the fuel bounds how many are skipped.
                         if i + j >= stop:
                             break
                         continue
                     if diff != 1 and not has_diffs:
+                        # The rows chosen before are written all the same; the next call starts with this pair.
                         return i, j, rows, ties, NEEDS_DIFFS
                     tied[ties], tied[ties + 1] = rows, diff
                     ties, j = ties + 2, j + 1
@@ -273,6 +280,7 @@ def merge_group(
         times[spot], counts[spot] = place[base + at(b_index, row, 0)], at(b_diffs, row, 1)
     for row in range(size):
         order[row] = row
+    # The rows agree in key and value, so the places of their times are all that `sort_rows` compares.
     sort_rows(order, spare, 0, size, times, times[:0], times[:0])
     kept = row = 0
     are_ones = True
@@ -286,6 +294,7 @@ def merge_group(
             raise Overflow(key, val)
         if diff != 0:
             are_ones &= diff == 1
+            # `order` is read ahead of `kept`, and `spare` is free after the sort: both take the results.
             spare[kept], order[kept] = diff, time
             kept += 1
     if not are_ones and len(diffs) == 0:
@@ -319,9 +328,11 @@ def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diff
     while status != NEEDS_DIFFS and i + j < stop and (i < len(a_keys) or j < len(b_keys)):
         before, status = out, MORE
         if j == len(b_keys) or (i + _STRETCH < len(a_keys) and a_keys[i + _STRETCH] < b_keys[j]):
+            # All keys up to `end` are less than the other side's next key, so nothing has to be summed across sides.
             end = len(a_keys) if j == len(b_keys) else seek(a_keys, i + _STRETCH, b_keys[j])
             rows = min(end - i, stop - i - j)
             if not a_strict:
+                # Rows that are alone in their (key, value) are in order; the copy ends before the first others.
                 rows = single_rows(a_keys, a_vals, i, rows)
                 status = MORE if rows != 0 else GROUP
             copy_rows(a, place, i, rows, target, out)

@@ -36,6 +36,7 @@ def deal_out(words: Ints, others: Ints, spare: Ints, other_spare: Ints, shift: i
 
     Words of equal digits keep their order. Afterwards the first `mask + 1` of `ends` are where those of each digit end.
     """
+    # `ends` is first the count of each digit, one place too high, then the start of each, and finally its end.
     ends[: mask + 2] = 0
     # An unsigned index spares the check for negative indices.
     for word in words:
@@ -78,6 +79,7 @@ def sort_parts(
                 deal_out(others, words, other_spare, spare, begin, mask_of(stop - begin), ends)
             else:
                 deal_out(words, others, spare, other_spare, begin, mask_of(stop - begin), ends)
+            # The words were copied to the spares in order of this digit: the two change roles.
             words, spare = spare, words
             others, other_spare = other_spare, others
     return words, others, spare, other_spare
@@ -98,6 +100,7 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
         return first, second, spare
     # A stack of parts to sort: start, stop, the first bit above those to sort by, and whether it is in the spares. The
     # words of a part agree in the bits above.
+    # A part is replaced by at most 2**_LEADING, which have _LEADING bits fewer to sort by: so the stack has room.
     parts = np.empty(((1 << _LEADING) * WORD, 4), np.int64)
     parts[0] = 0, len(first), top, 0
     waiting, ends = 1, np.empty((1 << _LEADING) + 1, np.int64)
@@ -110,6 +113,7 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
             words, others, other_words, other_others = other_words, other_others, words, others
         if stop - start <= most or high == low:
             words, others, _, _ = sort_parts(words, others, (other_words, other_others), fields, high)
+            # The passes may leave the part in the spares.
             if words.ctypes.data != first[start:].ctypes.data:
                 first[start:stop] = words
                 second[start:stop] = others

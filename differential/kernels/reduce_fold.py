@@ -73,6 +73,7 @@ def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if low < high:
+            # The group's rows in a layer are sorted by value: its extremes are at the ends.
             here = value_at(layers, layer, high - 1 if descending else low)
             if not found or (here > val if descending else here < val):
                 found = True
@@ -107,6 +108,7 @@ def _rows_left(layers: Table, first: int, last: int) -> int:
 def _first_values(kind: int, parameter: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
     descending = is_descending(kind)
     places = parameter if kind in (SMALLEST, LARGEST) else 1
+    # Only values that are reached are checked for negative diffs; the others stay unread.
     while places > 0 and _rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, descending)
         if diff < 0:
@@ -135,6 +137,7 @@ def fold_layers(
     for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, DIFFS] == 0:
+            # An absent column of diffs is all ones: the rows are counted, not read.
             diffs += high - low
             diffs_high += carry(diffs, high - low)
             if kind in (COUNT, DISTINCT):
@@ -198,6 +201,7 @@ def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> No
     before = tally[TALLY_DIFFS, place]
     after = before + diff
     tally[TALLY_DIFFS, place] = after
+    # Set once, it stays set: the diff has wrapped, and its true value is lost.
     tally[TALLY, TOO_WIDE] |= int(not fits(after, (before >> 63) + carry(after, diff)))
     tally[TALLY, NONZERO] += int(after != 0) - int(before != 0)
     tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)

@@ -89,6 +89,7 @@ def new_times(
             index = time_index_at(layers, layer, row)
             place = layers[layer, BASE] + index
             member = sparse[place]
+            # `member` may be garbage; it counts only if that member refers back to this place.
             if 0 <= member < members and marks[SEEN, member] == place:
                 continue
             sparse[place] = members
@@ -107,6 +108,7 @@ def new_times(
             new_count += int(_is_another(entries, new_count, depth))
         else:
             pending_count = put_minimal(pending, pending_count, entries, new_count, depth)
+    # If no time is due the meet is meaningless, and nobody reads it.
     for d in range(depth):
         meet = entries[d]
         for new in range(1, new_count):
@@ -123,6 +125,7 @@ def history_is_at_or_before(layers: Table, first: int, last: int, latest: Table,
         if low == high:
             continue
         d = 0
+        # `latest` bounds all times of the layer: usually no row has to be looked at.
         while d < depth and latest[layer, d] <= vectors[ENTRIES, d]:
             d += 1
         if d == depth:
@@ -152,6 +155,7 @@ def _gather_rows(
     `counts` has the entry of the meet, the number of entries and the number of rows; the last two are advanced.
     """
     meet, entries, count = counts[0], counts[1], counts[2]
+    # A count of 0 empties the sparse set, whatever its places hold.
     members = 0
     for layer in range(first, last):
         for row in range(layers[layer, LOW], layers[layer, HIGH]):
@@ -168,6 +172,7 @@ def _gather_rows(
                     vectors[ENTRIES, entries * depth + d] = max(here, least)
                 sparse[place] = member
                 marks[SEEN, member] = place
+                # A time at or before the meet becomes the meet itself, which is an entry already.
                 marks[SEEN_AS, member] = entries if later else meet
                 entries += int(later)
                 members += 1
@@ -189,6 +194,7 @@ def _rank(vectors: Table, marks: Table, count: int, new_count: int, depth: int) 
             marks[KNOWN, n] = 0
             n += 1
         marks[RANK, entry] = n - 1
+        # A time of the history that equals a new time has the new time's rank: what is known holds for both.
         if entry < new_count:
             marks[KNOWN, n - 1] = IS_NEW
     return n
@@ -215,6 +221,7 @@ def gather(
     depth = upper.shape[1]
     bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
     _gather_rows(layers, deltas, inputs, vectors, marks, sparse, rows, bounds, depth)
+    # Input and output are consolidated separately: a value may be in both.
     middle = bounds[2]
     _gather_rows(layers, inputs, len(layers), vectors, marks, sparse, rows, bounds, depth)
     last = bounds[2]
@@ -260,6 +267,7 @@ def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: 
     """
     table, known = vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, ahead, depth):
+        # All times in use are visited, so all count as due from here on.
         for time in range(n):
             known[time] |= IS_DUE if known[time] != 0 else 0
     elif must_postpone(known, n):

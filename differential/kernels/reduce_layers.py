@@ -126,6 +126,7 @@ def _gallop(layers: Table, layer: int, row: int, key: int, val: int, by_value: b
     """
     rows, keys, vals = layers[layer, ROWS], layers[layer, KEYS], layers[layer, VALS]
     low, high, probe, step = row, rows, row, 1
+    # A guess pays only for a far row. The guess is checked by galloping down from it, then up.
     near = row + _NEAR
     if not beyond and near < rows and _is_before(keys, vals, near, key, val, by_value, False):
         low, probe, step = near + 1, _guess(keys, near, rows, key), _NEAR
@@ -165,6 +166,7 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
             high = _gallop(layers, layer, low, key, val, by_value, True)
         layers[layer, LOW] = low
         layers[layer, HIGH] = high
+        # The next group comes after this one, so none of its rows is before `high`.
         layers[layer, POSITION] = high
         total += high - low
     return total
@@ -183,6 +185,7 @@ def unseek(layers: Table, group: Ints) -> None:
 @bare
 def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
     """Move `group` to the least group to come with new rows or pending times; return False if there is none."""
+    # Every earlier group has been sought in the layers of new input, so their positions are exactly at new groups.
     found = False
     key = 0
     val = 0
@@ -205,6 +208,7 @@ def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Int
             val = value
     last = first
     while last < len(pending_keys) and pending_keys[last] == key:
+        # Pending times are sorted by (key, value), so those of a group are neighbours.
         if by_value and pending_vals[last] != val:
             break
         last += 1

@@ -55,9 +55,11 @@ def emit(
 ) -> None:
     """Emit `n` rows of a key, at least one, at an entry of `times`; there must be room (see `must_grow`)."""
     count = counts[ROW_COUNT]
+    # Groups often emit at the same time, so the last row's time is compared before the hash table is searched.
     index = output[OUT_TIME, count - 1] if count > 0 else 0
     if count == 0 or not same_entry(table, index, times, time, depth):
         index = put_distinct(slots, table, counts[TIME_COUNT], times, time, depth)
+        # A time that is new has got the number of members before it.
         counts[TIME_COUNT] = max(counts[TIME_COUNT], index + 1)
     for row in range(n):
         output[OUT_KEY, count + row] = key
@@ -65,6 +67,7 @@ def emit(
         output[OUT_TIME, count + row] = index
         output[OUT_DIFF, count + row] = rows[ROW_DIFF, row]
         counts[WITH_VALS] |= rows[ROW_VAL, row]
+        # A diff less 1 is 0 exactly if the diff is 1.
         counts[WITH_DIFFS] |= rows[ROW_DIFF, row] - 1
     counts[ROW_COUNT] = count + n
 
@@ -88,6 +91,7 @@ def add_postponed(postponed: Table, counts: Ints, group: Ints, pending: Ints, pe
     count = counts[POSTPONED]
     postponed = with_room(postponed, count + pending_count)
     order, spare = np.empty(pending_count, np.int64), np.empty(pending_count, np.int64)
+    # Groups come in order, on which `next_group` relies in the next call. The times of a group come in order too.
     sort_entries(pending, pending_count, order, spare, depth)
     for place in range(pending_count):
         row = count + place

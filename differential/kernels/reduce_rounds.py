@@ -231,6 +231,7 @@ def plan_rounds(
         room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
         vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
         if room * depth > len(pending):
+            # Nothing of the group before is pending any more: `add_postponed` has copied it.
             pending = np.empty(2 * room * depth, np.int64)
         pending_count, new_count = new_times(
             layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
@@ -252,6 +253,7 @@ def plan_rounds(
             groups[_SPAN_WIDTH, count] = group[KEY]
             visits = _append_times(visits, visit_count, vectors[VISITS], steps, depth)
             times = _append_times(times, time_count, vectors[TABLE], n, depth)
+            # Ranks become rows of `times`, in which the times of this group start at `time_count`.
             input = _append(input, input_count, rows, 0, bounds[0], time_count)
             output = _append(output, output_count, rows, bounds[1], bounds[2], time_count)
             count += 1
@@ -301,12 +303,14 @@ def accumulate_round(
         start, high = filled, 0
         for row in range(spans[group, _INPUT], spans[group + 1, _INPUT]):
             if _is_at_or_before(times, input[row, _TIME], visits, visit):
+                # The rows are sorted by value: a row has the value of the last one, or begins a new value.
                 if filled > start and vals[filled - 1] == input[row, _VAL]:
                     counts[filled - 1] += input[row, _DIFF]
                     high += carry(counts[filled - 1], input[row, _DIFF])
                 else:
                     if filled > start and not fits(counts[filled - 1], high):
                         raise Overflow(keys[group], vals[filled - 1])
+                    # A value whose rows cancel is overwritten by the next one.
                     if filled > start and counts[filled - 1] == 0:
                         filled -= 1
                     vals[filled] = input[row, _VAL]
@@ -362,6 +366,7 @@ def settle_round(
             if _is_at_or_before(times, output[row, _TIME], visits, visit):
                 rows = add_row(rows, n, output[row, _VAL], -output[row, _DIFF])
                 n += 1
+        # The log is a linked list for each group, from its last row back.
         row = latest[group]
         while row >= 0:
             if _is_at_or_before(visits, log[row, _LOG_VISIT], visits, visit):

@@ -77,6 +77,7 @@ def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
 
 @bare
 def _move(rows: Rows, source: int, row: int, target: int, place: int) -> None:
+    # `source` and `target` are 0 or SORTED: the half of the columns that is read, and the one that is written.
     for column in range(SORTED):
         rows[target + column, place] = rows[source + column, row]
 
@@ -143,6 +144,7 @@ def consolidate_rows(rows: Rows, first: int, last: int) -> int:
         _insert(rows, first, last)
     elif _run(rows, 0, first, last) < last:
         half = 0
+        # Each pass halves the number of runs and changes the half in which the rows are.
         while _merge_runs(rows, half, first, last) > 1:
             half = SORTED - half
         if half == 0:
@@ -153,6 +155,7 @@ def consolidate_rows(rows: Rows, first: int, last: int) -> int:
     while row < last:
         val, time, diff = rows[ROW_VAL, row], rows[ROW_TIME, row], rows[ROW_DIFF, row]
         row += 1
+        # Sorted rows of the same value and time are neighbours.
         while row < last and rows[ROW_VAL, row] == val and rows[ROW_TIME, row] == time:
             more = rows[ROW_DIFF, row]
             if not fits(diff + more, (diff >> 63) + carry(diff + more, more)):

@@ -139,9 +139,11 @@ def put_minimal(minimal: Ints, count: int, times: Ints, entry: int, depth: int) 
     """
     kept = 0
     for other in range(count):
+        # In advance of an element: not minimal.
         if is_at_or_before(minimal, other, times, entry, depth):
             return count
     for other in range(count):
+        # Elements in advance of the new one are dropped. `kept` never passes `other`.
         if not is_at_or_before(times, entry, minimal, other, depth):
             copy_entries(minimal, other, minimal, kept, 1, depth)
             kept += 1
@@ -200,6 +202,7 @@ def enlarged(slots: Ints, times: Ints, count: int, depth: int) -> tuple[Ints, In
         larger[slot] = -1
     more = np.empty(len(larger) * depth, np.int64)
     copy_entries(times, 0, more, 0, count, depth)
+    # Members keep their numbers, so indices given out before stay valid.
     for member in range(count):
         larger[_slot_of(larger, more, more, member, depth)] = member
     return larger, more
@@ -251,6 +254,7 @@ def closure(
         for time in range(n):
             if not known[time] & IS_DUE or bool(known[time] & IS_NEW) != (turn == 0):
                 continue
+            # The range is fixed before the loop: the joins made in it have this generator already.
             for other in range(count):
                 if is_at_or_before(table, time, times, other, depth):
                     continue

@@ -138,6 +138,7 @@ def visit_times(
         due = is_due(upper, visits, visit, depth)
         if not due:
             ahead += 1
+            # In advance of a pending time: its own closure will contain this time (see `reduce_times`).
             if is_covered(pending, state[PENDINGS], visits, visit, depth):
                 continue
             if ahead > MOST_AHEAD:
@@ -151,6 +152,7 @@ def visit_times(
         for time in range(reached if chain else 0, reached + 1 if chain else n):
             if not marks[KNOWN, time] & IS_USED:
                 continue
+            # In a chain the loop has only this visit's own time; rows at the times before it are in the tally already.
             covers = int(chain or is_at_or_before(table, time, visits, visit, depth))
             if covers == 1:
                 for place in range(tally[_OUT_STARTS, time], tally[_OUT_STARTS, time + 1]):
@@ -203,5 +205,6 @@ def visit_times(
                 counts[ROW_COUNT] = first_row
                 return NEEDS_ROOM
             emit(output, output_times, slots, counts, group[KEY], changes, count, visits, visit, depth)
+        # The two halves of `fold` change roles: the present fold is the last one of the next visit.
         before, now, before_count = now, before, now_count
     return DONE

@@ -123,6 +123,7 @@ class Store:
         """Keep an entry, and remove those that nobody has used for long."""
         body = key.encode() + b"\0" + payload
         with self._reported(), self._opened() as place:
+            # Containers that share the directory may have equal process numbers.
             partial = self._at(f"{name}.{os.getpid()}-{os.urandom(4).hex()}{_PARTIAL}")
             try:
                 with open(os.open(partial, _WRITE, 0o600, dir_fd=place), "wb") as file:
@@ -143,6 +144,7 @@ class Store:
         """Remove what was found, and report it, unless another process has removed or renewed it meanwhile."""
         try:
             now = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
+            # Another process may have replaced the damaged entry by a whole one since it was read.
             if _identity(now) != _identity(found):
                 return
             (os.rmdir if stat.S_ISDIR(now.st_mode) else os.unlink)(self._at(name), dir_fd=place)

@@ -56,6 +56,7 @@ def copy_advanced(times: Table, since: Table, target: Table, base: int) -> None:
     """Write the representatives of `times` under `since` to the rows of `target` from `base` on."""
     for row in range(len(times)):
         for coordinate in range(times.shape[1]):
+            # Joins and meets are taken coordinate by coordinate: the greatest, then the least.
             own = times[row, coordinate]
             least = max(own, since[0, coordinate]) if len(since) != 0 else 0
             for element in range(1, len(since)):
@@ -104,6 +105,7 @@ def sorted_distinct(times: Table) -> tuple[Table, Ints]:
         if compare_times(times, row - 1, times, row) >= 0:
             is_sorted = False
             break
+    # A table that is sorted already, as that of a batch, is returned as it is.
     if is_sorted:
         return times, place
     order = sort_times(times)
@@ -124,6 +126,7 @@ def only_used(time_index: Ints, times: Table) -> tuple[Ints, Table]:
     count = len(times)
     if len(time_index) == 0:
         return time_index, times[: min(count, 1)]
+    # `place` is first 1 for each time in use, then its new index. Times in use keep their order.
     place = np.zeros(count, np.int64)
     for row in range(len(time_index)):
         place[time_index[row]] = 1

@@ -50,6 +50,7 @@ class Turn:
     def _lock(self, wait: bool) -> None:
         import fcntl
 
+        # The byte need not exist. Two kernels with the same place only wait for each other.
         fcntl.lockf(self._file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, self.place)
 
 
@@ -61,6 +62,7 @@ def _opened(path: str, flags: int) -> int:
 def notice(text: str) -> Iterator[None]:
     """Print `text` on stderr if the block takes longer than a second."""
     timer = threading.Timer(_PATIENCE, lambda: print(f"{text}\n", end="", file=sys.stderr, flush=True))
+    # A thread that waits to print must not keep the process from ending.
     timer.daemon = True
     timer.start()
     try:

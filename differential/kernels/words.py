@@ -81,6 +81,7 @@ def bits_of(number: int) -> int:
 def measure(bounds: Table, layout: Table, which: int) -> None:
     """Set the least item of a field, and the bits that the greatest distance from it takes."""
     layout[which, LOW] = bounds[which, 0]
+    # A distance of 2**63 or more wraps to a negative number, of which `bits_of` returns all 64 bits.
     layout[which, BITS] = bits_of(bounds[which, 1] - bounds[which, 0])
 
 
@@ -92,6 +93,7 @@ def leave_out(bounds: Table, layout: Table, which: int) -> None:
     """
     varying = bounds[which, 2] ^ bounds[which, 3]
     bits = bits_of(varying)
+    # Items of both signs would be out of order as unsigned numbers.
     if bits == WORD:
         return
     run = longest = above = 0
@@ -141,6 +143,7 @@ def lay_out(parts: Table, rows: int, times: int) -> tuple[int, bool, Table]:
     words, is_by_row = arrange_fields(layout), False
     if words != ONE_WORD and layout[DIFF, BITS] != 0:
         by_row = layout.copy()
+        # Row numbers start at 0, and equal rows are summed by fetching the diffs at their numbers.
         by_row[DIFF, LOW] = by_row[DIFF, BITS] = 0
         while rows >> by_row[DIFF, BITS] != 0:
             by_row[DIFF, BITS] += 1
@@ -159,6 +162,7 @@ def start_words(words: Ints, keys: Ints, layout: Table) -> None:
         words[:] = 0
         return
     for row in range(len(words)):
+        # The bits above the run move down next to those below it.
         item = keys[row] - low
         words[row] = (item >> above << gap_at | item & below) << shift
 
@@ -196,6 +200,7 @@ def pack_part(
     """Write the words of one part's rows from `start` on; `place` has the places of the part's times."""
     stop = start + parts[part, ROWS]
     own, other = first[start:stop], second[start:stop]
+    # `start_words` sets the first words; fields are added to the second ones, which must be clear.
     other[:] = 0
     start_words(own, column(parts, part, KEYS), layout)
     insert_field(other if layout[VAL, IN_SECOND] != 0 else own, column(parts, part, VALS), 0, layout, VAL)
@@ -280,6 +285,7 @@ def fold_until(
     lowest bits of their word.
     """
     low, tail_mask = layout[DIFF, LOW], mask_of(layout[DIFF, BITS])
+    # Rows are equal if their words agree in all bits but those of the diff.
     is_tail_first = len(second) == 0 or layout[DIFF, IN_SECOND] == 0
     first_mask = ~tail_mask if is_tail_first else -1
     second_mask = -1 if is_tail_first else ~tail_mask
@@ -302,6 +308,7 @@ def fold_until(
                 sums[kept] = total
             elif total != 1:
                 return row, kept
+            # `kept` never passes `row`: no word is overwritten before it is read.
             first[kept] = head
             if len(second) != 0:
                 second[kept] = head_second

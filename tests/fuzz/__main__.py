@@ -1,7 +1,7 @@
 """Fuzz, guided by coverage: `python -m tests.fuzz DIRECTORY [-runs=N] [-max_total_time=SECONDS]`.
 
-It needs `pip install atheris`. The directory keeps what reached new branches; options are libFuzzer's.
-`python -m tests.fuzz --keep DIRECTORY` makes the corpus of what is there.
+It needs `pip install atheris`. The directory keeps the inputs that reach new branches; options are libFuzzer's.
+`python -m tests.fuzz --keep DIRECTORY` makes the corpus from its inputs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_BYTES = 300
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do what the arguments say (those of the process by default)."""
+    """Run the command with these arguments, by default those of the process."""
     parser = _parser()
     options, others = parser.parse_known_args(arguments)
     if not options.keep:

@@ -1,9 +1,8 @@
-"""What is fuzzed: everything that makes something of bytes from outside.
+"""The fuzzed code: everything that decodes bytes from outside.
 
-An input of the fuzzer is cut into pieces (`pieces`), and its first byte says what is made of them: the frames of a
-message, the fields of a header that is right as far as that, a batch of some kind, or a captured event. Bytes must be
-refused with the one error that says so, or be understood; and what was understood must say the same when it is encoded
-and decoded again.
+An input of the fuzzer is cut into pieces (`pieces`). Its first byte decides what these are: the frames of a message,
+the fields of a header that is otherwise right, a batch of some kind, or a captured event. Bytes must be refused with
+the one error for that, or be understood; and what is understood must be the same after it is encoded and decoded again.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _MOST_FIELDS = 15
 
 
 def one_input(data: bytes) -> bool:
-    """Return whether the bytes were understood. Raise whatever is neither that nor a refusal."""
+    """Return True if the bytes are understood, False if they are refused; raise any other error."""
     if not data:
         return False
     return _TARGETS[data[0] % len(_TARGETS)](pieces(data[1:]))
 
 
 def pieces(data: bytes) -> list[bytes]:
-    """Cut bytes into at least one piece: two bytes tell the length of the next one; what is left is the last."""
+    """Cut bytes into at least one piece: two bytes are the length of the next piece; the rest is the last one."""
     cut = []
     while len(data) > 2 and data[0] < 0x40:
         length = int.from_bytes(data[:2], "big")
@@ -112,7 +111,7 @@ def _understood(given: list[bytes]) -> bool:
 
 
 def well_formed(made: Batch) -> None:
-    """Assert that a batch is what operators may rely on."""
+    """Assert the properties of a batch on which operators rely."""
     if isinstance(made, list):
         return
     assert isinstance(made, (Columns, Updates))

@@ -1,6 +1,6 @@
-"""Seeds of the fuzzer: an input for everything that can be said, and those kept in `corpus.txt`.
+"""Seeds of the fuzzer: an input for every kind of message and event, and the inputs in `corpus.txt`.
 
-A line of the corpus is an input in hexadecimal; long runs found that it reaches branches that no other one reaches.
+A line of the corpus is an input in hexadecimal that reaches branches that no other input reaches, found by long runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the command of the fuzzer makes of its arguments; the fuzzer itself is a stand-in."""
+"""The arguments of the fuzzer's command; the fuzzer itself is replaced by a stub."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.fuzz.__main__ import main
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What libFuzzer is given after the name of the program."""
+    """The arguments of libFuzzer after the name of the program."""
     arguments: list[str] = []
 
     def set_up(command: list[str], one_input: Callable[[bytes], None]) -> None:
@@ -27,7 +27,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return arguments
 
 
-def test_options_of_the_fuzzer_reach_it_as_they_are(given: list[str], tmp_path: Path) -> None:
+def test_options_of_the_fuzzer_reach_it_unchanged(given: list[str], tmp_path: Path) -> None:
     directory = tmp_path / "inputs"
     main([str(directory), "-runs=10", "-handle_segv=0", "-max_total_time=60"])
     assert given == [str(directory), "-runs=10", "-handle_segv=0", "-max_total_time=60"]
@@ -54,7 +54,7 @@ def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--keep" in shown
 
 
-def test_a_missing_fuzzer_is_named_in_a_line(
+def test_a_missing_fuzzer_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "atheris", None)  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def test_a_missing_fuzzer_is_named_in_a_line(
 
 
 @pytest.mark.parametrize("arguments", [[], ["--keep"], ["--keep", "missing"], ["--keep", "here", "there"]])
-def test_what_cannot_be_done_is_a_usage_error(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+def test_an_impossible_request_is_a_usage_error(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2

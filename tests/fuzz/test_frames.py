@@ -1,4 +1,4 @@
-"""Bytes from outside are refused or understood, and nothing else happens: a short run near what long runs found."""
+"""Bytes from outside are refused or understood, and nothing else: a short run near the findings of long ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_seeds_are_understood() -> None:
     assert all(map(one_input, seeds()))
 
 
-def test_the_corpus_is_refused_or_understood_and_holds_both() -> None:
+def test_the_corpus_holds_both_refused_and_understood_frames() -> None:
     kept = corpus()
     assert len(kept) > 50
     assert len(set(map(one_input, kept))) == 2

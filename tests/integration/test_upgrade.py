@@ -227,7 +227,7 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
         (["--only", "tops"], "'tops' is not one of components, cycles, watch, top"),
         (["--batch", "0"], "'0' is not a whole number of at least 1"),
         (["--steps", "-1"], "'-1' is not a whole number of at least 0"),
-        (["--only", "top", "--changes"], "--changes tells of the answer 'watch', which --only leaves out"),
+        (["--only", "top", "--changes"], "--changes prints the answer 'watch', which --only leaves out"),
         (["--only", "top", "--watch", "perl"], "--watch is about the answer 'watch', which --only leaves out"),
         (["--json", "nowhere/report.json"], "--json: there is no directory nowhere"),
     ],

@@ -1,7 +1,7 @@
-"""How often each operator is drawn in random programs, how often it has something to do, and what happens to programs.
+"""How often random programs draw each operator, how often it has something to do, and what happens to programs.
 
-An operator has something to do if it makes records, at some time of the grid, and other ones at an epoch after the
-first; inside of a loop, in some round.
+An operator has something to do if it emits records at some time of the grid, and different ones at an epoch after the
+first; inside a loop, in some round.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HAPPENINGS = (
 
 
 class Counts:
-    """Counts of scenarios that were run."""
+    """The counts of the scenarios that have been run."""
 
     def __init__(self) -> None:
         self.programs = 0
@@ -56,7 +56,7 @@ class Counts:
         self.happened: Counter[str] = Counter()
 
     def run(self, scenario: Scenario) -> None:
-        """Run a scenario and count what it has."""
+        """Run a scenario, and count its operators and events."""
         self.happened += check(scenario)
         self.happened[f"{scenario.workers} workers"] += 1
         self.happened["two coordinates"] += scenario.outer == 2
@@ -70,7 +70,7 @@ class Counts:
         self.changing.update(part[0] for part in changing(program, scenario))
 
     def rare(self, least: int) -> dict[str, int]:
-        """Return what there is less than so often."""
+        """Return the names whose count is below the limit."""
         found = {name: self.changing[name] for name in OPERATORS if self.changing[name] < least}
         return found | {name: self.happened[name] for name in HAPPENINGS if self.happened[name] < least}
 

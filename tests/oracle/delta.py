@@ -15,7 +15,7 @@ FAR = 1 << 40
 
 
 def matched(left: Collection, right: Collection) -> Collection:
-    """Return the join, as the changes of each side matched with the other as it was then."""
+    """Return the join: the changes of each side, matched with the other side at the time of the change."""
     left, right = innermost(left, right)
     width = left.keys
     ours = Prefixes.of(left).half_join(right.arrange_by_key(), lambda *columns: columns, AltNeu.ALT, keys=width)
@@ -31,8 +31,8 @@ def matched(left: Collection, right: Collection) -> Collection:
 def extended(left: Collection, right: Collection) -> Collection:
     """Return (a, b, c) for (a, b) on the left and both (a, c) and (b, c) on the right.
 
-    These are three relations, the second and the third of which change together: in the place of each a change is
-    extended by what the two others both have, for the third step by step.
+    These are three relations, of which the second and the third change together. A change of each relation is extended
+    by the values that the two others both have; for the third relation, step by step.
     """
     left, right = innermost(left, right)
     first, first_back = Relation(left), Relation(_back(left))
@@ -54,7 +54,7 @@ def extended(left: Collection, right: Collection) -> Collection:
 
 
 def _by_hand(prefixes: Prefixes, one: Extension, two: Extension) -> Prefixes:
-    """Return what `extend` does: counted, then proposed by who has fewer values, and validated by the other."""
+    """Return the result of `extend` in steps: count, propose by the relation with fewer values, validate by another."""
     unknown = prefixes.map(lambda *columns: (*columns, FAR, -1))
     counted = two.count(one.count(unknown, place=0), place=1)
     ours = two.validate(one.propose(counted.filter(lambda *columns: columns[-1] == 0), without=2))
@@ -66,7 +66,7 @@ def _back(pairs: Collection) -> Collection:
 
 
 def meaning(left: Pairs, right: Pairs) -> Pairs:
-    """Return what `extended` means, as pairs."""
+    """Return the meaning of `extended`, as pairs."""
     found: Pairs = Counter()
     for (a, b), times in left.items():
         for (other, c), number in right.items():

@@ -1,6 +1,6 @@
 """Random programs over pairs of small integers, and random circumstances, all from one seed.
 
-What is in a loop is monotone and of a bounded domain, so that the loop settles.
+The body of a loop is monotone and has a bounded domain, so that the loop settles.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _INPUTS = (*[("input", 0), ("input", 1)] * 3, *[("input", INPUTS)] * 2, ("input"
 class Drawing:
     """Draws from a source of random numbers; only operators of columns of any kind, and these of text, if `dressed`.
 
-    Operators are dealt like cards: none again before all others of its kind, but those of programs that are not used,
-    and those that had nothing to do.
+    Operators are dealt like cards: none comes again before all others of its kind, except those of programs that are
+    not used and those that have nothing to do.
     """
 
     def __init__(self, random: Random, dressed: bool = False) -> None:
@@ -64,7 +64,7 @@ class Drawing:
         return (*self._operator(BINARY), self.program(depth - 1), self.program(depth - 1))
 
     def loop(self, variables: int, start_depth: int, depth: int) -> Program:
-        """Return a loop inside of so many variables that settles."""
+        """Return a loop that settles, inside this many variables."""
         name = self.random.choice(("settle", "later", "mutual"))
         number = 2 if name == "mutual" else 1
         starts = (self._inside(variables, start_depth) for _ in range(number))
@@ -93,14 +93,14 @@ class Drawing:
         return scenario
 
     def _feasible(self, program: Program, scenario: Scenario, depth: int) -> Program:
-        """Return the program; if it makes too much work, another one, and its graph algorithms are dealt next."""
+        """Return the program, or another one if it does too much work; then its graph algorithms are dealt next."""
         while occurrences(program, scenario) > MOST_OCCURRENCES:
             self._decks.setdefault(LARGE, []).extend(sorted({name for name, *_ in parts(program) if name in LARGE}))
             program = self.program(depth)
         return program
 
     def _deal_again(self, scenario: Scenario) -> None:
-        """Put operators that have nothing to do in a scenario beneath the cards that are left."""
+        """Put operators that have nothing to do in a scenario under the remaining cards."""
         for program in scenario.programs:
             idle = {name for name, *_ in parts(program)} - {name for name, *_ in changing(program, scenario)}
             for names in (UNARY, BINARY, LARGE):
@@ -132,7 +132,7 @@ class Drawing:
         return (name,)
 
     def _large(self, names: tuple[str, ...], operand: Callable[[], Program]) -> Program:
-        """Return an operator of many operators, mostly of edges of which there are many."""
+        """Return an operator made of many operators, mostly over many edges."""
         name = self._deal(names)
         edges = operand() if self.random.random() < 0.3 else ("concat", ("input", 0), ("input", 1))
         return (name, edges) if name in OF_EDGES else (name, edges, operand())
@@ -144,7 +144,7 @@ class Drawing:
         return deck.pop()
 
     def _updates(self, outer: int, size: int, latest: int) -> list[Update]:
-        """Return what happens to an input: every removal takes back something that is there at all later times."""
+        """Return the updates of an input: every removal retracts a record that is present at all later times."""
         random = self.random
         updates: list[Update] = []
         for _ in range(random.choice((0, size // 2, *[size] * 6))):
@@ -158,7 +158,7 @@ class Drawing:
         return updates
 
     def _statements(self, size: int, latest: int) -> list[tuple[tuple[int, int | None], Time]]:
-        """Return statements of the value of a key, or that it has none, in the order of time."""
+        """Return upserts, each of a key's value or of no value, in the order of time."""
         random = self.random
         values = (*range(SIZE), None)
         statements = [

@@ -86,11 +86,11 @@ def communities(edges: Multiset, rounds: int = 3) -> Records:
     """Return (node, label) after each has so often taken the label that most of its neighbours have."""
     labels = {node: node for edge in edges for node in edge}
     for _ in range(rounds):
-        heard: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
+        received: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
         for (a, b), times in edges.items():
-            heard[a][labels[b]] += times
-            heard[b][labels[a]] += times
-        labels = {node: min(each, key=lambda label: (-each[label], label)) for node, each in heard.items()}
+            received[a][labels[b]] += times
+            received[b][labels[a]] += times
+        labels = {node: min(each, key=lambda label: (-each[label], label)) for node, each in received.items()}
     return dict.fromkeys(labels.items(), 1)
 
 
@@ -226,8 +226,8 @@ def _goals(edges: Multiset, goals: Multiset) -> Records:
 
 def _least_labels(edges: Multiset, labels: Multiset) -> Records:
     paths = lengths(edges)
-    heard = {(node, label) for root, label in labels for node in NODES if paths[root, node] < FAR}
-    return {(node, min(label for other, label in heard if other == node)): 1 for node, _ in heard}
+    received = {(node, label) for root, label in labels for node in NODES if paths[root, node] < FAR}
+    return {(node, min(label for other, label in received if other == node)): 1 for node, _ in received}
 
 
 def _nested(opening: Multiset, closing: Multiset) -> Records:

@@ -1,8 +1,8 @@
 """Run a program over collections at arbitrary times, on workers joined by a simulated network, and look at every time.
 
-Updates are handed over in the order of their times, in pieces, with the sessions moved on as far as the updates still
-to come permit and the workers stepped in between. What comes out is compared with what the program means, at every
-time of the smallest grid that holds all times of the updates.
+Updates are inserted in the order of their times, in pieces. In between, the sessions advance as far as the updates to
+come permit, and the workers step. The output is compared with the meaning of the program at every time of the smallest
+grid that contains all times of the updates.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def run(program: Program, *inputs: Sequence[Update], workers: int = 1, outer: in
 
 
 def contents(updates: Sequence[Update], time: Time) -> Multiset:
-    """Return what updates add up to at a time."""
+    """Return the accumulation of updates at a time."""
     total: Multiset = Counter()
     for record, when, diff in updates:
         if less_equal(when, time):
@@ -78,7 +78,7 @@ def contents(updates: Sequence[Update], time: Time) -> Multiset:
 
 
 def grid(*inputs: Sequence[Update]) -> list[Time]:
-    """Return the times of the smallest grid that holds the times of all updates."""
+    """Return the times of the smallest grid that contains the times of all updates."""
     times = [time for one in inputs for _, time, _ in one]
     return list(product(*(sorted(set(coordinate)) for coordinate in zip(*times)))) if times else []
 
@@ -91,7 +91,7 @@ def check(
     outer: int = 1,
     seed: int = 0,
 ) -> None:
-    """Assert that the program's output is, at every time, what `meaning` makes of the inputs' contents there."""
+    """Assert that at every time the program's output is the `meaning` of the contents of its inputs."""
     changes = run(program, *inputs, workers=workers, outer=outer, seed=seed)
     for time in grid(*inputs):
         expected = Counter(meaning(*(contents(one, time) for one in inputs)))

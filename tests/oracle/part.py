@@ -1,7 +1,7 @@
-"""Dataflows under test: on one worker, on all of them, and what one has said.
+"""Dataflows under test: on one worker, on all workers, and the output of one.
 
-The inputs of a dataflow are said by the test, imported from another dataflow's traces, or read back from messages that
-another cluster has written.
+The inputs of a dataflow are driven by the test, imported from the traces of another dataflow, or read back from
+messages that another cluster has written.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     from tests.oracle.scenario import Scenario
 
 INPUTS = 2
-"""So many inputs are said by updates; one after them by statements of which value a key has; one is constant."""
+"""This many inputs are driven by updates; the next one is driven by upserts, and the one after it is constant."""
 
 CONSTANT = (0, 1, 2, 0), (1, 2, 0, 1)
 """Its columns."""
 
 Source = Callable[[Scope], tuple[Any, Collection]]
-"""Makes an input and, if it is said by the test, its session."""
+"""Makes an input and, if it is driven by the test, its session."""
 
 
-def said(number: int, outer: int) -> Source:
-    """Return an input of the dataflow's own."""
+def driven(number: int, outer: int) -> Source:
+    """Return the dataflow's own input of this number."""
     return new_upsert_input if number == INPUTS and outer == 1 else new_input
 
 
 def imported(trace: Trace, since: Time) -> Source:
-    """Return an input that another dataflow has."""
+    """Return an input imported from another dataflow."""
     return lambda scope: (None, trace.import_into(scope, since=since).as_collection())
 
 
 def read_back(queues: Sequence[EventQueue]) -> Source:
-    """Return an input that another cluster has written."""
+    """Return an input read back from another cluster's messages."""
     return lambda scope: (None, replay_into(scope, queues))
 
 
 class Part:
-    """A dataflow on one worker, of programs over inputs; what `sinks` there are take the inputs and the first result.
+    """A dataflow of programs over inputs on one worker; its `sinks` receive the inputs and the first result.
 
-    Inputs after those that are said are numbered from the constant one on.
+    Inputs after those that are driven are numbered from the constant one on.
     """
 
     def __init__(
@@ -77,47 +77,47 @@ class Part:
         self.dataflow = scope.dataflow
 
     def drop_traces(self) -> None:
-        """Read the inputs no more."""
+        """Stop reading the inputs."""
         for trace in self.traces:
             trace.drop()
 
     def close(self) -> None:
-        """Say nothing any more."""
+        """Close the sessions."""
         for session in self.sessions:
             if session is not None:
                 session.close()
 
 
 class Watched:
-    """What a program has said, to be compared from some time on."""
+    """The output of a program, to be compared from some time on."""
 
     def __init__(self, number: int, output: Output, since: Time | None = None) -> None:
         self.number = number
         self._since = since
         self._output = output
-        self._said: list[Update] = []
+        self._changes: list[Update] = []
 
-    def said(self) -> list[Update]:
-        """Return all that was said so far."""
-        self._said += self._output.changes()
+    def changes(self) -> list[Update]:
+        """Return all updates emitted so far."""
+        self._changes += self._output.changes()
         if self._output.done():
             total: Multiset = Counter()
-            for record, _, diff in self._said:
+            for record, _, diff in self._changes:
                 total[record] += diff
             assert self._output.contents() == {record: count for record, count in total.items() if count}
-        return self._said
+        return self._changes
 
     def is_final(self, time: Time) -> bool:
-        """Return whether what was said can be compared at a time."""
+        """Return whether the output can be compared at a time."""
         is_late = self._since is None or less_equal(self._since, time)
         return is_late and not self._output._input.frontier.less_equal(time)
 
 
 class Installed:
-    """A dataflow on all workers, which imports some inputs as of `since` from what is installed elsewhere.
+    """A dataflow on all workers, which imports some inputs as of `since` from other dataflows.
 
-    An input is `live` if it changes as the hosts' does. Where whoever it was imported from was dropped, its changes at
-    times in advance of where that was, `ended`, never come.
+    An input is `live` if it changes as that of the hosts does. If the dataflow from which it is imported is dropped at
+    the frontier `ended`, its changes at times in advance of `ended` never arrive.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Installed:
         self.ended = {number: origin.ended[number] for number, origin in self.origins.items() if number in origin.ended}
 
     def contents(self, scenario: Scenario, number: int, time: Time) -> Multiset:
-        """Return what an input holds at a time."""
+        """Return the contents of an input at a time."""
         return scenario.contents(number, time, self.ended.get(number))
 
     def traces(self, number: int) -> list[Trace]:
@@ -148,7 +148,7 @@ class Installed:
 
 
 def received(updates: Sequence[Update], time: Time, ended: Time | None) -> Multiset:
-    """Return what updates add up to at a time where those in advance of `ended` never came."""
+    """Return the accumulation of updates at a time, without those in advance of `ended`, which never arrive."""
     if ended is not None:
         updates = [update for update in updates if not less_equal(ended, update[1])]
     return contents(updates, time)

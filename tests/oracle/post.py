@@ -1,7 +1,7 @@
-"""Messages on their way from the cluster that writes a collection to the one that reads it.
+"""Messages in transit from the cluster that writes a collection to the one that reads it.
 
-They arrive late, in any order and some of them several times, at any of the places that are read; all have arrived in
-the end.
+They arrive late, in any order, some of them several times, at any of the sources that are read. In the end all have
+arrived.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Post:
         self._is_closed = False
 
     def carry(self) -> None:
-        """Let a message arrive, if there is one, and close the places where there will be no more."""
+        """Deliver a message, if there is one, and close the sources at which no more will arrive."""
         for queue in self.written:
             while (event := queue.next_nowait()) is not None:
                 self._waiting.append(event)

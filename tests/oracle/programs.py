@@ -30,9 +30,9 @@ _FAR = 1 << 40
 
 
 class Contents(list[Pairs]):
-    """What inputs hold at a time, and what they held `before`, one step of the first coordinate earlier.
+    """The contents of inputs at a time, and those `before`, one step of the first coordinate earlier.
 
-    Each part of a program and what it means there is told to `seen`; in a loop, in each round.
+    `seen` is called with each part of a program and its meaning there; in a loop, in each round.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ def _build_together(
 
 
 def _dressed(key: str, value: str, operator: str, operands: Sequence[Collection]) -> Collection:
-    """Return what an operator makes of the pairs dressed as columns of other kinds, undressed."""
+    """Return the result of an operator for the pairs dressed as columns of other kinds, undressed."""
     keys, vals = KINDS[key], KINDS[value]
     ours = [
         one.map(lambda key, value: (*keys.dress(key), *vals.dress(value)), keys=keys.width)
@@ -168,7 +168,7 @@ def _look(record: Pair, time: tuple[int, ...], diff: int) -> None:
 
 
 def _there_and_back(one: Collection) -> Collection:
-    """Return a collection through a loop in which nothing happens, as it is and as it is arranged, less itself."""
+    """Return a collection after a loop that changes nothing, plain and arranged, less itself."""
     with one.scope.iterative("there and back") as inner:
         entered = one.enter(inner)
         arranged = one.arrange_by_key().enter(inner).as_collection()
@@ -266,7 +266,7 @@ def _sum_less_count(groups: CoGroups) -> tuple[Any, Any]:
 
 
 def _prefix(group: Counter[int]) -> dict[int, int]:
-    """Return, for what is at positions 0 to 3 by its last digit, position and running total added up."""
+    """Return position and running total, added up, for records at positions 0 to 3 by their last digit."""
     positions = {value % SIZE for value in group}
     return Counter(p + sum(v * n for v, n in group.items() if v % SIZE <= p) for p in positions)
 

@@ -22,7 +22,7 @@ def at_or_before(a: Time, b: Time) -> bool:
 
 
 def least(times: Iterable[Time]) -> set[Time]:
-    """The elements that no other one is at or before."""
+    """The minimal elements: those that no other one is at or before."""
     found: list[Time] = []
     for time in sorted(set(times)):  # whatever is before an element is sorted before it
         if not any(at_or_before(other, time) for other in found):
@@ -31,7 +31,7 @@ def least(times: Iterable[Time]) -> set[Time]:
 
 
 def step(edge: Edge, time: Time) -> Time:
-    """What an edge makes of a time, by the definition of a path summary."""
+    """The result of an edge for a time, by the definition of a path summary."""
     keep, increments, suffix = edge.summary
     return tuple(time[place] + increments[place] for place in range(keep)) + suffix
 
@@ -39,9 +39,9 @@ def step(edge: Edge, time: Time) -> Time:
 def results(graph: Graph, location: int, time: Time) -> list[set[Time]]:
     """For each location the least times at which a message at (location, time) could result in something.
 
-    Takes every edge from every (location, time) reached, pruning what another way has reached no later, for edges keep
-    the order of times, and coordinates that no shortest way of getting anywhere needs: more than the start's plus all
-    that the edges of the graph add and append, each edge taken once.
+    Takes every edge from every (location, time) reached. It prunes a time if another path has reached one at or before
+    it, because edges keep the order of times. It prunes coordinates that no shortest path needs: those beyond the
+    start's plus everything that the edges of the graph add and append, each edge taken once.
     """
     bound = max(time) + sum(sum(edge.summary.increments) + sum(edge.summary.suffix) for edge in graph.edges)
     reached: list[list[Time]] = [[] for _ in graph.lengths]
@@ -78,7 +78,7 @@ class Frontiers:
 
 
 def simple_cycles(edges: list[Edge]) -> Iterator[list[Edge]]:
-    """Every way round that visits no location twice, from its least location."""
+    """Every cycle that visits no location twice, from its least location."""
 
     def extend(path: list[Edge]) -> Iterator[list[Edge]]:
         for edge in edges:
@@ -97,7 +97,7 @@ def simple_cycles(edges: list[Edge]) -> Iterator[list[Edge]]:
 
 
 def advances(cycle: list[Edge], length: int) -> bool:
-    """Whether going round from a time with large coordinates ends at a time that is not at or before it."""
+    """Whether a cycle leads from a time with large coordinates to a time that is not at or before it."""
     start = now = (100,) * length
     for edge in cycle:
         now = step(edge, now)

@@ -20,7 +20,7 @@ Reduction = Callable[[Multiset], Multiset]
 
 
 class NegativeDiff(Exception):
-    """A value has a negative diff where that has no meaning."""
+    """A value has a negative diff, for which the reduction has no meaning."""
 
 
 def closure_under_join(times: Iterable[Time]) -> set[Time]:
@@ -45,19 +45,19 @@ def accumulate(updates: Iterable[Update], time: Time) -> dict[int, Multiset]:
 
 
 def reduce_by_replay(updates: list[Update], reduction: Reduction) -> list[Update]:
-    """Return the output history: the differences between what is right and what was said at earlier times."""
+    """Return the output history: at each time, the reduction less the corrections at earlier times."""
     output: list[Update] = []
     for key in sorted({update[0] for update in updates}):
         rows = [update for update in updates if update[0] == key]
-        said: list[Update] = []
+        corrections: list[Update] = []
         for time in sorted(closure_under_join(row[2] for row in rows)):
             right = reduction(accumulate(rows, time).get(key, {}))
-            wrong = accumulate(said, time).get(key, {})
+            wrong = accumulate(corrections, time).get(key, {})
             for val in sorted(right.keys() | wrong.keys()):
                 diff = right.get(val, 0) - wrong.get(val, 0)
                 if diff != 0:
-                    said.append((key, val, time, diff))
-        output += said
+                    corrections.append((key, val, time, diff))
+        output += corrections
     return output
 
 
@@ -71,7 +71,7 @@ def total(values: Multiset) -> Multiset:
 
 
 def float_total(values: Multiset) -> Multiset:
-    """The exact sum of floats handed over as codes, rounded once; finite ones only."""
+    """The exact sum of floats given as codes, rounded once; finite floats only."""
     exact = sum((Fraction(decode_float(val)) * diff for val, diff in values.items()), Fraction(0))
     try:
         rounded = float(exact)
@@ -94,7 +94,7 @@ def decode_float(code: int) -> float:
 
 
 def first_places(values: Multiset, places: int, descending: bool) -> Multiset:
-    """The first values, each taking as many places as its diff says."""
+    """The first values, each of which takes as many places as its diff."""
     if any(diff < 0 for diff in values.values()):
         raise NegativeDiff
     result: Multiset = {}

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.oracle.grid import Multiset, Update, contents
-from tests.oracle.part import INPUTS, Installed, Part, Watched, imported, read_back, said
+from tests.oracle.part import INPUTS, Installed, Part, Watched, driven, imported, read_back
 from tests.oracle.post import Post
 from tests.oracle.programs import LOOPS, SIZE, Contents, Pairs, Program, meaning
 from timely import Config, Worker
@@ -27,7 +27,7 @@ MOST_GUESTS = 3
 STEPS_TO_A_LOOP = 60
 SPILL_ABOVE = 100
 QUEUE_BYTES = 1 << 16
-"""Room for so few messages of as many bytes as they are said to have that operators have to wait."""
+"""Room for so few messages, of their nominal bytes, that operators have to wait."""
 
 
 class Run:
@@ -66,7 +66,7 @@ class Run:
     def _hosts(self) -> Installed:
         """Build the dataflow that runs all programs."""
         scenario = self.scenario
-        sources = [said(number, scenario.outer) for number in range(INPUTS + 1)]
+        sources = [driven(number, scenario.outer) for number in range(INPUTS + 1)]
         parts = [
             Part(worker, scenario.programs, scenario.outer, sources, [post.written[index] for post in self.posts])
             for index, worker in enumerate(self.workers)
@@ -76,7 +76,7 @@ class Run:
         return hosts
 
     def _read(self, readers: int) -> None:
-        """Build, on another cluster, the last program over the inputs as they are read back, and read the first's."""
+        """On another cluster, build the last program over the inputs as they are read back from the first cluster."""
         self.happened["read by fewer" if readers < len(self.workers) else "read by as many or more"] += 1
         scenario = self.scenario
         self.readers_network, self.readers = self._cluster(readers)
@@ -90,7 +90,7 @@ class Run:
         self.watched += [(each, Installed(parts, watched)) for each in watched]
 
     def to_the_end(self) -> None:
-        """Let everything happen, and compare."""
+        """Let everything happen, and compare the output with the meaning."""
         updates = self.updates
         visits = self.random.sample(range(len(updates) + 1), k=min(self.random.choice((2, 3, 4)), len(updates)))
         for position, update in enumerate(updates):
@@ -110,7 +110,7 @@ class Run:
         self._look()
 
     def _advance(self, least: Time) -> None:
-        """Move all sessions on as far as the updates to come permit, and let readers let go of some times."""
+        """Advance all sessions as far as the updates to come permit, and let readers release some times."""
         self.least = least
         if self.hosts is not None:
             for part in self.hosts.parts:
@@ -144,7 +144,7 @@ class Run:
         if parts[0].sessions[number] is None:
             return
         if number == INPUTS:
-            # Of two workers the last would be right; so one says all of an epoch.
+            # Upserts by several workers in one epoch have another order than `upserts`: one worker makes all of them.
             session = parts[time[0] % len(parts)].sessions[number]
             session.advance_to(time)
             key, value = record
@@ -190,16 +190,16 @@ class Run:
             self._install(self._draw_number())
 
     def _draw_number(self) -> int:
-        """Return the number of a program, if possible of one that does not ask for what was before."""
+        """Return the number of a program, if possible of one that does not read earlier contents."""
         programs = self.scenario.programs
         possible = [number for number, program in enumerate(programs) if "delay" not in str(program)]
         return self.random.choice(possible or range(len(programs)))
 
     def _install(self, program: int) -> Installed:
-        """Build a dataflow of inputs imported, from the hosts or from another guest, and of inputs of its own.
+        """Build a dataflow over inputs of its own and inputs imported from the hosts or from another guest.
 
-        Its own inputs get all updates at once; what it imports is right from the time on as of which it imports, but
-        nothing is as it was before.
+        Its own inputs receive all updates at once. An imported input is right from the time on as of which it is
+        imported, and not before.
         """
         scenario = self.scenario
         ended = [each for each in self.installed if each.ended]
@@ -213,7 +213,7 @@ class Run:
             sources = [
                 imported(origins[number].parts[index].traces[number], since)
                 if number in origins and since is not None
-                else said(number, scenario.outer)
+                else driven(number, scenario.outer)
                 for number in range(INPUTS + 1)
             ]
             parts.append(Part(worker, [scenario.programs[program]], scenario.outer, sources))
@@ -246,7 +246,7 @@ class Run:
             self.happened["import of what has ended"] += number in origin.ended
 
     def _drop(self, dropped: Installed) -> None:
-        """Drop a dataflow, one worker after the other; those who import from it keep what is sealed of it."""
+        """Drop a dataflow, one worker after the other; those that import from it keep what it has sealed."""
         importers = [other for other in self.installed if dropped in other.origins.values()]
         if importers:
             self._seal(dropped)
@@ -268,7 +268,7 @@ class Run:
             self._end(number, dropped)
 
     def _end(self, number: int, origin: Installed) -> None:
-        """Take note that what is imported from a dataflow, by whatever way, changes no more."""
+        """Note that everything imported from a dataflow, directly or not, no longer changes."""
         for other in self.installed:
             if other.origins.get(number) is origin:
                 assert self.least is not None
@@ -295,7 +295,7 @@ class Run:
         return Antichain([(0,) * self.scenario.outer if self.least is None else self.least])
 
     def _common_time(self, exporter: Installed) -> Time | None:
-        """Return some time that all traces of a dataflow can be read at, or will be."""
+        """Return some time at which all traces of a dataflow can be read, now or later."""
         traces = [t for number in range(INPUTS + 1) if exporter.exports(number) for t in exporter.traces(number)]
         possible = [time for time in self.grid if all(trace.logical.less_equal(time) for trace in traces)]
         return min(self.random.choices(possible, k=2)) if possible else None
@@ -320,9 +320,9 @@ class Run:
         raise AssertionError("\n".join(worker.explain() for worker in workers))
 
     def _look(self) -> None:
-        """Compare what is final with what it should be."""
+        """Compare the final output with the meaning."""
         for watched, installed in self.watched:
-            updates = watched.said()
+            updates = watched.changes()
             for time in self.grid:
                 if watched.is_final(time):
                     self._compare(watched.number, installed, updates, time)
@@ -347,7 +347,7 @@ class Run:
                 self._look_up(traces, time, found)
 
     def _look_up(self, traces: Sequence[Any], time: Time, held: Multiset) -> None:
-        """Ask for some keys, in a random order."""
+        """Look some keys up, in a random order."""
         keys = self.random.sample(range(SIZE + 1), k=2)
         found: Multiset = Counter()
         for trace in traces:
@@ -360,7 +360,7 @@ class Run:
     def _compare(self, number: int, installed: Installed, updates: Sequence[Update], time: Time) -> None:
         found, right = contents(updates, time), self._meaning(number, installed, time)
         assert found == right, (
-            f"program {number} at {time}\n  has said {dict(found)}\n  but means {dict(right)}\n  "
+            f"program {number} at {time}\n  has emitted {dict(found)}\n  but means {dict(right)}\n  "
             f"where the inputs hold {[dict(each) for each in self._inputs(installed, time)]}"
         )
 
@@ -383,12 +383,12 @@ def _has_loops(program: Program) -> bool:
 
 
 def _is_in_a_loop(installed: Installed) -> bool:
-    """Return whether some worker holds something in a round of a loop after the first."""
+    """Return whether some worker holds a pointstamp in a round of a loop after the first."""
     return any(time[-1] > 0 for part in installed.parts for time in rounds(part.dataflow).values())
 
 
 def _move(network: SimulatedNetwork, workers: Sequence[Worker], random: Random) -> None:
-    """Let a message arrive, or a worker step."""
+    """Deliver a message, or let a worker step."""
     if network.pending and random.random() < 0.6:
         network.deliver_one()
     else:

@@ -1,15 +1,15 @@
 """Programs, everything that happens to them, and whether they come out right at every time.
 
 A `Scenario` holds several programs over the same inputs, what happens to the inputs, and a seed that decides the rest:
-how workers tell of their progress, which makes a change, what is handed over together, which steps when and what the
-network delivers, how far readers let the inputs' traces be compacted, when other dataflows are built that import inputs
-from the first or from each other, and when which of them is dropped.
+how workers exchange progress, which worker makes a change, which changes are sealed together, which worker steps when,
+what the network delivers, how far readers let the traces of the inputs be compacted, when other dataflows are built
+that import inputs from the first or from each other, and when each of them is dropped.
 
 While it runs, and when all is done, `check` compares
 
-- what each program has said so far with what it means, at every time of the grid that it has said to be final,
-- what is found in the inputs' traces with what was put in, at every time they have not let go of; in those of
-  dataflows that import them, too.
+- the output of each program so far with its meaning, at every time of the grid that its frontier has passed;
+- the contents of the inputs' traces with the updates inserted, at every time that they have not compacted; and those of
+  the traces of dataflows that import them.
 
 `script` writes a scenario as a program that can be run by itself.
 """
@@ -38,14 +38,14 @@ from timely.order import Time, less_equal
 
 
 class Scenario(NamedTuple):
-    """Programs over the inputs, what happens to these, and the circumstances.
+    """Programs over the inputs, the updates of these, and the circumstances.
 
-    `upserts` are statements `((key, value), time)` of the input after those of `inputs`, in order; None is no value.
-    There are none where `outer` is more than 1, since then nothing is last.
+    `upserts` are `((key, value), time)`, in order, of the input after those of `inputs`; the value None removes a key.
+    There are none if `outer` is more than 1, because then no time is the last.
 
-    With `tiny`, everything that begins at some size begins at once: merges in many steps, compaction, pieces of large
-    outputs, numbers of strings taken back, waiting for room in queues. With `guest` a second dataflow runs the last
-    program for a while, over inputs imported or of its own.
+    With `tiny`, everything that begins at some size begins at once: merges in many steps, compaction, outputs in
+    pieces, reclaiming the numbers of strings, waiting for room in queues. With `guest` a second dataflow runs the last
+    program for a while, over inputs that it imports or has.
     """
 
     programs: list[Program]
@@ -59,13 +59,13 @@ class Scenario(NamedTuple):
     upserts: Sequence[tuple[tuple[int, int | None], Time]] = ()
 
     def contents(self, number: int, time: Time, ended: Time | None = None) -> Multiset:
-        """Return what an input holds at a time; what happens in advance of `ended`, if anything, does not count."""
+        """Return the contents of an input at a time, without updates in advance of `ended`."""
         if number < INPUTS:
             return received(self.inputs[number], time, ended)
         if number > INPUTS:
             return Counter(zip(*CONSTANT)) if time[0] >= 0 else Counter()
-        said = [record for record, when in self.upserts if when <= time and not (ended and less_equal(ended, when))]
-        return Counter({(key, value): 1 for key, value in dict(said).items() if value is not None})
+        records = [record for record, when in self.upserts if when <= time and not (ended and less_equal(ended, when))]
+        return Counter({(key, value): 1 for key, value in dict(records).items() if value is not None})
 
     def everything(self) -> list[tuple[Time, int, Any, int]]:
         """Return `(time, input, record, diff)` for all that happens, in order; a statement's diff is 0."""
@@ -78,7 +78,7 @@ class Scenario(NamedTuple):
         return grid([(record, time, diff) for time, _, record, diff in self.everything()])
 
     def inputs_at(self, time: Time, seen: Callable[[Program, Pairs], None]) -> Contents:
-        """Return the inputs at a time, such that what a program means of them is told part by part."""
+        """Return the inputs at a time, which report the meaning of each part of a program to `seen`."""
 
         def at(delay: int) -> list[Pairs]:
             return [self.contents(number, (time[0] - delay, *time[1:])) for number in range(INPUTS + 2)]
@@ -87,7 +87,7 @@ class Scenario(NamedTuple):
 
 
 def check(scenario: Scenario) -> Counter[str]:
-    """Run a scenario; raise AssertionError, in words, if anything is not what it should be. Return what happened."""
+    """Run a scenario; raise an AssertionError that describes whatever is wrong. Return what happened."""
     with tiny() if scenario.tiny else _as_it_is(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(replay, "POLL_SECONDS", 0.0)
         run = Run(scenario)
@@ -103,7 +103,7 @@ def script(scenario: Scenario) -> str:
 
 @contextmanager
 def tiny() -> Iterator[None]:
-    """Let everything that waits for some size happen at once."""
+    """Let everything that begins at some size begin at once."""
     with pytest.MonkeyPatch.context() as patch:
         for module, bounds in (
             (spine, {"FEW": 2, "TINY": 1, "TINY_LAYERS": 2, "EFFORT": 1, "_LEAST_PAUSE": 3}),

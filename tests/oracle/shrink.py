@@ -1,7 +1,7 @@
 """Smaller scenarios that still fail.
 
-A scenario that fails is taken away piece by piece: programs, parts of programs, updates, workers, circumstances. What
-remains cannot lose any one of these and still fail, and is printed as a program that can be run by itself.
+Pieces of a failing scenario are removed one by one: programs, parts of programs, updates, workers, circumstances. The
+rest fails, and would not without any one of its pieces. It is printed as a program that can be run by itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_and_shrink(scenario: Scenario, run: Callable[[Scenario], object] = che
 
 
 def shrunk(scenario: Scenario, fails: Callable[[Scenario], bool], seconds: float = MOST_SECONDS) -> Scenario:
-    """Return a scenario made of parts of this one that still `fails`, as small as taking away one thing can make it."""
+    """Return a scenario made of parts of this one that still `fails` and cannot lose any one of them."""
     end = time.monotonic() + seconds
     improved = True
     while improved:

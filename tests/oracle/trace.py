@@ -1,4 +1,4 @@
-"""Slow twins of batches and traces: updates as a list of (key, value, time, diff), and what they mean."""
+"""Slow twins of batches and traces: updates as a list of (key, value, time, diff), and their meaning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_of(rows: Iterable[Row], time: Time) -> list[tuple[int, int, int]]:
 
 
 def representative(time: Time, since: Antichain) -> Time:
-    """Return what `time` may be replaced by for readers at times in advance of `since`."""
+    """Return the representative of `time` for readers at times in advance of `since`."""
     if not since:
         return (0,) * len(time)
     joined = [order.join(time, element) for element in since]

@@ -1,9 +1,9 @@
-"""How much work a program makes that cannot be seen in what comes out of it.
+"""How much work a program does that its output does not show.
 
-A delta query for a pattern makes a row for every choice of one difference for each edge of an occurrence, where
-several workers share the edges; one by itself adds some of them up before. A clique of four has six edges; one edge of
-a node to itself serves as all of them, and if it has nine differences it makes half a million rows, which add up to
-nine or none. Edges that change in rounds of loops and at times of two coordinates make millions.
+If several workers share the edges, a delta query for a pattern makes a row for every choice of one difference for each
+edge of an occurrence; a single worker adds some of them up before. A clique of four has six edges. One edge of a node
+to itself can be all of them; with nine differences it makes half a million rows, which add up to nine or none. Edges
+that change in rounds of loops and at times of two coordinates make millions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from timely.order import Time, less_equal
 
 
 class Differences:
-    """The differences of a collection of edges, found from what it holds in each round at each time, earlier first."""
+    """The differences of a collection of edges, from its contents in each round at each time, earlier times first."""
 
     def __init__(self) -> None:
         self.number: Multiset = Counter()
@@ -26,16 +26,16 @@ class Differences:
         self._rounds: list[dict[Time, Multiset]] = []
 
     def add(self, time: Time, rounds: list[Records]) -> None:
-        """Take in what the collection holds at a time."""
+        """Add the contents of the collection at a time."""
         self._rounds += ({} for _ in range(len(rounds) - len(self._rounds)))
         before: Records = {}
         for number, earlier in enumerate(self._rounds):
             now = rounds[number] if number < len(rounds) else before
             difference = Counter(now)
             difference.subtract(before)
-            for other, said in earlier.items():
+            for other, rows in earlier.items():
                 if less_equal(other, time):
-                    difference.subtract(said)
+                    difference.subtract(rows)
             earlier[time] = Counter({edge: count for edge, count in difference.items() if count})
             self.number.update(earlier[time].keys())
             before = now
@@ -53,7 +53,7 @@ def occurrences(program: Program, scenario: Scenario) -> int:
 
 
 def _searched(program: Program, scenario: Scenario, time: Time) -> dict[Program, list[Records]]:
-    """Return the edges that each delta query of a program is asked of at a time, round by round."""
+    """Return the edges over which each delta query of a program runs at a time, round by round."""
     last: dict[Program, Pairs] = {}
     searched: defaultdict[Program, list[Records]] = defaultdict(list)
 

@@ -1,1 +1,1 @@
-"""Attackers, each as a test: what `SECURITY.md` says that they can and cannot do."""
+"""Attackers, each as a test: what they can and cannot do according to `SECURITY.md`."""

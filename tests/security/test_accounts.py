@@ -1,4 +1,4 @@
-"""Who has another account on the machine: what is made for a run is for the account that runs it."""
+"""An attacker with another account on the machine: files and sockets of a run are for the account that runs it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def python_of_everybody() -> str:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-def test_another_account_can_enter_nothing_of_a_run_and_end_nothing(place: Path) -> None:
+def test_another_account_can_neither_read_nor_write_nor_end_a_run(place: Path) -> None:
     python = python_of_everybody()
     run = Run("run", "-n", "2", TALK, "listen", environ={"TMPDIR": str(place)})
     try:
@@ -103,7 +103,7 @@ def test_another_account_can_enter_nothing_of_a_run_and_end_nothing(place: Path)
         run.close()
 
 
-def test_ports_of_a_run_have_keys_though_they_are_of_this_machine_alone(place: Path) -> None:
+def test_ports_of_a_run_have_keys_even_on_a_single_machine(place: Path) -> None:
     hosts = place / "hosts"
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
     run = Run("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(place)})
@@ -142,12 +142,12 @@ def test_no_list_of_processes_shows_a_secret(options: list[str], place: Path) ->
         run.close()
 
 
-def test_keys_are_for_their_owner_whatever_the_mask(mask: None, tmp_path: Path) -> None:
+def test_only_their_owner_can_read_keys_whatever_the_umask(mask: None, tmp_path: Path) -> None:
     path = make_keys(str(tmp_path / "keys"))
     assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o600, 0o700]
 
 
-def test_a_link_in_the_place_of_a_key_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_key_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / KEY_FILE).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match="exists"):
         make_keys(str(tmp_path))
@@ -165,7 +165,7 @@ def test_an_error_about_keys_does_not_show_them(damage: int, tmp_path: Path) -> 
         assert half[:20].decode() not in str(caught.value)
 
 
-def test_spilled_batches_are_in_files_without_a_name_for_their_owner_alone(mask: None, place: Path) -> None:
+def test_spilled_batches_are_in_unnamed_files_that_only_their_owner_can_read(mask: None, place: Path) -> None:
     (column,) = Storage(above=0, directory=str(place)).empty([1000])
     assert is_mapped(column)
     assert os.listdir(place) == []
@@ -182,7 +182,7 @@ def _target(descriptor: Path) -> str:
 
 
 @pytest.mark.parametrize(("given", "mode"), [(0o077, 0o600), (0o022, 0o644)])
-def test_captured_files_have_the_mode_that_the_mask_leaves(given: int, mode: int, mask: None, tmp_path: Path) -> None:
+def test_captured_files_have_the_mode_that_the_umask_allows(given: int, mode: int, mask: None, tmp_path: Path) -> None:
     os.umask(given)
     writer = EventFileWriter(tmp_path / "events")
     writer.push(Messages((0,), [np.int64(1)]))
@@ -190,7 +190,7 @@ def test_captured_files_have_the_mode_that_the_mask_leaves(given: int, mode: int
     assert stat.S_IMODE((tmp_path / "events").stat().st_mode) == mode
 
 
-def test_a_link_in_the_place_of_a_captured_file_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_captured_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "events").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CaptureError, match="already exists"):
         EventFileWriter(tmp_path / "events")

@@ -1,4 +1,4 @@
-"""What is run as code: the program that is named, and nothing from data or from where the command happens to start."""
+"""What is run as code: the named program, and nothing from data or from the directory in which the command starts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sources() -> Iterator[Path]:
 
 
 def names_in(path: Path) -> Iterator[str]:
-    """Yield the names through which a module could run what it reads."""
+    """Yield the names through which a module could run data."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -60,7 +60,7 @@ def test_no_module_runs_what_it_reads() -> None:
     assert found == {}
 
 
-def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:
+def test_the_search_finds_forbidden_calls(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     for line in ("import pickle", "from yaml import load", "eval(text)", "np.load(path)", "f(allow_pickle=True)"):
         path.write_text(line)
@@ -68,7 +68,7 @@ def test_the_search_finds_what_it_looks_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_modules_where_the_command_starts_are_not_imported(processes: int, tmp_path: Path) -> None:
+def test_modules_in_the_working_directory_are_not_imported(processes: int, tmp_path: Path) -> None:
     for name in (*HOSTILE, *INSTALLED):
         (tmp_path / f"{name}.py").write_text(
             f"raise SystemExit('{name} was imported from where the command started')\n"
@@ -88,7 +88,7 @@ def test_modules_where_the_command_starts_are_not_imported(processes: int, tmp_p
         run.close()
 
 
-def test_a_module_to_run_is_looked_for_where_the_command_starts_as_python_does(tmp_path: Path) -> None:
+def test_a_module_to_run_is_searched_in_the_working_directory_as_python_does(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(SCRIPT)
     run = Run("run", "-m", "program", directory=tmp_path)
     try:
@@ -99,7 +99,7 @@ def test_a_module_to_run_is_looked_for_where_the_command_starts_as_python_does(t
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_safe_path_keeps_the_directory_where_the_command_starts_out(processes: int, tmp_path: Path) -> None:
+def test_a_safe_path_excludes_the_working_directory(processes: int, tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("print('a package where the command starts was imported')\n")
     (tmp_path / "package" / "program.py").write_text(SCRIPT)
@@ -116,7 +116,7 @@ def test_a_safe_path_keeps_the_directory_where_the_command_starts_out(processes:
         run.close()
 
 
-def test_a_safe_path_keeps_the_directory_of_a_script_out(tmp_path: Path) -> None:
+def test_a_safe_path_excludes_the_directory_of_a_script(tmp_path: Path) -> None:
     (tmp_path / "differential.py").write_text("raise SystemExit('a file beside the script was imported')\n")
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

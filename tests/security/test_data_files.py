@@ -1,4 +1,4 @@
-"""Who writes the bytes of a captured file: each file ends in an error that names it, and nothing in it is executed."""
+"""An attacker that writes the bytes of a captured file: each file is an error that names it; nothing is executed."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def refused(path: Path) -> str:
 # Lengths
 
 
-def test_a_length_that_the_file_does_not_have_takes_no_memory(tmp_path: Path) -> None:
+def test_a_length_beyond_the_end_of_the_file_takes_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "events"
     path.write_bytes(PREFIX + FRAME.pack(MAX_BODY // 8, 0))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -204,13 +204,13 @@ def test_lengths_and_contents_that_disagree_are_refused(dtype: Any, buffers: lis
         [words(0, -(1 << 63)), words(0, 1, 1), words(1, 1, 1)],
     ],
 )
-def test_updates_whose_times_or_diffs_are_not_there_are_refused(buffers: list[bytes], tmp_path: Path) -> None:
+def test_updates_without_their_times_or_diffs_are_refused(buffers: list[bytes], tmp_path: Path) -> None:
     described = columns([["<i8"], 1], *buffers, words(7, 8, 9), kind="updates")
     assert "malformed event" in refused(file_with(tmp_path / "events", *described))
 
 
 @pytest.mark.parametrize("width", [0, -1, 2, 256, 1 << 62, True, 1.0, None])
-def test_times_of_a_width_that_they_do_not_have_are_refused(width: object, tmp_path: Path) -> None:
+def test_times_that_contradict_their_stated_width_are_refused(width: object, tmp_path: Path) -> None:
     described = columns([["<i8"], width], words(0), words(), words(1), words(7), kind="updates")
     assert "malformed event" in refused(file_with(tmp_path / "events", *described))
 
@@ -303,9 +303,7 @@ def test_updates_at_times_of_another_scope_do_not_reach_the_kernels(
     ],
     ids=["text", "bytes", "nan", "large", "wide", "diffs", "late", "list"],
 )
-def test_columns_that_the_program_does_not_expect_are_values_or_an_error_of_ours(
-    batch: Batch, operator: Operator, tmp_path: Path
-) -> None:
+def test_unexpected_columns_are_values_or_one_of_our_errors(batch: Batch, operator: Operator, tmp_path: Path) -> None:
     path = file_of(tmp_path / "events", Messages((0,), batch), END)
     with suppress(TimelyError):
         assert execute_directly(program_of(path, operator))
@@ -352,7 +350,7 @@ def stated(lower: list[Any], upper: list[Any], *counts: Any) -> Statement:
     ],
     ids=str,
 )
-def test_statements_that_make_no_collection_end_in_an_error(events: list[Event], tmp_path: Path) -> None:
+def test_statements_that_make_no_collection_are_an_error(events: list[Event], tmp_path: Path) -> None:
     path = file_of(tmp_path / "events", *events)
     with pytest.raises(OperatorError, match="CaptureError"):
         execute_directly(collection_of(path))

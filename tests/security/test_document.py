@@ -1,4 +1,4 @@
-"""What `SECURITY.md` says that tests show: the tests are there."""
+"""The tests that `SECURITY.md` names exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.api.modules import ROOT
 TEST = re.compile(r"`(test_\w+)`")
 
 
-def test_each_test_that_is_named_exists() -> None:
+def test_every_test_that_the_document_names_exists() -> None:
     named = TEST.findall((ROOT / "SECURITY.md").read_text())
     assert len(named) > 30
     there = {

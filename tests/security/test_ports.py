@@ -1,4 +1,4 @@
-"""Who reaches the ports of a running cluster: with the keys, with some of them, or where there are none."""
+"""An attacker that reaches the ports of a running cluster: with the keys, with some of them, or without keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def keys(tmp_path: Path) -> str:
 
 
 def message_of(generation: str) -> bytes:
-    """Return what would end a run if it were believed: that worker 1 has failed."""
+    """Return a message that ends a run if it is accepted: that worker 1 has failed."""
     return bytes(Encoder(1, generation).encode(Failure(1, "out of malice"), 0)[0])
 
 
@@ -89,7 +89,7 @@ def send(config: Config, pieces: Sequence[bytes]) -> None:
 
 
 def still_talk(first: Allocator, second: Allocator) -> None:
-    """Assert that two workers are undisturbed: what one sends is all that the other one receives."""
+    """Assert that two workers are undisturbed: each receives exactly what the other sends."""
     second.send(0, CHANGE)
     first.send(1, CHANGE)
     assert collect(first, 1) == [(1, CHANGE)]
@@ -97,7 +97,7 @@ def still_talk(first: Allocator, second: Allocator) -> None:
 
 
 def listen(allocator: Allocator, seconds: float) -> None:
-    """Receive nothing for a while; what else comes is an error."""
+    """Receive nothing for a while; any message is an error."""
     end = clock.monotonic() + seconds
     while clock.monotonic() < end:
         assert allocator.receive() == []
@@ -117,7 +117,7 @@ def test_no_older_protocol_and_no_other_mechanism_gets_past_the_keys(protocol: s
 
 
 @pytest.mark.parametrize("protocol", ["version 1", "version 2", "no mechanism"])
-def test_without_keys_whoever_knows_the_generation_takes_part(protocol: str) -> None:
+def test_without_keys_a_peer_that_knows_the_generation_can_take_part(protocol: str) -> None:
     settings = tcp_configs()
     with connected(settings) as (first, _):
         send(settings[0], PROTOCOLS[protocol](message_of("test")))
@@ -194,7 +194,7 @@ class Between:
 
 @contextmanager
 def between(curve_dir: str | None) -> Iterator[tuple[Allocator, Allocator, Between, Config]]:
-    """Give two workers, and who stands between them."""
+    """Yield two workers, and the attacker between them."""
     config, other = tcp_configs(curve_dir=curve_dir, generation=GENERATION)
     middle = Between(config)
     try:
@@ -205,7 +205,7 @@ def between(curve_dir: str | None) -> Iterator[tuple[Allocator, Allocator, Betwe
 
 
 @pytest.mark.parametrize("protected", [True, False])
-def test_who_listens_on_the_network_sees_neither_rows_nor_keys_nor_the_generation(protected: bool, keys: str) -> None:
+def test_an_eavesdropper_sees_neither_rows_nor_keys_nor_the_generation(protected: bool, keys: str) -> None:
     with between(keys if protected else None) as (first, second, middle, _):
         second.send(0, Data(0, 0, (0,), [ROW]))
         assert collect(first, 1) == [(1, Data(0, 0, (0,), [ROW]))]
@@ -217,7 +217,7 @@ def test_who_listens_on_the_network_sees_neither_rows_nor_keys_nor_the_generatio
         assert z85.decode(key) not in seen
 
 
-def test_a_recorded_connection_cannot_be_played_again(keys: str) -> None:
+def test_a_recorded_connection_cannot_be_replayed(keys: str) -> None:
     with between(keys) as (first, second, middle, config):
         still_talk(first, second)
         recorded = bytes(middle.sent)
@@ -228,7 +228,7 @@ def test_a_recorded_connection_cannot_be_played_again(keys: str) -> None:
         still_talk(first, second)
 
 
-def test_a_byte_that_is_changed_on_the_way_ends_the_run_and_is_not_believed(keys: str) -> None:
+def test_a_byte_changed_in_transit_ends_the_run_and_is_not_accepted(keys: str) -> None:
     with between(keys) as (first, second, middle, _):
         middle.spoils = True
         second.send(0, CHANGE)
@@ -258,7 +258,7 @@ def is_full() -> bool:
 
 
 @pytest.mark.parametrize("protected", [True, False])
-def test_connections_fill_the_table_of_descriptors_and_peers_go_on_talking(protected: bool, keys: str) -> None:
+def test_peers_still_communicate_when_connections_fill_the_table_of_descriptors(protected: bool, keys: str) -> None:
     settings = tcp_configs(curve_dir=keys if protected else None)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = 20
@@ -278,7 +278,7 @@ def test_connections_fill_the_table_of_descriptors_and_peers_go_on_talking(prote
 
 
 @pytest.mark.parametrize("protected", [True, False])
-def test_connections_that_never_finish_a_greeting_do_not_hinder_the_others(protected: bool, keys: str) -> None:
+def test_connections_that_never_finish_a_greeting_do_not_block_the_others(protected: bool, keys: str) -> None:
     settings = tcp_configs(curve_dir=keys if protected else None)
     with connected(settings) as (first, second):
         strangers = [socket.create_connection(port_of(settings[0])) for _ in range(100)]
@@ -323,7 +323,7 @@ def test_frames_of_a_stranger_take_memory_until_the_worker_reads_them() -> None:
         until(lambda: first.statistics().refused >= count - 1, [first, second])
 
 
-def test_who_listens_in_a_peers_place_learns_the_generation() -> None:
+def test_a_listener_in_place_of_a_peer_learns_the_generation() -> None:
     config = tcp_configs(generation=GENERATION, rendezvous_seconds=1.0)[0]
     with zmq.Context() as context, context.socket(zmq.PULL) as squatter:
         squatter.linger = 0
@@ -341,7 +341,7 @@ def test_who_listens_in_a_peers_place_learns_the_generation() -> None:
 # Sockets of captured events
 
 
-def test_whoever_connects_first_is_the_writer_and_others_are_turned_away() -> None:
+def test_the_first_to_connect_is_the_writer_and_others_are_refused() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     address = reader.listen()
     with socket.create_connection(address) as stranger:
@@ -363,7 +363,7 @@ def read(reader: EventSocketReader, end: float) -> None:
         assert reader.next_nowait() is None
 
 
-def test_a_writer_that_sends_a_byte_at_a_time_and_stops_hinders_nobody() -> None:
+def test_a_writer_that_sends_a_byte_at_a_time_and_stops_blocks_nobody() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as stranger:
         for byte in PREFIX + b"".join(map(bytes, encode(Messages((0,), [ROW]))))[:-1]:

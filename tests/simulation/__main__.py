@@ -1,7 +1,7 @@
-"""`python -m tests.simulation --steps N`: simulate random programs for so many events, twice, and compare.
+"""`python -m tests.simulation --steps N`: simulate N events of random programs, twice, and compare.
 
-Each of the two simulations of `long_runs` makes `N` events. It is run in two processes at once, whose strings hash
-differently; both must see the same events in the same order.
+Each of the two simulations of `long_runs` runs for `N` events, in two processes whose strings hash differently. Both
+must see the same events in the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.simulation.long_runs import SIMULATIONS, long_run
 
 
 def main() -> int:
-    """Run what the command line asks for; return the exit status."""
+    """Run the simulations that the command line names; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description="Simulate, check, and repeat.")
     parser.add_argument("--steps", type=int, default=100_000, help="events of each simulation (default 100,000)")
     parser.add_argument("--seed", type=int, default=0, help="the first program (default 0)")

@@ -1,8 +1,8 @@
-"""Random programs one after the other until there have been so many events, checked after every one of them.
+"""Random programs, one after the other, for a number of events; everything is checked after each event.
 
 There are two simulations: `tokens` (the progress protocol alone, over random graphs with up to three nested loops) and
 `workers` (whole workers that run random dataflows). Programs have 2 to 8 workers, in either progress mode, in one or
-several processes, with every way to add up progress.
+several processes, with every way to accumulate progress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FEWEST, MOST = 2, 8
 
 @dataclass
 class LongRun:
-    """What came of it: the digest is of all events of all programs."""
+    """The result: the digest is of all events of all programs."""
 
     events: int = 0
     programs: int = 0

@@ -1,4 +1,4 @@
-"""What happened in a simulation, event for event, as one digest: two runs of a seed must have the same."""
+"""The events of a simulation as one digest: two runs of a seed must have the same."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from timely.data.container import records
 
 
 class Trace:
-    """Everything that has been told to `add`, in order."""
+    """The digest of all events added, in order."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
 
     def add(self, *event: object) -> None:
-        """Note an event: anything whose `repr` says what it is, whichever process says it."""
+        """Add an event: anything whose `repr` identifies it, and is the same in every process."""
         self._hash.update(repr(event).encode())
 
     @property
     def digest(self) -> str:
-        """What was noted until now, in 32 letters."""
+        """The digest of the events so far, 32 letters."""
         return self._hash.hexdigest()
 
 
 class TracedNetwork(SimulatedNetwork):
-    """A simulated network that notes what is sent, with its content, and in which order it arrives."""
+    """A simulated network that records which messages are sent, with their content, and in which order they arrive."""
 
     def __init__(self, peers: int, seed: int, trace: Trace) -> None:
         super().__init__(peers, seed)
         self._trace = trace
 
     def send(self, sender: int, receiver: int, message: Message) -> None:
-        self._trace.add("send", sender, receiver, said(message))
+        self._trace.add("send", sender, receiver, content_of(message))
         super().send(sender, receiver, message)
 
     def deliver_one(self) -> tuple[int, int] | None:
@@ -42,8 +42,8 @@ class TracedNetwork(SimulatedNetwork):
         return pair
 
 
-def said(message: Message) -> object:
-    """What a message says."""
+def content_of(message: Message) -> object:
+    """Return the content of a message."""
     if isinstance(message, Data):
         return message.channel, message.time, list(records(message.batch))
     if isinstance(message, Progress):

@@ -1,4 +1,4 @@
-"""A graph whose edges arrive on a stream: its index on each worker, its transpose, and the graph inside a loop."""
+"""A graph whose edges arrive on a stream: its index on each worker, its transpose, and the graph in a loop."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One case: an operator, a function that misbehaves or columns in odd forms, and what may come of it.
+"""One case: an operator, a function that misbehaves or columns in odd forms, and the permitted outcomes.
 
-A case is drawn from its number alone. It runs a small program of a few epochs, in which siblings of the operator read
-the same collection, as it flows and as it is indexed. Whatever the function does, the answers are those of plain
-Python, or the run ends with an error of this library's that names the line; and it ends.
+A case is drawn from its number alone. It runs a small program of a few epochs, in which other operators read the same
+collection, as a stream and as an arrangement. Whatever the function does, the answers are those of plain Python, or
+the run ends with an error of this library that names the line; and it ends.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ EPOCHS = 3
 
 
 class Fault(AssertionError):
-    """What a case did that none may do."""
+    """A case has an outcome that no case may have."""
 
 
 @dataclass
 class Case:
-    """What is drawn from a number."""
+    """The choices drawn from a number."""
 
     number: int
     target: Target
@@ -75,14 +75,14 @@ class Case:
 
     @property
     def records(self) -> Records:
-        """What the collection holds in the end."""
+        """The contents of the collection in the end."""
         total: Records = Counter(pair for epoch in self.epochs for pair in epoch)
         total.subtract(pair for epoch in self.removals for pair in epoch)
         return +total
 
     @property
     def verdict(self) -> Verdict:
-        """What may come of it."""
+        """The permitted outcomes."""
         hostility, target = self.hostility, self.target
         if hostility.sizes and (target.any_length or target.no_result):
             return Verdict.EITHER
@@ -93,7 +93,7 @@ class Case:
         return hostility.verdict
 
     def run(self) -> str:
-        """Return what came of it, `right` or `refused`; raise `Fault` where it is neither, or what may not come."""
+        """Return the outcome, `right` or `refused`; raise `Fault` if it is neither, or is not permitted."""
         called: list[None] = []
         found: list[Found] = []
 
@@ -198,7 +198,7 @@ def _counted(function: Callable[..., Any], called: list[None]) -> Callable[..., 
 
 
 class _Later:
-    """Stands for what is not built yet."""
+    """A placeholder for what is not built yet."""
 
     def __init__(self, made: list[Any]) -> None:
         self._made = made

@@ -1,7 +1,7 @@
-"""Columns in unusual forms: the same values in other clothes, and values that are no column at all.
+"""Columns in unusual forms: the same values in other types, and values that are no column at all.
 
-A form takes a list of Python values and returns what a program hands over. `EXACT` forms mean the same values; whoever
-receives one must read these values, now and later, or refuse it. `BROKEN` forms must be refused.
+A form takes a list of Python values and returns an argument for the library. `EXACT` forms mean the same values: the
+library must read these values, now and later, or refuse the form. `BROKEN` forms must be refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Form = Callable[[list[Any]], Any]
 
 
 class Subclass(np.ndarray[Any, Any]):
-    """An array whose operators do not do what an array's do."""
+    """An array whose operators differ from those of an array."""
 
     def __getitem__(self, key: Any) -> Any:
         raise AssertionError("a subclass was indexed")
@@ -26,7 +26,7 @@ class Subclass(np.ndarray[Any, Any]):
 
 
 class Lazy:
-    """A sequence that is an array only if it is asked to be one."""
+    """A sequence that becomes an array only on request."""
 
     def __init__(self, values: list[Any]) -> None:
         self._values = values
@@ -172,7 +172,7 @@ def structures(values: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def generator(values: list[Any]) -> Any:
-    """Return what yields the values, once."""
+    """Return an iterator over the values."""
     return (value for value in values)
 
 

@@ -1,7 +1,7 @@
 """Functions of columns that misbehave.
 
-Each takes the benign function and what goes on around it, and returns one to give to an operator in its place.
-`Verdict` states what may come of it: `RIGHT`, the answer of the benign one; `REFUSED`, an error that names the line;
+Each takes the benign function and its surroundings, and returns a function to give to an operator in its place.
+`Verdict` is the permitted outcome: `RIGHT`, the answer of the benign one; `REFUSED`, an error that names the line;
 `EITHER`, one of both, but never another answer.
 """
 
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 
 class Verdict(Enum):
-    """What may come of a function."""
+    """The permitted outcome of a function."""
 
     RIGHT = "right"
     REFUSED = "refused"
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 
 class Around(NamedTuple):
-    """What a function can reach besides its arguments."""
+    """The surroundings that a function can reach besides its arguments."""
 
     random: Random
     worker: Any
@@ -150,7 +150,7 @@ def _returns_views_of_its_buffers(function: Function, around: Around) -> Functio
 
 
 def _spoil(column: np.ndarray[Any, Any]) -> None:
-    """Write to a column what no record has, unless it is read-only by now."""
+    """Write a value that no record has to a column, unless it is read-only by now."""
     if column.flags.writeable:
         column[:] = np.zeros(len(column), column.dtype) if column.dtype.kind in "OT" else column.dtype.type(0)
 
@@ -178,7 +178,7 @@ def _raises(make: Callable[[], BaseException]) -> Callable[[Function, Around], F
 
 
 def _meanwhile(act: Callable[[Around], object], *, elsewhere: bool = False) -> Callable[[Function, Around], Function]:
-    """Return the disguise that does something else first, in a thread of its own if it says so."""
+    """Return a function that does something else first, in another thread if `elsewhere` is set."""
 
     def disguise(function: Function, around: Around) -> Function:
         def hostile(*arguments: Any) -> Any:

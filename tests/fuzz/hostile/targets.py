@@ -15,10 +15,10 @@ Records = Counter[tuple[Any, ...]]
 
 
 class Target(NamedTuple):
-    """An operator: how it is given a function of columns, a benign one, and what comes of pairs of small integers.
+    """An operator: how it receives a function of columns, a benign one, and the result for pairs of small integers.
 
-    A result of a row more or less may mean something to one that takes `any_length`; one that has `no_result` takes
-    what is returned for nothing. The meaning is that of all records, or of those of `each_time` by themselves.
+    An operator of `any_length` accepts a result with more or fewer rows; one of `no_result` ignores the result. The
+    meaning is that of all records or, with `each_time`, that of the records of each time separately.
     """
 
     name: str

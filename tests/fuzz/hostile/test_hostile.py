@@ -10,7 +10,7 @@ from tests.fuzz.hostile.targets import TARGETS
 
 
 @pytest.mark.parametrize("first", range(0, 1000, 250))
-def test_whatever_functions_and_columns_do_answers_are_right_or_the_line_is_named(first: int) -> None:
+def test_answers_are_right_or_the_line_is_named_whatever_functions_and_columns_do(first: int) -> None:
     for number in range(first, first + 250):
         Case.drawn(number).run()
 
@@ -22,7 +22,7 @@ def test_a_wrong_answer_is_a_fault() -> None:
         case.run()
 
 
-def test_an_error_that_ought_not_to_come_is_a_fault() -> None:
+def test_an_unexpected_error_is_a_fault() -> None:
     raises = next(each for each in HOSTILE if each.name == "raises Expected")
     plain = next(each for each in HOSTILE if each.name == "plain")
     case = Case.drawn(0)

@@ -1,1 +1,1 @@
-"""Signals at random moments to `timely run`: whatever comes, a run ends in order or says what it lost."""
+"""Signals at random moments to `timely run`: whatever happens, a run ends in order or reports what it has lost."""

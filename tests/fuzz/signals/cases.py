@@ -1,11 +1,11 @@
 """A run of `timely` to which signals are sent at random moments, and what must hold when it has ended.
 
-- It ends within `PROMPT` seconds of the last signal, where one took a process away or asked it to end. On a busy
+- It ends within `PROMPT` seconds of the last signal, if a signal has killed a process or requested the end. On a busy
   machine it has more time, in proportion to the load of a core.
-- Its status is 0 only if all processes have done their work, and it is 0 if no signal asked for anything else.
-- A process that was lost, or ended by a signal, is named on standard error by whoever is left.
-- None of its processes is left, and nothing among the temporary files; what a run leaves whose launcher was killed, the
-  next one removes.
+- Its status is 0 only if all processes have done their work, and it is 0 unless a signal requests something else.
+- A process that is lost, or ended by a signal, is named on standard error by a remaining process.
+- None of its processes and none of its temporary files is left; what a run leaves behind when its launcher is killed,
+  the next run removes.
 - No process shows a traceback.
 """
 
@@ -34,7 +34,7 @@ SIGNALS = (
 HARMLESS = (signal.SIGUSR1, signal.SIGCONT)
 LONGEST_MOMENT = 2.5
 PAUSE = 0.5
-"""For how long the launcher is stopped: nobody but the sender could continue it."""
+"""For how long the launcher is stopped: only the sender can continue it."""
 PATIENCE = 50.0
 
 
@@ -89,7 +89,7 @@ class Case(NamedTuple):
         return f"{self.processes} x {self.workers}, a program that {self.program}: {events}"
 
     def run(self, prompt: float = PROMPT) -> Outcome:
-        """Run it and see what holds; raise `Fault` for what does not."""
+        """Run the case; raise `Fault` for the first requirement that does not hold."""
         with tempfile.TemporaryDirectory(prefix="signals-") as place:
             return _Running(self, Path(place)).watch(prompt)
 
@@ -150,7 +150,7 @@ class _Running:
             self._process.wait()
 
     def _send(self, event: Event) -> None:
-        """Send a signal when it is time, unless there is nobody any more to send it to."""
+        """Send a signal when it is time, unless its receiver is gone."""
         while clock.monotonic() < self._begun + event.moment and self._process.poll() is None:
             clock.sleep(0.005)
         launcher = self._process.pid
@@ -158,7 +158,7 @@ class _Running:
         if event.target == "child":
             receiver = child(launcher, event.child)
         elif event.signum == signal.SIGUSR1:
-            # Nothing can keep it from ending the interpreter before that has read the command's first line.
+            # Until the interpreter has read the command's first line, nothing can prevent the signal from ending it.
             while self._process.poll() is None and not survives(launcher, event.signum):
                 clock.sleep(0.005)
         if self._process.poll() is not None or receiver is None:
@@ -203,7 +203,7 @@ class _Running:
             raise self._fault("its status is 0, but not all processes have done their work")
         lost = [event for event in self._sent if self._is_lost(event)]
         if status != 0 and not lost:
-            raise self._fault(f"its status is {status}, but no signal asked for that")
+            raise self._fault(f"its status is {status}, but no signal requested that")
         if status != 0 and lost[0].target == "child" and len(lost) == 1 and f"process {lost[0].child}" not in error:
             raise self._fault(f"process {lost[0].child} is not named")
         if any("Traceback" in line or "Fatal Python" in line for line in error.splitlines() if line.startswith("[")):

@@ -1,4 +1,4 @@
-"""The processes of a run, found by a variable of their environment, and what signals they would survive."""
+"""The processes of a run, found by a variable of their environment, and which signals they survive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 MARK = "SIGNALS_FUZZER_RUN"
-"""The variable whose value tells the processes of one run from all others."""
+"""The variable whose value distinguishes the processes of one run from all others."""
 
 
 def marked(value: str) -> Iterator[int]:

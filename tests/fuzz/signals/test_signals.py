@@ -15,7 +15,7 @@ PROMPT = 20.0
 
 
 @pytest.mark.parametrize("number", range(20))
-def test_signals_at_random_moments_leave_nothing_and_hide_nothing(number: int) -> None:
+def test_signals_at_random_moments_leave_nothing_behind_and_hide_nothing(number: int) -> None:
     Case.drawn(number).run(PROMPT)
 
 
@@ -23,13 +23,13 @@ def test_signals_at_random_moments_leave_nothing_and_hide_nothing(number: int) -
     ("program", "event", "what"),
     [
         ("ends early", None, "its status is 0, but not all processes have done their work"),
-        ("fails", None, "its status is 1, but no signal asked for that"),
+        ("fails", None, "its status is 1, but no signal requested that"),
         ("leaves a file", None, r"\['left'\] are left among the temporary files"),
         ("leaves a process", None, r"processes \[.+\] are left"),
         ("goes on", Event(2.5, signal.SIGINT, "launcher", 0), r"it has not ended [\d.]+ s after the last signal"),
     ],
 )
-def test_what_must_hold_and_does_not_is_a_fault(
+def test_a_violated_requirement_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, program: str, event: Event | None, what: str
 ) -> None:
     monkeypatch.setitem(PROGRAMS, program, FAULTY[program])

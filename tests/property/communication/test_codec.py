@@ -1,4 +1,4 @@
-"""Whatever is encoded comes back; whatever else arrives is refused, and never with another exception."""
+"""Every message is decoded from what it is encoded to; all other bytes are refused, with one kind of exception."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PREFIX = MAGIC + bytes((PROTOCOL,))
 
 
 @given(messages, indices, indices, st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
-def test_every_message_comes_back_from_its_frames(
+def test_every_message_is_decoded_from_its_frames(
     message: WireMessage, sender: int, receiver: int, generation: str
 ) -> None:
     envelope = decode([bytes(frame) for frame in Encoder(sender, generation).encode(message, receiver)])

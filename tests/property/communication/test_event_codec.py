@@ -1,4 +1,4 @@
-"""Events come back from bytes as they were; bytes that are no event are refused and nothing else."""
+"""Events are decoded from their bytes unchanged; bytes that are no event are refused, with one kind of exception."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ messages = st.builds(Messages, times.filter(bool), batches)
 
 
 @given(event=progress | messages)
-def test_an_event_comes_back_as_it_was(event: Event) -> None:
+def test_an_event_is_decoded_as_it_was(event: Event) -> None:
     back = decode(read_body(b"".join(encode(event))))
     assert type(back) is type(event)
     plain, batch = event.parts()

@@ -1,4 +1,4 @@
-"""Notifications come when their time is complete: never early, once, in an order that the partial order permits."""
+"""Notifications arrive when their time is complete: never early, once, in an order that the partial order permits."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ rounds = st.lists(st.tuples(st.lists(times, max_size=6), st.lists(times, max_siz
 
 
 @given(rounds)
-def test_notifications_come_when_their_time_is_complete_and_once(steps: list[tuple[list[Time], list[Time]]]) -> None:
+def test_each_notification_arrives_once_when_its_time_is_complete(steps: list[tuple[list[Time], list[Time]]]) -> None:
     requests = FrontierNotificator()
     pending: set[Time] = set()
     frontier = Antichain([(0, 0)])
-    for asked, moved in [*steps, ([], [])]:
-        for time in asked:
+    for requested, moved in [*steps, ([], [])]:
+        for time in requested:
             requests.notify_after(time)
             pending.add(time)
         frontier = frontier.join(Antichain(moved)) if moved else frontier
-        told = [time for time, _ in requests.available([frontier])]
-        assert set(told) == {
+        delivered = [time for time, _ in requests.available([frontier])]
+        assert set(delivered) == {
             time for time in pending if not any(less_equal(element, time) for element in frontier.elements)
         }
-        assert len(told) == len(set(told))
-        assert not any(less_than(later, earlier) for place, earlier in enumerate(told) for later in told[place + 1 :])
-        pending -= set(told)
+        assert len(delivered) == len(set(delivered))
+        assert not any(
+            less_than(later, earlier) for place, earlier in enumerate(delivered) for later in delivered[place + 1 :]
+        )
+        pending -= set(delivered)
     assert len(requests) == len(pending)
     assert {time for time, _ in requests.available([Antichain()])} == pending
 
 
 @given(st.lists(times, min_size=1), st.dictionaries(st.integers(0, 12), st.lists(times, min_size=1)), times)
-def test_what_is_asked_for_meanwhile_comes_in_its_place(
-    asked: list[Time], meanwhile: dict[int, list[Time]], element: Time
+def test_notifications_requested_meanwhile_arrive_in_order(
+    requested: list[Time], meanwhile: dict[int, list[Time]], element: Time
 ) -> None:
-    requests, pending = FrontierNotificator(), set(asked)
-    for time in asked:
+    requests, pending = FrontierNotificator(), set(requested)
+    for time in requested:
         requests.notify_after(time)
-    for number, (told, _) in enumerate(requests.available([Antichain([element])])):
-        assert told == min(time for time in pending if not less_equal(element, time))
-        pending.remove(told)
+    for number, (delivered, _) in enumerate(requests.available([Antichain([element])])):
+        assert delivered == min(time for time in pending if not less_equal(element, time))
+        pending.remove(delivered)
         for time in meanwhile.get(number, ()):
             requests.notify_after(time)
             pending.add(time)
@@ -53,7 +55,7 @@ def test_what_is_asked_for_meanwhile_comes_in_its_place(
 
 
 class CountedLooks:
-    """A frontier that counts how often it is asked."""
+    """A frontier that counts how often it is compared with a time."""
 
     def __init__(self, frontier: Antichain) -> None:
         self._frontier = frontier
@@ -65,7 +67,7 @@ class CountedLooks:
 
 
 @pytest.mark.interpreted
-def test_many_that_are_due_together_are_looked_at_once_each() -> None:
+def test_many_requests_are_each_compared_with_the_frontier_once() -> None:
     requests, frontier = FrontierNotificator(), CountedLooks(Antichain([(900,)]))
     for epoch in range(1000):
         requests.notify_after((epoch,))

@@ -27,7 +27,7 @@ changes = st.lists(
 
 
 def written(updates: list[Any], workers: int) -> tuple[list[Event], list[Change]]:
-    """Return all messages that so many workers write, and the changes of the collection itself."""
+    """Return all messages that this many workers write, and the changes of the collection itself."""
     queues = [EventQueue() for _ in range(workers)]
 
     def program(worker: Worker) -> list[Change]:
@@ -81,13 +81,13 @@ def test_repeated_and_reordered_messages_give_the_collection(
     assert read(queues, readers) == expected
 
 
-def test_a_missing_update_is_told() -> None:
+def test_a_missing_update_is_reported() -> None:
     statement = Statement(Antichain([(0,)]), Antichain(), (((2,), 1),))
     with pytest.raises(TimelyError, match=r"not complete: 1 update\(s\) at \(2,\)"):
         read([EventQueue([statement])], 1)
 
 
-def test_what_is_stated_nowhere_is_told() -> None:
+def test_an_update_that_no_statement_covers_is_reported() -> None:
     for messages, time in (([], 0), ([Statement(Antichain([(0,)]), Antichain([(4,)]), ())], 4)):
         with pytest.raises(TimelyError, match=rf"no source states how many updates there are from \({time},\) on"):
             read([EventQueue(messages)], 1)
@@ -114,7 +114,7 @@ def test_seen_admits_each_row_once(batches: list[list[tuple[int, int, int]]]) ->
 
 
 @pytest.mark.parametrize("writers", [1, 2])
-def test_a_resumed_writer_goes_on_after_its_last_statement(writers: int, tmp_path: Path) -> None:
+def test_a_resumed_writer_continues_after_its_last_statement(writers: int, tmp_path: Path) -> None:
     paths = [tmp_path / f"{worker}.events" for worker in range(3)]
 
     def program(worker: Worker, resumed: bool) -> None:
@@ -164,7 +164,7 @@ def test_sources_are_closed_when_they_are_exhausted() -> None:
 
 
 @pytest.mark.parametrize("after", [5, Antichain([(0, 0)]), Antichain([(3, 0)])])
-def test_what_is_no_frontier_to_go_on_from_is_refused(after: Any) -> None:
+def test_a_frontier_from_which_a_writer_cannot_resume_is_refused(after: Any) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             new_input(scope)[1].capture_into(EventQueue(), after=after)

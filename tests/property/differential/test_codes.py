@@ -1,4 +1,4 @@
-"""Codes: equal exactly where the rows are, in their order where it is said so, and decoded to what they were."""
+"""Codes: equal exactly if the rows are, in the order of the rows if the encoder claims it, and decoded to the rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _codes(rows: list[tuple[int, ...]]) -> tuple[Encoder, list[int]]:
 
 @settings(deadline=None)
 @given(st.data())
-def test_codes_are_equal_as_rows_are_and_ordered_if_they_say_so(data: Any) -> None:
+def test_codes_are_equal_as_rows_are_and_ordered_if_they_claim_to_be(data: Any) -> None:
     count = data.draw(st.integers(1, MOST_PACKED + 2))
     item = st.sampled_from(NEAR) if data.draw(st.booleans()) else st.integers(-4, 500)
     rows = data.draw(st.lists(st.tuples(*[item] * count), min_size=1, max_size=20))
@@ -43,7 +43,7 @@ def test_codes_are_equal_as_rows_are_and_ordered_if_they_say_so(data: Any) -> No
 
 
 @pytest.mark.parametrize("count", range(2, MOST_PACKED + 1))
-def test_a_word_holds_the_least_and_the_greatest_of_each_column(count: int) -> None:
+def test_a_word_holds_the_least_and_the_greatest_item_of_each_column(count: int) -> None:
     layout = fields(count)
     rows = [tuple(one.least for one in layout), tuple(one.most for one in layout)]
     encoder, codes = _codes(rows)
@@ -59,7 +59,7 @@ def test_a_word_holds_the_least_and_the_greatest_of_each_column(count: int) -> N
     assert min(codes) >= INTERNED
 
 
-def test_text_among_several_columns_is_packed_and_keeps_no_order() -> None:
+def test_text_among_several_columns_is_packed_without_order() -> None:
     encoder = Encoder(Interner(), "value")
     columns = (np.array(["b", "a"]), np.array([1, 2]), np.array([True, False]))
     codes = encoder.encode(columns)

@@ -1,4 +1,4 @@
-"""Nothing that compiled code lets go of early is read by a kernel."""
+"""No kernel reads a column that compiled code has released early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.thorough import examples
 NO_TABLE = np.empty((0, 0), np.int64)
 
 
-def test_a_column_that_is_gone_is_told() -> None:
+def test_a_column_that_has_been_freed_is_reported() -> None:
     keys, times = np.arange(3), np.zeros((1, 1), np.int64)
     with watched():
         table = address_of(keys, NOTHING, NOTHING, NOTHING, times).reshape(1, -1)
@@ -32,7 +32,9 @@ def test_a_column_that_is_gone_is_told() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(examples(3)))
 @pytest.mark.parametrize("is_much", [False, True])
-def test_columns_of_random_programs_live(monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool) -> None:
+def test_columns_of_random_programs_outlive_the_kernels_that_read_them(
+    monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool
+) -> None:
     if is_much:  # what is done with many rows is done with few
         monkeypatch.setattr(batcher, "FEW", 2)
         monkeypatch.setattr(batcher, "_PILE", 2)

@@ -83,7 +83,7 @@ def test_a_delta_query_is_the_join_at_every_time(outer: int, data: st.DataObject
 
 @given(edits=updates(1, 3, 12), pattern=st.sampled_from(PATTERNS), workers=st.integers(1, 4), seed=st.integers(0, 999))
 @settings(max_examples=examples(60), deadline=None)
-def test_a_motif_is_found_wherever_it_occurs(edits: list[Update], pattern: Any, workers: int, seed: int) -> None:
+def test_every_occurrence_of_a_motif_is_found(edits: list[Update], pattern: Any, workers: int, seed: int) -> None:
     check(
         lambda edges: motif(edges, pattern),
         lambda edges: occurrences(edges, pattern),
@@ -147,7 +147,7 @@ def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 @given(seed=st.integers(0, 999))
 @settings(max_examples=examples(5), deadline=None)
-def test_many_epochs_are_compacted_without_changing_who_sees_whom(workers: int, seed: int) -> None:
+def test_many_epochs_are_compacted_without_changing_which_updates_meet(workers: int, seed: int) -> None:
     edits: list[Update] = [((epoch % 3, (epoch + 1) % 3), (epoch,), 1) for epoch in range(24)]
     check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits, workers=workers, seed=seed)
     check(three_way, three_way_meaning, edits, edits, edits, workers=workers, seed=seed)

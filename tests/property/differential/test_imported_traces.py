@@ -1,7 +1,7 @@
-"""Whatever is imported when, beside whatever else, holds what was put in, at every time from its own frontier on.
+"""An imported trace is right at every time from its own frontier on, whenever it is imported and beside whatever else.
 
-A program changes a shared graph; on the way, queries over it are installed and dropped, compaction is allowed, and
-workers do all of this at different moments. The truth is the multiset of all changes.
+A program changes a shared graph. Meanwhile queries over it are installed and dropped, and compaction is allowed, by
+different workers at different moments. The truth is the multiset of all changes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ QUERIES: list[Query] = [
 
 
 class History:
-    """All changes made to a collection, and what it was as of any time."""
+    """All changes made to a collection, and its contents as of any time."""
 
     def __init__(self) -> None:
         self.changes: list[tuple[Record, int, int]] = []
@@ -122,7 +122,7 @@ class Import:
         self.sessions: dict[int, InputSession] = {}
         self.dataflows: dict[int, Any] = {}
         self.output: Output | None = None
-        self.said: list[tuple[Record, int, int]] = []
+        self.emitted: list[tuple[Record, int, int]] = []
         self.is_dropped = False
 
     def install(self, worker: Worker, trace: Trace, since: int | None) -> None:
@@ -136,24 +136,24 @@ class Import:
             self.output = output
 
     def check(self, graph: History) -> None:
-        """Compare what was said to be final with the truth, at all times from which on all workers know the graph."""
+        """Compare the final output with the truth, at all times from which on all workers know the graph."""
         if self.output is None or self.is_dropped:
             return
-        self.said += [(record, time[0], diff) for record, time, diff in self.output.changes()]
+        self.emitted += [(record, time[0], diff) for record, time, diff in self.output.changes()]
         for epoch in range(max(self.since.values()), 12):
             if self.output.less_than(epoch + 1):
                 break
-            said: Contents = Counter()
-            for record, then, diff in self.said:
+            emitted: Contents = Counter()
+            for record, then, diff in self.emitted:
                 if then <= epoch:
-                    said[record] += diff
+                    emitted[record] += diff
             expected = self.query[1](graph.at(epoch), self.marks.at(epoch))
-            found = {record: count for record, count in said.items() if count}
+            found = {record: count for record, count in emitted.items() if count}
             assert Counter(found) == expected, f"query {QUERIES.index(self.query)}, since {self.since}, at {epoch}"
 
 
 class Run:
-    """The workers, the shared graph, and what is imported."""
+    """The workers, the shared graph, and the dataflows that import it."""
 
     def __init__(self, peers: int, seed: int) -> None:
         self.network = SimulatedNetwork(peers, seed)
@@ -193,7 +193,7 @@ class Run:
         session.advance_to(min(session.epoch + 1 + steps % 2, 10))
 
     def install(self, worker: Worker, query: int, since: int, _: int) -> None:
-        """Let all workers build a query over the graph: this one now, unless others come first, the others later."""
+        """Let all workers build a query over the graph: this one now, unless others are first, the others later."""
         if len(self.imports) < 4:
             new = Import(QUERIES[query % len(QUERIES)])
             self.imports.append(new)
@@ -235,7 +235,7 @@ class Run:
         worker.step()
 
     def step_alone(self, worker: Worker, messages: int, *_: int) -> None:
-        """Let the graph run ahead of what imports it."""
+        """Let the graph run ahead of the dataflows that import it."""
         for _ in range(messages):
             self.network.deliver_one()
         self.dataflows[worker.index].step()
@@ -308,12 +308,12 @@ def _check(peers: int, examples: int) -> None:
 
 
 @pytest.mark.parametrize("peers", [1, 2])
-def test_imports_hold_the_truth_at_every_closed_time(peers: int) -> None:
+def test_imported_traces_are_right_at_every_closed_time(peers: int) -> None:
     _check(peers, 30)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("peers", [1, 2, 3, 4])
-def test_imports_hold_the_truth_at_every_closed_time_for_long(peers: int) -> None:
+def test_imported_traces_are_right_at_every_closed_time_of_long_runs(peers: int) -> None:
     _check(peers, 800)

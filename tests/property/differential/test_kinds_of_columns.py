@@ -131,7 +131,7 @@ def test_an_operator_is_right_for_any_kinds_of_columns(name: str, case: Case) ->
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "u1", "u2", "u4", "u8", ">i4", ">f8", "?"])
-def test_numbers_in_any_type_that_loses_none_are_the_same_numbers(dtype: str) -> None:
+def test_numbers_are_the_same_in_every_type_that_represents_them(dtype: str) -> None:
     column = np.array([1, 0, 1], dtype)
     wide = column.astype({"f": np.float64, "b": np.bool_}.get(column.dtype.kind, np.int64))
     assert example(lambda scope: Collection.of(scope, column, column).join(Collection.of(scope, wide))) == [

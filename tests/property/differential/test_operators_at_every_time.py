@@ -1,4 +1,4 @@
-"""Each operator by itself is, at every time of one or two coordinates, what its definition says."""
+"""Each operator alone meets its definition at every time of one or two coordinates."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_identifiers_are_unique_and_the_same_for_the_same_records(history: Histo
 
 @given(history=histories(outer=(1,)))
 @FEW
-def test_delayed_changes_are_what_was_there_some_time_ago(history: History) -> None:
+def test_delayed_changes_give_the_collection_of_an_earlier_time(history: History) -> None:
     changes = run(lambda one: one.delay(lambda time: time[0] + 2).consolidate(), *history.inputs, **history.run)
     for (time,) in grid(*history.inputs):
         assert contents(changes, (time + 1,)) == contents(history.inputs[0], (time - 1,))

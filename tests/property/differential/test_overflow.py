@@ -1,4 +1,4 @@
-"""Whatever does not fit into 64 bits is refused, and everything else is what Python's integers say."""
+"""Whatever does not fit into 64 bits is refused; everything else is as with Python's integers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ updates = st.lists(st.tuples(st.integers(0, 1), numbers, numbers), max_size=5)
 
 
 def by_key(function: Callable[[Records], Any]) -> Callable[[Records], Counter[Any]]:
-    """Return the meaning of a reduction, which is `None` where there is nothing to say."""
+    """Return the meaning of a reduction, which is `None` for a group without output."""
 
     def meaning(records: Records) -> Counter[Any]:
         groups: dict[int, Records] = defaultdict(Counter)
@@ -107,7 +107,7 @@ def run(build: Callable[[Collection], Collection], epochs: list[list[Update]], i
 def run_or_refused(
     build: Callable[[Collection], Collection], epochs: list[list[Update]], in_a_loop: bool
 ) -> Counter[Any] | None:
-    """Return what `run` does, or None where something did not fit into 64 bits."""
+    """Return the result of `run`, or None if something does not fit into 64 bits."""
     try:
         return run(build, epochs, in_a_loop)
     except OperatorError as error:
@@ -125,7 +125,7 @@ def accumulated(epochs: list[list[Update]]) -> Records:
 
 
 def is_small(epochs: list[list[Update]]) -> bool:
-    """Whether nothing on the way can be too large, whatever is added to or multiplied with what."""
+    """Whether no intermediate result can be too large, in whatever order terms are added and multiplied."""
     times = sum(abs(diff) for changes in epochs for _, _, diff in changes)
     sums = sum(abs(diff * value) for changes in epochs for _, value, diff in changes)
     return times * times < 1 << 62 and sums < 1 << 62
@@ -159,7 +159,7 @@ def test_the_operator_the_record_and_the_time_are_named() -> None:
         run(lambda one: one.join(one), [[(7, 8, half)]], False)
 
 
-def test_many_equal_records_that_become_too_many_are_refused() -> None:
+def test_counts_of_equal_records_that_overflow_are_refused() -> None:
     rows = 1000
 
     def program(worker: Any) -> Any:
@@ -174,7 +174,7 @@ def test_many_equal_records_that_become_too_many_are_refused() -> None:
         execute_directly(program)
 
 
-def test_a_sum_counts_and_not_what_it_was_on_the_way() -> None:
+def test_only_the_final_sum_has_to_fit() -> None:
     half = 1 << 62
     changes = [(7, half, 1), (7, half + 1, 1), (7, -half, 1), (7, half - 2, 1), (7, -half - 1, 1)]
     assert run(Collection.sum, [changes], False) == {(7, half - 2): 1}

@@ -51,7 +51,7 @@ def test_all_errors_together_are_within_the_stated_bound(nodes: int, degree: flo
     assert errors.sum() <= 1.85 / 0.15 * rounded / 2 * nodes + (3 * nodes + len(source)) / 0.15
 
 
-def test_with_a_tolerance_few_ranks_change_and_none_is_far_off() -> None:
+def test_with_a_tolerance_few_ranks_change_and_all_are_close() -> None:
     graph = RandomGraph(1000, 10_000)
     every, about = changes(graph, 1), changes(graph, UNIT // 20)
     assert every[1] > 1900 > 2 * about[1] > 0
@@ -147,7 +147,7 @@ def test_ranks_are_those_of_networkx_with_dangling_nodes_and_weights_before_and_
         assert found.get(node, 0) / (len(graph) * UNIT) == pytest.approx(rank, abs=2e-4)
 
 
-def test_weights_that_are_no_whole_numbers_or_too_many_are_refused() -> None:
+def test_weights_that_are_not_integers_or_too_many_are_refused() -> None:
     for weight, problem in [(0.5, "whole numbers, not float64"), (-1, "from 0 to"), (1 << 30, "less than 2")]:
         with pytest.raises(OperatorError, match=problem):
             example(

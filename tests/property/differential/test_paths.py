@@ -16,7 +16,7 @@ from timely.errors import TimelyError
 
 
 def edits(*lengths: Any) -> st.SearchStrategy[list[Update]]:
-    """Return edges that come at an epoch and perhaps go at a later one; half are to the next node, for long paths."""
+    """Return edges that appear at an epoch and may be removed later; half lead to the next node, for long paths."""
     node = st.sampled_from(NODES)
     ends = st.tuples(node, node) | node.map(lambda node: (node, (node + 1) % len(NODES)))
     edge = st.tuples(ends, *(st.sampled_from(each) for each in lengths)).map(lambda parts: (*parts[0], *parts[1:]))

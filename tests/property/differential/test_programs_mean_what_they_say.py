@@ -1,4 +1,4 @@
-"""At every time the output of a random program is what the program, evaluated from scratch, makes of its inputs."""
+"""At every time the output of a random program is that of the program evaluated from scratch on its inputs."""
 
 from __future__ import annotations
 

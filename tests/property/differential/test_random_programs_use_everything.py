@@ -44,7 +44,7 @@ ELSEWHERE = {
     "Arrangement.derived": "called by operators",
     "Arrangement.exported": "called by Arrangement.trace",
     "Arrangement.reader": "for operators, which keep the handle",
-    "Arrangement.scope": "says where it is",
+    "Arrangement.scope": "reports the scope",
     "Arrangement.with_updates": "called by operators",
     "Changes.from_parts": "what is written in files: test_capture reads them",
     "Changes.parts": "what is written in files: test_capture writes them",
@@ -55,7 +55,7 @@ ELSEWHERE = {
     "Collection.indexed": "called by operators",
     "Collection.stream": "the stream beneath, for operators",
     "Collection.with_stream": "called by operators",
-    "InputSession.epoch": "says where it is",
+    "InputSession.epoch": "reports the epoch",
     "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
     "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
     "Prefixes.count": "called by Extension.count",
@@ -64,8 +64,8 @@ ELSEWHERE = {
     "Statement.from_parts": "what is written in files: test_capture reads them",
     "Statement.parts": "what is written in files: test_capture writes them",
     "Trace.imported": "called by Trace.import_into",
-    "UpsertSession.epoch": "says where it is",
-    "UpsertSession.time": "says where it is",
+    "UpsertSession.epoch": "reports the epoch",
+    "UpsertSession.time": "reports the time",
     "example": "for docstrings",
     "stated": "for writers that are resumed: test_capture",
 }
@@ -73,7 +73,7 @@ ELSEWHERE = {
 
 
 def public() -> dict[CodeType, str]:
-    """Return what can be called in a program, by its code; not what batches between operators can do."""
+    """Return by code what a program can call, except the methods of batches between operators."""
     owners = [getattr(package, name) for package in PACKAGES for name in package.__all__]
     found = {}
     for owner in owners:
@@ -95,7 +95,7 @@ def _kinds(owner: type) -> Iterator[type]:
 
 @contextmanager
 def used(wanted: dict[CodeType, str], found: set[str]) -> Iterator[None]:
-    """Find the names of what the oracle calls itself."""
+    """Find the names of what the oracle calls."""
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code in wanted and frame.f_back is not None:
@@ -164,6 +164,6 @@ def _kind(program: Program) -> tuple[str, ...]:
 
 
 def _drawn(number: int) -> list[Program]:
-    """Return the parts of so many programs."""
+    """Return the parts of this many programs."""
     drawing = Drawing(Random(0))
     return [part for _ in range(number) for part in parts(drawing.program(4))]

@@ -1,4 +1,4 @@
-"""Programs over text give the same answers when every number that can be taken back is, as soon as it can."""
+"""Programs over text give the same answers if every number that can be reclaimed is reclaimed at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.thorough import examples
 @pytest.mark.timeout(300)
 @given(scenario=scenarios(most=3, dressed=True))
 @settings(FEW, max_examples=examples(5))
-def test_taking_numbers_back_at_once_changes_no_answer(scenario: Scenario, step: int, most_packed: int) -> None:
+def test_reclaiming_numbers_at_once_changes_no_answer(scenario: Scenario, step: int, most_packed: int) -> None:
     scenario = scenario._replace(tiny=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codes, "PACKED_HIGH", most_packed)

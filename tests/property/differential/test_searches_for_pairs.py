@@ -51,7 +51,7 @@ def test_the_distances_of_the_goals_are_those_of_brute_force(
     check(program, meaning, edges, goals, workers=workers, seed=seed)
 
 
-def test_of_ways_by_several_landmarks_the_shortest_is_told() -> None:
+def test_the_shortest_of_the_paths_through_several_landmarks_is_reported() -> None:
     short, long = [(0, 1), (1, 4)], [(0, 3), (3, 2), (2, 4)]
     edges: list[Update] = [(edge, (0,), 1) for edge in short + long] + [((1, 4), (1,), -1)]
     goals: list[Update] = [((0, 4), (0,), 1)]
@@ -74,5 +74,5 @@ def edges_seen(length: int) -> int:
     return execute_directly(program)
 
 
-def test_a_goal_that_is_met_is_not_searched_for_any_further() -> None:
+def test_the_search_for_a_goal_ends_when_it_is_met() -> None:
     assert 0 < edges_seen(1000) == edges_seen(30)

@@ -1,4 +1,4 @@
-"""An upsert input holds, after each epoch, what a dictionary of the same statements does."""
+"""After each epoch an upsert input has the contents of a dictionary that receives the same upserts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Value = tuple[int, str] | None
 
 
 class Statement(NamedTuple):
-    """A worker says that some keys have a value, or none."""
+    """A worker sets the value of some keys, or removes them."""
 
     worker: int
     keys: list[int]
@@ -27,7 +27,7 @@ class Statement(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is said in each epoch, how many epochs at a time, by how many workers, and a seed."""
+    """The upserts of each epoch, how many epochs at a time, how many workers, and a seed."""
 
     epochs: list[list[Statement]]
     together: int
@@ -40,8 +40,8 @@ def cases(draw: st.DrawFn) -> Case:
     workers = draw(st.integers(1, 3))
     value = st.none() | st.tuples(st.integers(0, 2), st.sampled_from(("", "x", "é")))
     keys = st.lists(st.integers(0, 5), min_size=1, max_size=3)
-    said = st.builds(Statement, st.integers(0, workers - 1), keys, value)
-    epochs = draw(st.lists(st.lists(said, max_size=5), min_size=1, max_size=6))
+    statement = st.builds(Statement, st.integers(0, workers - 1), keys, value)
+    epochs = draw(st.lists(st.lists(statement, max_size=5), min_size=1, max_size=6))
     return Case(epochs, draw(st.integers(1, 6)), workers, draw(st.integers(0, 1 << 16)))
 
 
@@ -85,7 +85,7 @@ def run(case: Case) -> list[Any]:
 
 @given(case=cases())
 @settings(max_examples=examples(100), deadline=None)
-def test_what_was_said_last_holds_after_every_epoch(case: Case) -> None:
+def test_the_last_upsert_of_a_key_holds_after_every_epoch(case: Case) -> None:
     changes = run(case)
     held: dict[int, Value] = {}
     for epoch, statements in enumerate(case.epochs):

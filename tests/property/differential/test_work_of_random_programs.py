@@ -1,4 +1,4 @@
-"""What random programs are drawn is bounded by the work they make, and this is what operators really do."""
+"""Random programs are drawn within a bound of work, and the work counted is what operators really do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_differences_are_what_earlier_times_and_rounds_do_not_explain() -> None:
     assert differences.number == {"always": 1, "sum": 4, "product": 1}
 
 
-def test_a_round_that_other_times_do_not_have_is_as_the_one_before() -> None:
+def test_a_round_that_other_times_lack_equals_the_round_before() -> None:
     differences = Differences()
     for time, rounds in (((0,), [{"a": 1}]), ((1,), [{"a": 1}, {"a": 1, "b": 1}]), ((2,), [{"a": 1}])):
         differences.add(time, rounds)
@@ -58,12 +58,12 @@ def test_a_round_that_other_times_do_not_have_is_as_the_one_before() -> None:
 def test_differences_in_rounds_of_a_loop_count() -> None:
     once = [((1, 1), (0,), 1)]
     more = ("concat", ("distinct", ("variable", 0)), ("input", 1))
-    # There is one edge at first and twice the same afterwards; what it makes is not even.
+    # There is one edge at first, and the same one twice afterwards; its results are not even.
     loop = ("iterate", ("input", 0), ("concat", more, ("even", ("motif", ("variable", 0)))))
     assert occurrences(loop, Scenario([], [once, once])) == 2**3
 
 
-def test_a_program_that_makes_too_much_work_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_too_much_work_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def most() -> int:
         draw = drawing.Drawing(Random(0))
         scenarios = [draw.scenario(4, 12, 14, 5) for _ in range(10)]

@@ -50,7 +50,7 @@ def test_few_rows_are_sorted_and_summed(data: Any) -> None:
 @given(st.data())
 def test_many_rows_are_sorted_and_summed(data: Any) -> None:
     keys, vals, index, diffs, table = data.draw(updates(data.draw(DEPTHS)))
-    # The same rows many times over, turned round at every other time, are too many for merge sort and not in order.
+    # The same rows many times over, reversed at every other time, are too many for merge sort and not in order.
     copies = SMALL // max(1, len(keys)) + 2
     spread = [np.concatenate([one, one[::-1]] * copies) for one in (keys, vals, index, diffs)]
     _check((*spread, table))
@@ -58,11 +58,11 @@ def test_many_rows_are_sorted_and_summed(data: Any) -> None:
 
 @settings(deadline=None)
 @given(st.data())
-def test_rows_in_several_parts_are_as_those_in_one(data: Any) -> None:
+def test_rows_in_several_parts_consolidate_as_in_one(data: Any) -> None:
     depth = data.draw(DEPTHS)
     parts = [data.draw(updates(depth)) for _ in range(data.draw(st.integers(1, 4)))]
     if data.draw(st.booleans()):
-        # Too many for merge sort, in parts that come turned round.
+        # Too many for merge sort, in parts in reverse order.
         keys, vals, index, diffs, table = parts[0]
         parts += [(keys[::-1].copy(), vals[::-1].copy(), index[::-1].copy(), diffs[::-1].copy(), table)] * SMALL
     expected = consolidated([row for part in parts for row in rows_of(part)])
@@ -74,7 +74,7 @@ def test_rows_in_several_parts_are_as_those_in_one(data: Any) -> None:
     assert not parts
 
 
-def test_of_many_rows_each_part_is_let_go_of_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_many_parts_is_released_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     alive: list[int] = []
 
     def watched(*arguments: Any) -> None:
@@ -93,7 +93,9 @@ def test_of_many_rows_each_part_is_let_go_of_once_it_is_packed(monkeypatch: pyte
 @pytest.mark.parametrize("val_scale", [0, 1, 2**50, 2**62])
 @pytest.mark.parametrize("diff_scale", [0, 1, 2**30, 2**55])
 @pytest.mark.parametrize("times", [1, 5])
-def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, diff_scale: int, times: int) -> None:
+def test_every_layout_of_words_gives_the_same_result(
+    key_scale: int, val_scale: int, diff_scale: int, times: int
+) -> None:
     draw = np.random.default_rng(key_scale + val_scale + diff_scale + times)
     rows = 700
     columns = (
@@ -108,21 +110,21 @@ def test_every_way_of_packing_gives_the_same(key_scale: int, val_scale: int, dif
 
 @pytest.mark.parametrize("least", [0, 7])
 @pytest.mark.parametrize("field", range(4))
-def test_a_column_may_differ_by_one_bit_only(field: int, least: int) -> None:
+def test_a_column_may_vary_in_a_single_bit(field: int, least: int) -> None:
     columns = [np.full(300, least), np.full(300, least), np.zeros(300, np.int64), np.full(300, least + 1)]
     columns[field] += np.random.default_rng(field).integers(0, 2, 300)
     keys, vals, index, diffs = columns
     _check((keys, vals, index, diffs, np.array([[3], [4]])))
 
 
-def test_keys_that_differ_in_their_last_bit_are_kept_apart_though_values_and_times_agree() -> None:
+def test_keys_that_differ_in_their_last_bit_stay_separate_even_if_values_and_times_agree() -> None:
     pairs = np.random.default_rng(2).integers(0, 4, 300)
     keys = pairs * 2**61 + np.random.default_rng(3).integers(0, 2, 300)
     _check((keys, pairs * 2**40, NOTHING, np.full(300, 2), np.array([[4]])))
 
 
 @pytest.mark.parametrize("left", [0, 1])
-def test_what_cancels_leaves_neither_its_values_nor_its_time(left: int) -> None:
+def test_rows_that_cancel_leave_neither_values_nor_times(left: int) -> None:
     keys = np.repeat(np.arange(100, 0, -1), 2)
     diffs = np.tile([1, -1], 100)
     _check((keys, keys, NOTHING, diffs, np.array([[4]])))
@@ -133,7 +135,7 @@ def test_what_cancels_leaves_neither_its_values_nor_its_time(left: int) -> None:
 
 @pytest.mark.parametrize("many", [0, parts_module.MANY])
 @pytest.mark.parametrize("bits", [0, 20])
-def test_columns_absent_from_some_parts_have_room_among_those_of_others(
+def test_columns_absent_from_some_parts_are_combined_with_those_of_others(
     bits: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts_module, "MANY", many)
@@ -180,7 +182,7 @@ _COLUMNS = {
 @pytest.mark.parametrize("vals", _COLUMNS)
 @pytest.mark.parametrize("keys", _COLUMNS)
 @pytest.mark.parametrize("most", [2, 1 << 40])
-def test_more_rows_than_are_in_the_cache_are_sorted_and_summed(keys: str, vals: str, most: int) -> None:
+def test_more_rows_than_the_cache_holds_are_sorted_and_summed(keys: str, vals: str, most: int) -> None:
     index, diffs = _DRAW.integers(0, 2, _MANY), _DRAW.integers(-most, most + 1, _MANY)
     rows = _COLUMNS[keys].copy(), _COLUMNS[vals].copy(), index, diffs
     result = consolidate(*rows, np.array([[3], [4]]))
@@ -193,8 +195,8 @@ def test_more_rows_than_are_in_the_cache_are_sorted_and_summed(keys: str, vals: 
 @pytest.mark.parametrize("base", [0, -(1 << 62), (1 << 50) + 12345, -1 << 8])
 @pytest.mark.parametrize("high", [1, 20, 40, 60, 62])
 @pytest.mark.parametrize("low", [0, 1, 9])
-def test_bits_that_all_have_in_common_are_kept(field: int, base: int, high: int, low: int) -> None:
-    """Items that differ in few bits on top and few below, with whatever all of them have between."""
+def test_bits_that_all_rows_have_in_common_are_restored(field: int, base: int, high: int, low: int) -> None:
+    """Items that differ in a few high and a few low bits, and agree in the bits between."""
     draw = np.random.default_rng(high)
     differing = (draw.integers(0, 2, 300) << high) | draw.integers(0, 1 << low, 300)
     columns = [draw.integers(0, 3, 300), draw.integers(0, 3, 300)]

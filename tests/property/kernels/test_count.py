@@ -23,7 +23,7 @@ LEAST = Antichain([(0,)])
 
 @settings(deadline=None)
 @given(st.data())
-def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
+def test_the_output_of_a_key_adds_up_to_its_count(data: Any) -> None:
     past = [batch for batch in data.draw(st.lists(batches(1), max_size=4)) if len(batch)]
     new = data.draw(batches(1))
     sorted_by_time = Batch.build(
@@ -48,17 +48,17 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
         signed, unsigned = (count_changes(*_columns(own), table_of(past), each) for each in (1, 0))
         assert [column.tolist() for column in unsigned] == [column.tolist() for column in signed]
     keys, counts, index, diffs = count_changes(*_columns(own), table_of(past), 1)
-    said: defaultdict[int, list[tuple[tuple[int, ...], int, int]]] = defaultdict(list)
+    emitted: defaultdict[int, list[tuple[tuple[int, ...], int, int]]] = defaultdict(list)
     for key, count, time, diff in rows_of((keys, counts, index, diffs, own.times)):
-        said[key].append((time, count, diff))
-    for key in {row[0] for row in rows_of_batch(own)} | said.keys():
+        emitted[key].append((time, count, diff))
+    for key in {row[0] for row in rows_of_batch(own)} | emitted.keys():
         total = before[key]
         expected = []
         for _, _, time, diff in sorted(row for row in rows_of_batch(own) if row[0] == key):
             after = total + diff
             expected += [(time, count, sign) for count, sign in sorted(((total, -1), (after, 1))) if count]
             total = after
-        assert said[key] == expected
+        assert emitted[key] == expected
     if len(own.times) == 1:
         together = Batch.build(keys, counts, index, diffs, own.times, Description(LEAST, LEAST, LEAST))
         assert [column.tolist() for column in (keys, counts, index, diffs)] == [
@@ -68,7 +68,7 @@ def test_what_is_said_of_a_key_adds_up_to_its_count(data: Any) -> None:
 
 @settings(deadline=None)
 @given(st.data())
-def test_how_often_a_record_occurs_before_and_after_each_of_its_rows(data: Any) -> None:
+def test_the_count_of_a_record_is_known_before_and_after_each_of_its_rows(data: Any) -> None:
     new = data.draw(batches(1))
     layers = [batch for batch in [*data.draw(st.lists(batches(1), max_size=4)), new] if len(batch)]
     before, after = record_changes(new.keys, new.vals, new.diffs, table_of(layers))

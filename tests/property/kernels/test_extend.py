@@ -1,4 +1,4 @@
-"""What several relations all have for a prefix, against looking through their rows."""
+"""The values that several relations all have for a prefix, compared with a scan of their rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Question = tuple[list[list[int]], list[int], list[bool]]
 
 
 def extending(relations: list[Relation], question: Question, limit: int) -> Iterator[tuple[Ints, Ints, Ints, int]]:
-    """Yield what each call returns."""
+    """Yield the result of each call."""
     prefixes, bounds, is_excluded = question
     layers = [Layers(relation, 1) for relation in relations]
     firsts = np.cumsum([0, *(len(relation) for relation in relations)])
@@ -36,7 +36,7 @@ def extending(relations: list[Relation], question: Question, limit: int) -> Iter
 
 
 def extended(relations: list[Relation], question: Question, limit: int) -> list[tuple[int, int, int]]:
-    """Return (prefix, value, occurrences) of all calls, each checked for what is promised of it."""
+    """Return (prefix, value, count) of all calls; check the guarantees of each."""
     prefixes = question[0]
     found: list[tuple[int, int, int]] = []
     position = 0
@@ -98,7 +98,7 @@ def test_a_prefix_has_the_values_that_all_relations_have(data: st.DataObject) ->
 
 @pytest.mark.parametrize("sizes", [(2000, 1500), (3000, 20), (20, 3000), (700, 40, 900)])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_lists_that_are_long_or_of_sizes_far_apart_are_met_all_the_same(sizes: tuple[int, ...], layers: int) -> None:
+def test_lists_that_are_long_or_of_very_different_sizes_are_intersected(sizes: tuple[int, ...], layers: int) -> None:
     random = np.random.default_rng(len(sizes) + layers)
     held = []
     for size in sizes:
@@ -109,13 +109,13 @@ def test_lists_that_are_long_or_of_sizes_far_apart_are_met_all_the_same(sizes: t
     assert extended(held, question, 1 << 19) == by_looking(held, question)
 
 
-def test_each_of_two_prefixes_has_its_bound() -> None:
+def test_each_of_two_prefixes_has_its_own_bound() -> None:
     held: list[Relation] = [[[(1, 5, (0,), 1), (1, 6, (2,), 1)]], [[(1, 5, (0,), 1), (1, 6, (1,), 1)]]]
     question: Question = [[1, 1], [1, 1]], [0, 2], [False, False]
     assert extended(held, question, 100) == [(0, 5, 1), (1, 5, 1), (1, 6, 1)]
 
 
-def test_a_key_is_found_after_one_that_is_not_there() -> None:
+def test_a_key_is_found_after_a_missing_one() -> None:
     held: list[Relation] = [[[(0, 5, (0,), 1), (2, 5, (0,), 1)]]] * 2
     question: Question = [[1, 1], [0, 0], [3, 3], [2, 2]], [0], [False, False]
     assert extended(held, question, 100) == [(1, 5, 1), (3, 5, 1)]
@@ -129,7 +129,7 @@ def test_a_key_is_found_after_one_that_is_not_there() -> None:
         pytest.param([[[1], [0]], [[0, 1, 2]]], id="one of two layers'"),
     ],
 )
-def test_a_column_of_zeros_that_is_absent_has_zeros(held: list[list[list[int]]]) -> None:
+def test_an_absent_column_of_values_reads_as_zeros(held: list[list[list[int]]]) -> None:
     relations: list[Relation] = [[[(1, val, (0,), 1) for val in layer] for layer in each] for each in held]
     question: Question = [[1, 1]], [0], [False, False]
     assert extended(relations, question, 100) == by_looking(relations, question)
@@ -141,7 +141,7 @@ def test_layers_without_the_key_hide_none_that_have_it() -> None:
     assert extended(held, question, 100) == [(0, 5, 1), (1, 5, 1)]
 
 
-def test_a_prefix_costs_what_the_relation_with_fewest_rows_has() -> None:
+def test_the_cost_of_a_prefix_is_that_of_the_relation_with_the_fewest_rows() -> None:
     many: list[Update] = [(key, val, (0,), 1) for key in range(20) for val in range(50)]
     few: list[Update] = [(key, 7, (0,), 1) for key in range(0, 20, 2)]
     question: Question = [[key, key] for key in range(20)], [0], [False, False]

@@ -15,7 +15,7 @@ LEAST_PIECE, MOST_RANGES = 4096, 1 << 18
 
 
 def pairs_of(new: Layers, past: Layers, limit: int) -> list[Pair]:
-    """Return the pairs of all calls, each checked for what is promised of it."""
+    """Return the pairs of all calls; check the guarantees of each."""
     pairs: list[Pair] = []
     position = 0
     while position != DONE:
@@ -64,7 +64,7 @@ def test_all_calls_together_return_the_pairs_of_the_definition(depth: int) -> No
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("limit", [1000, 10**9])
-def test_sizes_far_apart_and_many_times_return_the_pairs_of_the_definition(seed: int, limit: int) -> None:
+def test_very_different_sizes_and_many_times_return_the_pairs_of_the_definition(seed: int, limit: int) -> None:
     random = np.random.default_rng(seed)
 
     def layer(rows: int, times: int) -> list[Update]:

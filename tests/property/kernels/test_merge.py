@@ -81,7 +81,7 @@ def test_large_batches_with_long_histories_are_merged() -> None:
         assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
 
 
-def test_diffs_are_spelled_out_when_rows_fall_together() -> None:
+def test_diffs_are_written_out_when_rows_coincide() -> None:
     least, middle = Antichain([(0,)]), Antichain([(1,)])
     first = Batch.build(np.arange(9000), NOTHING, NOTHING, NOTHING, np.array([[0]]), Description(least, middle, least))
     second = Batch.build(
@@ -96,7 +96,7 @@ def test_diffs_are_spelled_out_when_rows_fall_together() -> None:
     assert len(apart) == 9001
 
 
-def test_a_time_whose_rows_all_cancel_goes_out_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_whose_rows_all_cancel_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PIECE", 1)
     least, middle, last = Antichain([(0,)]), Antichain([(3,)]), Antichain([(4,)])
     rows = 30
@@ -120,7 +120,7 @@ def test_a_time_whose_rows_all_cancel_goes_out_of_use(monkeypatch: pytest.Monkey
     assert steps > len(result), "the result was settled in one step"
 
 
-def test_rows_that_cancel_are_work_too() -> None:
+def test_rows_that_cancel_use_fuel_too() -> None:
     rows = 100_000
     least, middle, last = Antichain([(0,)]), Antichain([(1,)]), Antichain([(2,)])
     first = Batch.build(np.arange(rows), NOTHING, NOTHING, NOTHING, np.array([[0]]), Description(least, middle, least))
@@ -134,7 +134,7 @@ def test_rows_that_cancel_are_work_too() -> None:
 
 
 def shaped(dice: np.random.Generator, rows: int, lower: Antichain) -> Batch:
-    """Return a batch of at most so many rows, with columns present and absent, from few or many keys and times."""
+    """Return a batch of at most this many rows, with columns present and absent, of few or many keys and times."""
     keys = dice.integers(0, dice.choice([1, 3, 40, 2000]), rows) * dice.choice([1, 50])
     vals = dice.integers(0, 3, rows) if dice.random() < 0.5 else NOTHING
     table = dice.integers(0, 8, (dice.choice([1, 2, 60]), 2))
@@ -144,7 +144,7 @@ def shaped(dice: np.random.Generator, rows: int, lower: Antichain) -> Batch:
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_batches_of_all_shapes_are_merged_by_any_fuel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_of_all_shapes_are_merged_with_any_fuel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PIECE", 1)
     dice = np.random.default_rng(seed)
     least, all_time = Antichain([(0, 0)]), Antichain()
@@ -175,7 +175,7 @@ def test_sides_with_the_same_keys_are_added_up_row_by_row(rows: int) -> None:
 
 @pytest.mark.parametrize("other", [-5, 2005])
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(
+def test_the_rest_of_one_side_is_copied_as_far_as_the_fuel_lasts(
     is_first: bool, other: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PIECE", 1)
@@ -203,7 +203,7 @@ def test_a_side_alone_is_copied_as_far_as_the_fuel_goes(
         ([(500, 0, 0)], [(key, 0, time) for key in range(1000) for time in (0, 1)]),
     ],
 )
-def test_rows_that_fall_together_are_found_at_the_ends_too(one: Any, other: Any, swap: bool) -> None:
+def test_rows_that_coincide_are_found_at_the_ends_too(one: Any, other: Any, swap: bool) -> None:
     least, middle, all_time = Antichain([(0,)]), Antichain([(2,)]), Antichain()
     first, second = (
         Batch.build(*map(np.array, zip(*rows)), NOTHING, np.array([[0], [1]]), Description(least, all_time, least))

@@ -19,17 +19,17 @@ LEAST = Antichain([(0,)])
 
 @given(st.lists(st.lists(st.integers(0, 30) | st.sampled_from(EXTREMES), min_size=1, max_size=60), max_size=3))
 def test_the_rows_of_all_batches_are_counted(columns: list[list[int]]) -> None:
-    asked = [*range(-1, 32), *EXTREMES]
+    sought = [*range(-1, 32), *EXTREMES]
     batches = [_batch(column) for column in columns]
     held = Counter(key for column in columns for key in column)
-    assert occurrences(np.array(asked), table_of(batches)).tolist() == [held[key] for key in asked]
+    assert occurrences(np.array(sought), table_of(batches)).tolist() == [held[key] for key in sought]
 
 
 def test_a_key_is_found_however_far_it_is() -> None:
     keys = np.repeat(np.arange(500) * 2, 3)
-    asked = np.arange(-1, 1001)
-    expected = [3 * (key % 2 == 0 and 0 <= key < 1000) for key in asked.tolist()]
-    assert occurrences(asked, table_of([_batch(keys.tolist())])).tolist() == expected
+    sought = np.arange(-1, 1001)
+    expected = [3 * (key % 2 == 0 and 0 <= key < 1000) for key in sought.tolist()]
+    assert occurrences(sought, table_of([_batch(keys.tolist())])).tolist() == expected
 
 
 def _batch(column: list[int]) -> Batch:

@@ -96,8 +96,8 @@ class Replay:
             new,
         )
 
-    def said(self, rows: list[Update], new: list[Update], upper: Antichain, reduction: Reduction) -> None:
-        """Check what a call said."""
+    def emitted(self, rows: list[Update], new: list[Update], upper: Antichain, reduction: Reduction) -> None:
+        """Check what a call emitted."""
         for row in rows:
             assert self.lower.less_equal(row[2]), f"{row} comes before {self.lower}"
             assert not upper.less_equal(row[2]), f"{row} comes at {upper} or later"
@@ -109,13 +109,15 @@ class Replay:
         for time in itertools.product(range(EXTENT), repeat=self.depth):
             if not upper.less_equal(time):
                 right = {
-                    key: said for key, values in accumulate(self.input, time).items() if (said := reduction(values))
+                    key: reduced
+                    for key, values in accumulate(self.input, time).items()
+                    if (reduced := reduction(values))
                 }
                 assert accumulate(self.output, time) == right, f"at {time}, after {upper}"
 
 
 def run(*history: Any) -> list[Update]:
-    """Return all that a reduction says of a history without negative diffs (see `run_until_fault`)."""
+    """Return everything that a reduction emits for a history without negative diffs (see `run_until_fault`)."""
     output, fault = run_until_fault(*history)
     assert fault == ()
     return output
@@ -130,7 +132,7 @@ def run_until_fault(
     random: Random,
     compact: bool,
 ) -> tuple[list[Update], tuple[int, ...]]:
-    """Return what a reduction says, and where it finds a negative diff."""
+    """Return what a reduction emits, and where it finds a negative diff."""
     replay = Replay(depth, random, compact)
     reduction = REDUCTIONS[kind](parameter)
     pending: tuple[Any, Any, Any] = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
@@ -146,7 +148,7 @@ def run_until_fault(
         postponed = [(int(key), tuple(int(c) for c in time)) for key, time in zip(pending[0], pending[2])]
         assert [key for key, _ in postponed] == sorted(key for key, _ in postponed)
         assert all(upper.less_equal(time) for _, time in postponed)
-        replay.said(rows, fresh, upper, reduction)
+        replay.emitted(rows, fresh, upper, reduction)
     assert len(pending[0]) == 0
     return replay.output, ()
 
@@ -175,10 +177,10 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, de
 
 @settings(max_examples=examples(60), deadline=None)
 @given(histories(2, False), st.randoms(use_true_random=False))
-def test_one_call_says_what_a_replay_from_the_definition_says(updates: list[Update], random: Random) -> None:
+def test_one_call_emits_what_a_replay_of_the_definition_emits(updates: list[Update], random: Random) -> None:
     for kind in ("COUNT", "MIN", "LARGEST"):
-        said = run(kind, 2, 2, updates, [Antichain()], random, False)
-        assert consolidated(said) == sorted(reduce_by_replay(updates, REDUCTIONS[kind](2)))
+        emitted = run(kind, 2, 2, updates, [Antichain()], random, False)
+        assert consolidated(emitted) == sorted(reduce_by_replay(updates, REDUCTIONS[kind](2)))
 
 
 @pytest.mark.parametrize("kind", ["LARGEST", "DISTINCT", "COUNT"])
@@ -200,7 +202,7 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
 
 
 def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
-    """Return what a reduction in Python says in all rounds, values in two halves where they can be."""
+    """Return what a reduction in Python emits in all rounds, with values in two halves where possible."""
     rows: list[Update] = []
     for number in range(rounds.rounds(state)):
         active, offsets, vals, counts, fault = rounds.accumulate(state, number)
@@ -212,9 +214,9 @@ def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
             span = slice(offsets[group], offsets[group + 1])
             values = dict(zip(vals[span].tolist(), counts[span].tolist()))
             assert 0 not in values.values()
-            said = list(reduction(values).items())
-            said_vals += [val for val, _ in said] * 2
-            said_counts += [diff - 1 for _, diff in said] + [1 for _ in said]
+            emitted = list(reduction(values).items())
+            said_vals += [val for val, _ in emitted] * 2
+            said_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
             sizes.append(len(said_vals))
         columns = [np.array(column, np.int64) for column in (sizes, said_vals, said_counts)]
         chunk = rows_of(*rounds.settle(state, number, *columns))
@@ -232,7 +234,7 @@ def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain],
         state = rounds.plan(new.table, *pending, inputs.table, outputs.table, table_of(upper, depth))
         pending = rounds.pending(state)
         assert all(upper.less_equal(tuple(time)) for time in pending[2].tolist())
-        replay.said(reduce_in_rounds(state, reduction), fresh, upper, reduction)
+        replay.emitted(reduce_in_rounds(state, reduction), fresh, upper, reduction)
     assert len(pending[0]) == 0
 
 
@@ -247,7 +249,7 @@ def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(de
     check()
 
 
-def test_times_put_off_at_which_there_are_no_rows_are_visited_when_they_are_due() -> None:
+def test_pending_times_without_rows_are_visited_when_they_are_due() -> None:
     updates: list[Update] = [(1, 1, (1, 0, 0), 1), (1, 2, (0, 1, 0), 1), (1, 3, (0, 0, 1), 1)]
     joins = Antichain([(1, 1, 0), (1, 0, 1), (0, 1, 1)])
     run_in_rounds(3, updates, [joins, Antichain()], Random(0), False)
@@ -267,9 +269,9 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     touched = sorted(data.draw(st.sets(st.sampled_from(keys) | st.integers(-(2**63), 2**63 - 1), max_size=8)))
     new: list[Update] = [(key, 7, (1,), 1) for key in touched]
     counts: Counter[int] = Counter(key for key, *_ in past)
-    said: list[Update] = [(key, count, (0,), 1) for key, count in sorted(counts.items())]
+    emitted: list[Update] = [(key, count, (0,), 1) for key, count in sorted(counts.items())]
     pending = (EMPTY, EMPTY, np.empty((0, 1), np.int64))
-    fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([said], 1)
+    fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([emitted], 1)
     tables = inputs.table, outputs.table, np.empty((0, 1), np.int64)
     result = reduce(reduce_module.COUNT, 0, fresh.table, *pending, *tables)
     expected = {
@@ -297,7 +299,7 @@ def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
 
 @pytest.mark.parametrize("kind", list(REDUCTIONS))
 @pytest.mark.parametrize("depth", [1, 2])
-def test_groups_in_whose_midst_room_runs_out_are_reduced_all_the_same(kind: str, depth: int) -> None:
+def test_groups_are_reduced_even_if_room_runs_out_in_their_midst(kind: str, depth: int) -> None:
     """Ever more values of ever more keys, at one time first, at all times then."""
     times = list(itertools.product(range(3), repeat=depth))
     updates: list[Update] = [

@@ -11,7 +11,7 @@ from timely.dataflow.routing import destinations, hash_columns
 
 @settings(deadline=None)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)), st.integers(1, 9))
-def test_rows_keep_their_order_and_go_where_timely_sends_them(keys: list[int], peers: int) -> None:
+def test_rows_keep_their_order_and_are_routed_as_by_timely(keys: list[int], peers: int) -> None:
     column = np.array(keys, np.int64)
     order, offsets = partition(column, peers)
     workers = destinations(hash_columns((column,)), peers)

@@ -52,7 +52,7 @@ def test_times_advance_to_their_representatives(data: Any) -> None:
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_frontier_divides_times(data: Any) -> None:
+def test_a_frontier_separates_times(data: Any) -> None:
     depth, given_times = _table(data)
     frontier = data.draw(frontiers(depth))
     flags = in_advance(np.array(given_times), frontier_table(frontier, depth))
@@ -68,7 +68,7 @@ def test_minimal_times_are_an_antichain(data: Any) -> None:
 
 @settings(deadline=None)
 @given(st.data())
-def test_times_no_row_is_at_are_dropped(data: Any) -> None:
+def test_times_without_rows_are_dropped(data: Any) -> None:
     _, given_times = _table(data)
     table, _ = intern(np.array(given_times))
     rows = data.draw(st.lists(st.integers(0, len(table) - 1), min_size=1, max_size=10))
@@ -79,11 +79,11 @@ def test_times_no_row_is_at_are_dropped(data: Any) -> None:
     assert (len(index) == 0) == (len(used) == 1)
 
 
-def test_rows_that_name_no_time_are_at_the_first() -> None:
+def test_rows_without_a_time_index_are_at_the_first_time() -> None:
     index, kept = drop_unused(NOTHING, np.array([[3], [5], [9]]))
     assert (index.tolist(), kept.tolist()) == ([], [[3]])
 
 
-def test_one_time_need_not_be_named() -> None:
+def test_a_single_time_needs_no_index() -> None:
     index, kept = drop_unused(np.array([0, 0]), np.array([[3]]))
     assert (index.tolist(), kept.tolist()) == ([], [[3]])

@@ -82,7 +82,7 @@ def check_frontiers(data: st.DataObject) -> None:
             tracker.update(location, time, diff)
             counts[location, time] += diff
         if data.draw(st.booleans()):
-            # Everything that is alive goes at once, which is when loops could chase their own echo.
+            # Everything that is alive is removed at once: then the changes of a loop could sustain themselves.
             for location, time in list(counts):
                 tracker.update(location, time, -counts.pop((location, time)))
         changed = tracker.propagate()

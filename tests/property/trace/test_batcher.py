@@ -1,4 +1,4 @@
-"""The batcher against a list: what is due comes out, once, described as it should be."""
+"""The batcher compared with a list: each update is sealed once, when due, in a batch with the right description."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _from(columns: Columns, step: int, least: tuple[int, ...]) -> Columns:
 
 @settings(deadline=None)
 @given(st.data())
-def test_each_seal_takes_what_its_frontier_has_passed(data: Any) -> None:
+def test_each_seal_takes_the_updates_that_its_frontier_has_passed(data: Any) -> None:
     depth = data.draw(st.integers(1, 3))
     batcher = Batcher(depth)
     held: list[Row] = []
@@ -48,7 +48,7 @@ def test_each_seal_takes_what_its_frontier_has_passed(data: Any) -> None:
                 assert rows_of_batch(batch) == due
             assert batcher.upper == (lower if batch is None else upper)
             held = [row for row in held if upper.less_equal(row[2])]
-            # Updates that cancel may be gone, or not yet: the frontier lies between those of the two.
+            # Updates that cancel may or may not be consolidated yet: the frontier lies between those of the two cases.
             assert Antichain(row[2] for row in held).dominates(batcher.frontier())
             assert batcher.frontier().dominates(Antichain(row[2] for row in consolidated(held)))
     batch = batcher.seal(Antichain())
@@ -93,7 +93,7 @@ def test_chunks_that_cancel_do_not_pile_up() -> None:
     assert batcher.seal(Antichain([(8,)])) is None
 
 
-def test_chunks_that_pile_up_are_made_one_and_counted() -> None:
+def test_chunks_that_pile_up_are_combined_and_counted() -> None:
     batcher = Batcher(1)
     for chunk in range(100):
         batcher.push(np.arange(5) + 5 * chunk, NOTHING, np.array([[7]]), NOTHING, NOTHING)
@@ -103,7 +103,7 @@ def test_chunks_that_pile_up_are_made_one_and_counted() -> None:
     assert batch.keys.tolist() == list(range(500))
 
 
-def test_the_rows_left_are_counted_and_the_frontier_is_theirs() -> None:
+def test_the_remaining_rows_are_counted_and_determine_the_frontier() -> None:
     batcher = Batcher(2)
     rows = 1000
     batcher.push(np.arange(rows), NOTHING, np.array([[1, 5], [5, 1]]), np.arange(rows) % 2, NOTHING)
@@ -114,7 +114,7 @@ def test_the_rows_left_are_counted_and_the_frontier_is_theirs() -> None:
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3])
-def test_the_frontier_is_of_the_times_of_all_chunks(chunks: int) -> None:
+def test_the_frontier_is_that_of_the_times_of_all_chunks(chunks: int) -> None:
     times = [(5, 0), (0, 5), (3, 3)][:chunks]
     batcher = Batcher(2)
     for time in times:
@@ -124,7 +124,7 @@ def test_the_frontier_is_of_the_times_of_all_chunks(chunks: int) -> None:
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("rows", [10, 1000])
-def test_what_is_sealed_is_held_no_more(rows: int, times: int) -> None:
+def test_sealed_updates_are_released(rows: int, times: int) -> None:
     batcher = Batcher(1)
     table = np.arange(times).reshape(-1, 1)
     batcher.push(np.arange(rows), NOTHING, table, np.arange(rows) % 2 if times > 1 else NOTHING, NOTHING)
@@ -134,7 +134,7 @@ def test_what_is_sealed_is_held_no_more(rows: int, times: int) -> None:
     assert (len(batch), len(batcher), batcher.frontier()) == (rows, 0, Antichain())
 
 
-def test_sealing_does_not_go_back() -> None:
+def test_a_seal_before_the_last_one_is_refused() -> None:
     batcher = Batcher(1)
     batcher.push(np.array([1]), NOTHING, np.array([[3]]), NOTHING, NOTHING)
     batcher.seal(Antichain([(4,)]))
@@ -142,7 +142,7 @@ def test_sealing_does_not_go_back() -> None:
         batcher.seal(Antichain([(3,)]))
 
 
-def test_read_only_and_strided_columns_are_taken() -> None:
+def test_read_only_and_strided_columns_are_accepted() -> None:
     batcher = Batcher(1)
     keys = np.arange(20)[::2]
     vals = np.arange(10)
@@ -163,7 +163,7 @@ def test_read_only_and_strided_columns_are_taken() -> None:
         ([(1, 1), (3, 0), (2, 4)], [2, 1], [(2, 4), (3, 0)]),
     ],
 )
-def test_the_frontier_is_of_the_times_in_use_in_whatever_order(
+def test_the_frontier_is_that_of_the_times_in_use_in_any_order(
     table: list[tuple[int, int]], index: list[int], least: list[tuple[int, int]]
 ) -> None:
     batcher = Batcher(2)
@@ -171,7 +171,7 @@ def test_the_frontier_is_of_the_times_in_use_in_whatever_order(
     assert batcher.frontier() == Antichain(least)
 
 
-def test_rows_without_values_are_counted_when_chunks_become_one() -> None:
+def test_rows_without_values_are_counted_when_chunks_are_combined() -> None:
     batcher = Batcher(1)
     for key in range(100):
         batcher.push(np.array([key]), NOTHING, np.array([[5]]), NOTHING, NOTHING)

@@ -1,4 +1,4 @@
-"""What is read out as of any time is the sum of the updates at or before it."""
+"""The contents as of any time are the sum of the updates at or before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.strategies_batches import rows_of, updates
 from tests.thorough import examples
 from timely.progress.antichain import Antichain
 
-ASKED = np.array([2, 0, 9, -1, 2, 1])
+SOUGHT = np.array([2, 0, 9, -1, 2, 1])
 """Some keys, in no order, one of them twice."""
 
 
@@ -34,8 +34,8 @@ def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> N
             keys, vals, diffs = accumulate(batches, time)
             expected = as_of(rows, time)
             assert list(zip(keys.tolist(), vals.tolist(), diffs.tolist(), strict=True)) == expected
-            found = zip(*(column.tolist() for column in lookup(batches, ASKED, time)), strict=True)
-            counts = [(place, *row[1:]) for place, key in enumerate(ASKED) for row in expected if row[0] == key]
+            found = zip(*(column.tolist() for column in lookup(batches, SOUGHT, time)), strict=True)
+            counts = [(place, *row[1:]) for place, key in enumerate(SOUGHT) for row in expected if row[0] == key]
             assert list(found) == counts
 
     check()

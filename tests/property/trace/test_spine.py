@@ -26,7 +26,7 @@ from timely.progress.antichain import Antichain
 
 
 class Reader:
-    """A handle, and what it may ask."""
+    """A handle, and the times that it may read."""
 
     def __init__(self, handle: TraceHandle, cuts: list[Antichain]) -> None:
         self.handle = handle
@@ -99,7 +99,7 @@ class Run:
             self.spine.tend()
 
     def rest(self, tiny: int) -> None:
-        """Tend the trace until it is tidy, and check what it holds then."""
+        """Maintain the trace until nothing is left to do, and check its contents."""
         pieces = 0
         while self.spine.tend():
             pieces += 1
@@ -146,7 +146,7 @@ class Run:
 @pytest.mark.timeout(300)
 @settings(deadline=None, max_examples=examples(150))
 @given(st.data())
-def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> None:
+def test_readers_see_the_same_collection_whatever_is_merged_and_compacted(data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spine_module, "FEW", data.draw(st.sampled_from([0, 30, 512])))
         patch.setattr(spine_module, "TINY", data.draw(st.sampled_from([0, 5, 64])))
@@ -169,7 +169,7 @@ def test_readers_see_the_truth_whatever_is_merged_and_compacted(data: Any) -> No
 @pytest.mark.timeout(300)
 @settings(deadline=None, max_examples=examples(150))
 @given(st.data())
-def test_a_trace_left_in_peace_holds_what_can_be_told_apart_a_few_times_at_most(data: Any) -> None:
+def test_an_idle_trace_holds_at_most_a_few_copies_of_what_can_be_distinguished(data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         few, tiny = data.draw(st.sampled_from([(0, 0), (30, 5), (512, 64)]))
         patch.setattr(spine_module, "FEW", few)
@@ -233,7 +233,7 @@ def test_memory_follows_the_collection_and_not_its_history() -> None:
     spine.validate()
 
 
-def test_a_layer_with_a_history_is_compacted_though_nothing_joins_it() -> None:
+def test_a_layer_with_a_history_is_compacted_even_if_nothing_is_merged_with_it() -> None:
     spine = Spine(1)
     reader = TraceHandle(spine)
     epochs = 500

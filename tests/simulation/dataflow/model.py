@@ -35,7 +35,7 @@ Task = tuple[int, int, int]
 
 
 class Site:
-    """One worker, its user, and what came out there."""
+    """One worker, its user, and its output."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class VirtualClock:
 class Cluster:
     """Some workers that run the random program of a seed on records of the same seed.
 
-    `more` are steps the program may take beside the usual ones, for each worker. So many `workers` share a process.
+    `more` are steps that the program may take beside the usual ones, for each worker. `workers` share a process.
     """
 
     def __init__(
@@ -235,8 +235,8 @@ class Cluster:
             others = [site for site in self.sites if site is not waiting]
             others[self.events % len(others)].worker.step()
 
-    def asked(self, site: Site) -> str:
-        """What a worker answers when asked what its result waits for, after asking the others."""
+    def explained(self, site: Site) -> str:
+        """A worker's explanation of what its result waits for, which includes the answers of the others."""
         assert site.dataflow is not None
         with (
             patch("timely.worker.worker.clock", self.clock),

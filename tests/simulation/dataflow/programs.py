@@ -1,8 +1,8 @@
 """Random dataflows with nested loops and operators that wait for frontiers.
 
-Records are (number, fuel). A loop feeds back what has fuel left, with one unit less, so that every run ends; loops
-inside loops share the fuel. What comes out is a function of what goes in, whatever the number of workers and the order
-of events: records of a number meet at one worker, and are only added up when their time is complete.
+Records are (number, fuel). A loop feeds back the records that have fuel left, with one unit less, so that every run
+ends; nested loops share the fuel. The output is a function of the input, whatever the number of workers and the order
+of events: the records of a number meet at one worker, and are added up only when their time is complete.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Step = Callable[[Stream], Stream]
 
 
 def build(scope: Scope, stream: Stream, rng: Random, more: Sequence[Step] = ()) -> Stream:
-    """Return what a random program makes of a stream. Equal generators build equal programs.
+    """Return the output of a random program for a stream. Equal generators build equal programs.
 
-    `more` are steps that it may take beside the usual ones.
+    `more` are steps that the program may take beside the usual ones.
     """
     return _body(scope, stream, rng, rng.randint(1, 2), rng.randint(1, 3), [*_STEPS, *more])
 
@@ -83,7 +83,7 @@ def _add_up(stream: Stream) -> Stream:
 
 
 def _add_up_drained(stream: Stream) -> Stream:
-    """Do what `_add_up` does, by an input whose frontier is told by the outputs that feed it."""
+    """Do what `_add_up` does, with an input whose frontier the outputs that feed it report."""
     builder = OperatorBuilder(stream.scope, "add up what is drained")
     input = builder.add_input(stream, Exchange(lambda number, fuel: number), frontier=True, drains=True)
     output, result = builder.add_output(initial=True)

@@ -1,4 +1,4 @@
-"""Totals over the workers of a simulated network: the same bits whatever arrives first."""
+"""Totals over the workers of a simulated network: the same bits in whatever order messages arrive."""
 
 from __future__ import annotations
 

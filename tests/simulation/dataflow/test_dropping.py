@@ -1,4 +1,4 @@
-"""Workers drop a dataflow as soon as they have seen what they waited for: each of the others sees it too."""
+"""Workers drop a dataflow as soon as they have seen the end for which they wait; each of the others sees it too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def act(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(3, 1, "worker"), (4, 2, "process"), (4, 2, "cluster")])
-def test_all_see_the_end_of_an_epoch_though_each_drops_the_dataflow_when_it_does(
+def test_every_worker_sees_the_end_of_an_epoch_even_if_each_then_drops_the_dataflow(
     peers: int, workers: int, accumulation: str
 ) -> None:
     early = 0

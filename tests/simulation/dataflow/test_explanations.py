@@ -1,4 +1,4 @@
-"""At any moment of any run, what the workers say they hold is what holds a time up, as brute force finds it."""
+"""At any moment of any run, the pointstamps that workers report holding are those that hold a time, by brute force."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def counted(lines: list[str]) -> int:
 
 
 @pytest.mark.parametrize("peers", [1, 3])
-def test_what_is_said_to_hold_a_time_up_is_what_does(peers: int) -> None:
+def test_the_holder_that_an_explanation_names_is_the_one_that_holds_the_time(peers: int) -> None:
     compared = held = 0
     for program in range(12):
         cluster = Explained(peers, "demand", program, 0)

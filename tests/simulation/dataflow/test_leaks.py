@@ -1,4 +1,4 @@
-"""A capability that nobody gives back is found out, and every worker can name it; without one everything drains."""
+"""A leaked capability is detected, and every worker can name it; without one everything drains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Leaky(Cluster):
 
     @property
     def leaked(self) -> str:
-        """The line that must name what was kept."""
+        """The line that must name the leaked capability."""
         capability = self.kept[0]
         return f"a capability for {capability.time} on {capability.output}, made at {capability.origin}"
 
@@ -42,11 +42,11 @@ def test_a_leaked_capability_is_detected_and_named_by_every_worker(peers: int, m
             cluster.check_drained()
         assert cluster.leaked in str(failure.value)
         for site in cluster.sites:
-            said = cluster.asked(site)
-            [line] = [line for line in said.splitlines() if cluster.leaked in line]
+            explanation = cluster.explained(site)
+            [line] = [line for line in explanation.splitlines() if cluster.leaked in line]
             assert line.endswith(f"worker {cluster.culprit}")
         assert "programs.py:" in cluster.leaked
-        # Once it is given back everything ends as ever.
+        # Once the capability is released everything ends as usual.
         cluster.kept[0].drop()
         cluster.run(Random(program))
     assert leaks >= 2

@@ -39,7 +39,7 @@ def test_no_worker_is_ahead_every_run_drains_and_the_answer_is_that_of_one_worke
 @pytest.mark.parametrize(
     ("peers", "workers", "accumulation"), [(4, 2, "process"), (4, 2, "cluster"), (3, 1, "cluster")]
 )
-def test_workers_that_add_up_progress_are_not_ahead_and_give_the_same_answer(
+def test_workers_that_accumulate_progress_are_not_ahead_and_give_the_same_answer(
     peers: int, workers: int, accumulation: str
 ) -> None:
     checks = 0
@@ -52,7 +52,7 @@ def test_workers_that_add_up_progress_are_not_ahead_and_give_the_same_answer(
 
 
 @pytest.mark.interpreted
-def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_reports_an_end_too_early_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     flush = Protocol.flush
 
     def hasty(self: Protocol) -> object:
@@ -65,13 +65,13 @@ def test_a_worker_that_tells_of_an_end_too_early_is_found_out(monkeypatch: pytes
 
 
 @pytest.mark.interpreted
-def test_a_worker_that_never_tells_of_an_end_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_never_reports_an_end_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tracker, "is_sole_holder", lambda *_: False)
     with pytest.raises(AssertionError, match="not all is over"):
         simulate_many(2, "demand")
 
 
-def test_progress_that_overtakes_the_batches_sent_before_it_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_that_overtakes_the_batches_sent_before_it_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
         send(network, sender, receiver, message)
         if isinstance(message, Progress):

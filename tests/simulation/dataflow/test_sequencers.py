@@ -1,4 +1,4 @@
-"""Commands given on workers of a simulated network: one order everywhere, whatever overtakes what."""
+"""Commands given on workers of a simulated network: all workers see one order, in whatever order messages arrive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = 12
 
 
 class Site:
-    """A worker that does what the commands say: install dataflows, and drop them."""
+    """A worker that follows the commands: it installs dataflows, and drops them."""
 
     def __init__(self, network: SimulatedNetwork, index: int) -> None:
         self.worker = Worker(network.allocators[index], Config())

@@ -1,8 +1,8 @@
 """Workers of unequal speed on a simulated network, and a random dataflow that moves more than they may queue.
 
-A program is a list of steps after the sources: spread the records, make several of each, do so one batch an activation,
-go two ways and meet again, or go round a loop. After every event, what each worker is owed is compared with what the
-bound permits, and what the senders count with what is there in queues and on its way.
+A program is a list of steps after the sources: spread the records; make several of each; do so one batch an activation;
+split into two paths that meet again; go through a loop. After every event, the bytes owed to each worker are compared
+with the bound, and the senders' counts with the bytes in queues and in transit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENCE = 20
 
 
 class Step(NamedTuple):
-    """What happens to the records next: `kind` is `spread`, `multiply`, `slowly`, `diamond` or `loop`."""
+    """The next step of the records: `kind` is `spread`, `multiply`, `slowly`, `diamond` or `loop`."""
 
     kind: str
     factor: int = 1
@@ -92,7 +92,7 @@ class Run:
         raise AssertionError("\n".join(worker.explain(patience=0) for worker in self.workers))
 
     def _allowed(self) -> int:
-        """Return what a worker may be owed by another one."""
+        """Return how much one worker may owe another."""
         outstanding = self.workers[0].outstanding
         whole = OVERHEAD * len(self.workers) + 8 * ROWS
         largest = whole * max([1, *(2 if step.kind == "diamond" else step.factor for step in self.program.steps)])
@@ -132,7 +132,7 @@ class Run:
 
 
 def apply(scope: Scope, stream: Stream, step: Step, number: int) -> Stream:
-    """Return what a step makes of a stream."""
+    """Return the output of a step for a stream."""
     spread = Exchange(lambda value: value // TOGETHER + number)
     if step.kind == "spread":
         return stream.exchange(lambda value: value // TOGETHER + number)
@@ -174,7 +174,7 @@ def slow(stream: Stream, pact: Pact, factor: int) -> Stream:
 
 
 def around(scope: Scope, stream: Stream, turns: int) -> Stream:
-    """Return the stream after it went round a loop so many times, over the workers at each turn."""
+    """Return the stream after this many rounds of a loop, each of which exchanges it between the workers."""
     with scope.iterative() as inner:
         handle, again = inner.feedback()
         body = stream.map(lambda value: (value, value * 0)).enter(inner).concat(again)

@@ -1,4 +1,4 @@
-"""However workers differ in speed, and whatever operators make of a record: queues are bounded, and all arrives."""
+"""Queues are bounded and everything arrives, however workers differ in speed and whatever operators emit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A join that makes much of little waits when what it said has not been taken; so does a delta query."""
+"""A join that emits much for little input waits until its output is consumed; so does a delta query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from timely.dataflow.schedule import Schedule
 HUB = 1200
 QUEUE_BYTES = 1 << 20
 PIECE = 8 << 20
-"""What a join says in one activation: a quarter of a million pairs of 16 bytes, and as much again."""
+"""The output of a join in one activation: a quarter of a million pairs of 16 bytes, and as much again."""
 
 
 def by_join(left: Collection, right: Collection) -> Collection:
@@ -57,7 +57,7 @@ def flood(pair: Callable[[Collection, Collection], Collection]) -> tuple[int, in
 
 
 @pytest.mark.parametrize("pair", [by_join, by_lookup])
-def test_what_a_join_says_is_bounded(pair: Callable[[Collection, Collection], Collection]) -> None:
+def test_the_output_of_a_join_is_bounded(pair: Callable[[Collection, Collection], Collection]) -> None:
     most, pairs = flood(pair)
     assert pairs == HUB * HUB
     assert most < QUEUE_BYTES + PIECE

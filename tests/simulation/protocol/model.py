@@ -1,11 +1,10 @@
 """Workers that exchange messages and progress over a random dataflow, in one thread and in an arbitrary order.
 
-A token is a capability or a message: alive at a location and a time, on one worker or on its way to one. A
-worker's step consumes messages and makes, moves, clones and drops capabilities, sending messages along the
-edges of the graph as it likes. What is done in a step is told to the worker's `Protocol`; batches and
-messages travel in separate queues, one for each pair of workers, so either may overtake the other. A worker
-may also wait: keep a capability until its own frontiers say that nothing else can reach the capability's
-pointstamp.
+A token is a capability or a message: alive at a location and a time, on one worker or in transit to one. A
+worker's step consumes messages, makes, moves, clones and drops capabilities, and sends messages along the edges
+of the graph at random. The worker's `Protocol` receives the changes of each step. Progress batches and messages
+travel in separate queues, one for each pair of workers, so either may overtake the other. A worker may also
+wait: it keeps a capability until its own frontiers show that nothing else can reach the capability's pointstamp.
 
 The truth is the set of all tokens. No worker's frontier may be ahead of it:
 
@@ -51,7 +50,7 @@ class Site:
 class Cluster:
     """Some workers, the queues between them, and the truth about what is alive.
 
-    `routes` are the places of the workers where they add up each other's changes.
+    `routes` are the places at which workers accumulate each other's changes.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class Cluster:
         for worker in range(peers):
             self.propagate(worker)
 
-    # What a worker can do to tokens. Every change is told to its protocol and to the truth.
+    # The actions of a worker on tokens. Its protocol and the truth receive every change.
 
     def change(self, worker: int, stamp: Pointstamp, diff: int) -> None:
         location, time = stamp
@@ -104,7 +103,7 @@ class Cluster:
         self.change(worker, stamp, 1)
         self.messages[worker, target].append(stamp)
 
-    # What can happen to a worker.
+    # The events at a worker.
 
     def deliver_message(self, pair: tuple[int, int]) -> None:
         self.steps += 1
@@ -120,7 +119,7 @@ class Cluster:
             self.batches[receiver, peer].append(batch)
 
     def flush(self, worker: int) -> bool:
-        """Broadcast what must be told; whether that was anything."""
+        """Broadcast the changes that the protocol requires; return whether there are any."""
         self.steps += 1
         protocol = self.sites[worker].protocol
         batch = protocol.flush()
@@ -167,7 +166,7 @@ class Cluster:
         )
 
     def in_flight(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Each queue that is not empty: what it carries, and the pair of workers."""
+        """Each queue that is not empty: the kind of its content, and the pair of workers."""
         for pair, messages in self.messages.items():
             if messages:
                 yield "message", pair
@@ -189,7 +188,7 @@ class Cluster:
 
 
 class Run:
-    """A seeded schedule of one cluster: random steps while there is a budget of messages, then what remains."""
+    """A seeded schedule of one cluster: random steps while there is a budget of messages, then the remaining ones."""
 
     def __init__(self, cluster: Cluster, rng: random.Random, budget: int) -> None:
         self.cluster = cluster
@@ -233,7 +232,7 @@ class Run:
         return True
 
     def progress(self, worker: int) -> None:
-        """What a worker does between steps, in either order: flush and propagate."""
+        """A worker's work between steps, in either order: flush and propagate."""
         if self.rng.random() < 0.5:
             self.cluster.propagate(worker)
         self.cluster.flush(worker)

@@ -26,16 +26,16 @@ def test_there_is_exactly_one_way_between_two_workers(processes: int, workers: i
     places = routes(processes, workers, accumulation)
     for start in range(len(places)):
         # Up to the root, from there to the other roots and down every tree.
-        heard = []
+        reached = []
         at = start
         while (above := places[at].parent) is not None:
             assert at in places[above].children
             at = above
         waiting = [at, *places[at].other_roots]
         while waiting:
-            heard.append(waiting.pop())
-            waiting += places[heard[-1]].children
-        assert sorted(heard) == list(range(len(places)))
+            reached.append(waiting.pop())
+            waiting += places[reached[-1]].children
+        assert sorted(reached) == list(range(len(places)))
 
 
 @pytest.mark.parametrize("mode", ["eager", "demand"])
@@ -54,7 +54,7 @@ def test_frontiers_are_never_ahead_and_every_run_drains(
     assert notifications > RUNS
 
 
-def test_adding_up_what_came_later_before_what_came_first_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accumulating_later_progress_before_earlier_progress_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     receive = Protocol.receive
     first: dict[tuple[Protocol, int], Changes] = {}
 
@@ -72,8 +72,10 @@ def test_adding_up_what_came_later_before_what_came_first_is_noticed(monkeypatch
     assert any("is ahead" in failure for failure in failures(4, routes(2, 2, "process"), RUNS))
 
 
-def test_a_view_with_own_ends_before_the_root_has_told_them_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A worker that takes its own ends into its view at once, and the rest when it comes back, is ahead of itself.
+def test_a_view_that_counts_its_own_ends_before_the_root_reports_them_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A worker that counts its own ends in its view at once, and the other changes when they return, is ahead of itself.
     flush = Protocol.flush
 
     def own_ends_at_once(self: Protocol) -> Changes | None:

@@ -19,7 +19,7 @@ RUNS = 150
 
 
 def failures(peers: int = 3, routes: Sequence[Route] | None = None, runs: int = RUNS) -> list[str]:
-    """Return what the simulation finds wrong, in the runs that fail."""
+    """Return the faults that the simulation finds, in the runs that fail."""
     found = []
     for seed in range(runs):
         graph = NESTED if seed % 3 == 0 else random_graph(seed)
@@ -49,7 +49,7 @@ def test_productions_that_follow_the_drop_of_their_capability_are_noticed(monkey
 
 
 def test_waiting_to_be_the_last_holder_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Two workers each keep back one of two decreases, and wait for each other.
+    # Two workers each withhold one of two decreases, and wait for each other.
     sole = Tracker.is_sole_holder
 
     def last_holder(self: Tracker, location: int, time: Time) -> bool:

@@ -1,9 +1,10 @@
 """Every schedule of a tiny program: two workers, one loop, two messages.
 
 Both workers start with a capability in front of a loop. Until two messages have been sent in all, a worker may send
-one to either worker under whatever it holds; it may keep a message's time as a capability, and drop what it has.
-Flushes, and the deliveries of messages and batches, come in every order. A state that was met before is not explored
-again; a state is reached by replaying its history. The same with a worker that adds up the changes of the other.
+one to either worker under any capability it holds; it may keep a message's time as a capability, and drop what it has.
+Flushes, and the deliveries of messages and batches, happen in every order. A state that has been reached before is not
+explored again; a state is reached by replaying its history. The same is done with a worker that accumulates the changes
+of the other.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Tiny(Cluster):
             self.happen(*event)
 
     def events(self) -> list[Event]:
-        """What can happen next. Of several capabilities on a worker only the first is used."""
+        """The possible next events. Of several capabilities on a worker only the first is used."""
         found: list[Event] = [(kind, source, target) for kind, (source, target) in self.in_flight()]
         for worker, site in enumerate(self.sites):
             if site.protocol.dirty:
@@ -113,7 +114,7 @@ def explore(mode: str, accumulation: str, messages: int) -> tuple[int, int]:
 
 @pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_one_message_in_every_order(mode: str, accumulation: str) -> None:
+def test_one_message_is_handled_in_every_order(mode: str, accumulation: str) -> None:
     states, ends = explore(mode, accumulation, 1)
     assert states > 500
     assert ends >= 1
@@ -123,7 +124,7 @@ def test_one_message_in_every_order(mode: str, accumulation: str) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("accumulation", ["worker", "cluster"])
 @pytest.mark.parametrize("mode", ["eager", "demand"])
-def test_two_messages_in_every_order(mode: str, accumulation: str) -> None:
+def test_two_messages_are_handled_in_every_order(mode: str, accumulation: str) -> None:
     states, ends = explore(mode, accumulation, 2)
     assert states > 10_000
     assert ends >= 1

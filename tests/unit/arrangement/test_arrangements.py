@@ -1,4 +1,4 @@
-"""Tests of what an arrangement can be asked for itself."""
+"""The operators of an arrangement itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from timely.order import Time, less_equal
 
 UPDATES = [((1, 2), (0,), 2), ((1, 3), (0,), 1), ((2, 2), (1,), 1)]
 
-ASKED: list[tuple[Callable[[Arrangement], Collection], Callable[[Collection], Collection]]] = [
+OPERATORS: list[tuple[Callable[[Arrangement], Collection], Callable[[Collection], Collection]]] = [
     (lambda index: index.join(index), lambda one: one.join(one)),
     (
         lambda index: index.join_map(index, lambda k, v, w: (v, w)),
@@ -35,18 +35,18 @@ ASKED: list[tuple[Callable[[Arrangement], Collection], Callable[[Collection], Co
 
 
 @on_workers
-@pytest.mark.parametrize(("of_index", "of_collection"), ASKED)
-def test_an_arrangement_says_what_its_collection_does(of_index: Any, of_collection: Any, workers: int) -> None:
-    said = run(lambda one: of_index(one.arrange_by_key()), UPDATES, workers=workers)
-    assert said == run(of_collection, UPDATES, workers=workers)
-    assert said
+@pytest.mark.parametrize(("of_index", "of_collection"), OPERATORS)
+def test_an_arrangement_emits_the_updates_of_its_collection(of_index: Any, of_collection: Any, workers: int) -> None:
+    changes = run(lambda one: of_index(one.arrange_by_key()), UPDATES, workers=workers)
+    assert changes == run(of_collection, UPDATES, workers=workers)
+    assert changes
 
 
-def test_one_index_serves_all_who_ask() -> None:
+def test_one_arrangement_serves_all_operators() -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
             index = Collection.of(scope, np.arange(3), np.arange(3)).arrange_by_key()
-            for of_index, _ in ASKED:
+            for of_index, _ in OPERATORS:
                 of_index(index)
             return sum(operator.name == "arrange" for operator in scope.dataflow.operators)
 
@@ -64,7 +64,7 @@ def test_an_arrangement_by_whole_records_has_no_values(workers: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, 64, 65, 1000])
 @pytest.mark.parametrize("peers", [2, 3, 4])
-def test_updates_go_where_the_hash_of_their_key_says(rows: int, peers: int) -> None:
+def test_updates_are_routed_by_the_hash_of_their_key(rows: int, peers: int) -> None:
     dice = np.random.default_rng(rows)
     every = dice.integers(0, 1000, (rows, 2))
     for keys in (every[:, 0], every[:, 0].copy(), np.full(rows, 7), every[:, 0] / 4, every[:, 0].astype(np.int32)):
@@ -80,7 +80,7 @@ def test_updates_go_where_the_hash_of_their_key_says(rows: int, peers: int) -> N
                 assert part.times[part.time_index].tolist() == right.times[right.time_index].tolist()
 
 
-def test_only_who_gets_all_rows_gets_the_batch_as_it_is() -> None:
+def test_a_batch_is_passed_on_unchanged_only_to_a_worker_that_receives_all_its_rows() -> None:
     ids = np.arange(100)
     ways = destinations(hash_columns((ids,)), 3)
     keys = np.repeat([ids[ways == worker][0] for worker in range(3)], [40, 10, 40])
@@ -90,7 +90,7 @@ def test_only_who_gets_all_rows_gets_the_batch_as_it_is() -> None:
     assert [(worker, len(part)) for worker, part in split] == [(0, 40), (1, 10), (2, 40)]
 
 
-def test_what_is_sealed_at_incomparable_times_is_sent_at_each() -> None:
+def test_a_batch_sealed_at_incomparable_times_is_sent_at_each() -> None:
     times = [(0, 3), (1, 1), (3, 0)]
     sent: list[tuple[Time, list[Any]]] = []
 
@@ -118,7 +118,7 @@ def test_what_is_sealed_at_incomparable_times_is_sent_at_each() -> None:
     assert sorted(tuple(later) for _, several in sent for later in several) == [*times, (3, 3)]
 
 
-def test_a_time_that_was_put_off_is_said_though_another_is_not_due_and_nothing_comes() -> None:
+def test_a_pending_time_is_emitted_even_if_another_is_not_due_and_no_input_arrives() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow(outer=2) as scope:
             (first, one), (second, two) = new_input(scope), new_input(scope)

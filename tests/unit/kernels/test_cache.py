@@ -71,7 +71,7 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
 
 
 def answer() -> int:
-    """Return what the kernel computes in a process that has not used it yet."""
+    """Return the result of the kernel in a process that has not used it yet."""
     return kernel(tiny)(np.arange(5))
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_entry_is_compiled_again_with_one_line(
     assert line.endswith("; this kernel is compiled again")
 
 
-def test_what_is_whole_but_cannot_be_loaded_is_compiled_again(
+def test_a_whole_entry_that_cannot_be_loaded_is_compiled_again(
     counted: Compiled, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = compiling._entry_of(tiny)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def test_what_is_whole_but_cannot_be_loaded_is_compiled_again(
     assert line.startswith(f"differential: {entry()} cannot be loaded (UnpicklingError: ")
 
 
-def test_nothing_is_unpickled_that_has_another_digest(
+def test_an_entry_with_a_wrong_digest_is_not_unpickled(
     counted: Compiled, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answer()
@@ -141,7 +141,7 @@ def test_nothing_is_unpickled_that_has_another_digest(
 
 
 def test_a_kernel_that_calls_a_kernel_is_loaded_without_it(counted: Compiled) -> None:
-    """Its machine code holds what it calls, so that nothing else has to be loaded."""
+    """Its machine code contains that of the kernels it calls, so nothing else has to be loaded."""
     for _ in range(2):
         called = kernel(tiny)
         namespace = {"called": called, "__name__": __name__}
@@ -190,7 +190,7 @@ def test_another_python_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len({before, other, environment.__wrapped__()}) == 3
 
 
-def test_other_options_of_ours_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_compiler_options_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     before = entry()
     monkeypatch.setattr(compiling, "_BARE", {"forceinline": True})
     assert entry() != before
@@ -202,7 +202,7 @@ def test_a_kernel_of_the_same_name_in_another_module_is_another_entry() -> None:
     assert compiling._entry_of(other).name != entry().name
 
 
-def test_a_lock_that_cannot_be_opened_holds_nobody_up(
+def test_a_lock_that_cannot_be_opened_blocks_nobody(
     counted: Compiled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cache").mkdir(mode=0o700)
@@ -213,7 +213,7 @@ def test_a_lock_that_cannot_be_opened_holds_nobody_up(
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_loaded_does_not_stay_in_memory_twice(counted: Compiled) -> None:
+def test_a_loaded_entry_does_not_stay_in_memory_twice(counted: Compiled) -> None:
     answer()
     used = kernel(tiny)
     assert used(np.arange(5)) == 30
@@ -222,7 +222,7 @@ def test_what_is_loaded_does_not_stay_in_memory_twice(counted: Compiled) -> None
 
 
 @pytest.mark.parametrize("missing", ["_cache", "dumps"])
-def test_with_a_numba_of_other_insides_each_process_compiles(
+def test_with_an_unknown_numba_each_process_compiles(
     missing: str, counted: Compiled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if missing == "_cache":
@@ -247,7 +247,7 @@ def test_with_a_numba_of_other_insides_each_process_compiles(
         ),
     ],
 )
-def test_code_that_holds_addresses_of_its_process_is_not_kept(
+def test_code_that_holds_addresses_of_its_process_is_not_cached(
     compiled: object, counted: Compiled, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = compiling._entry_of(tiny)  # type: ignore[arg-type]
@@ -350,7 +350,7 @@ def test_a_changed_kernel_is_another_entry(tmp_path: Path) -> None:
     assert outputs == [["compiled", "answer 30"], ["compiled", "answer 31"], ["answer 30"]]
 
 
-def test_code_that_checks_no_bounds_is_not_loaded_where_bounds_are_checked(tmp_path: Path) -> None:
+def test_code_without_bounds_checks_is_not_loaded_where_bounds_are_checked(tmp_path: Path) -> None:
     assert run(tmp_path, place=9)[0][1] == "compiled"
     output, errors = run(tmp_path, place=9, NUMBA_BOUNDSCHECK="1")
     assert output[1:] == ["compiled"]
@@ -373,7 +373,7 @@ def test_four_processes_over_a_damaged_entry_compile_and_report_once(tmp_path: P
 
 @contextmanager
 def read_only(directory: Path) -> Iterator[None]:
-    """Have nobody write to a directory: root needs a read-only file system for that, others a missing permission."""
+    """Make a directory read-only: root needs a read-only file system for that, others only lack permission."""
     if os.geteuid() != 0:
         directory.chmod(0o500)
         try:
@@ -390,14 +390,14 @@ def read_only(directory: Path) -> Iterator[None]:
         subprocess.run(["umount", str(directory)], timeout=30, check=True)
 
 
-def test_what_is_in_a_read_only_directory_is_loaded(tmp_path: Path) -> None:
+def test_an_entry_in_a_read_only_directory_is_loaded(tmp_path: Path) -> None:
     run(tmp_path)
     with read_only(tmp_path / ".cache/timely-dataflow/kernels"):
         assert run(tmp_path) == ([f"from {ROOT}/differential/__init__.py", "answer 30"], [])
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_in_a_read_only_directory_nothing_is_kept_and_one_line_reports_it(is_damaged: bool, tmp_path: Path) -> None:
+def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(is_damaged: bool, tmp_path: Path) -> None:
     directory = tmp_path / ".cache/timely-dataflow/kernels"
     run(tmp_path)
     (path,) = directory.glob("own.tiny-*.kernel")
@@ -416,14 +416,14 @@ def test_in_a_read_only_directory_nothing_is_kept_and_one_line_reports_it(is_dam
     assert f" {directory}: {'Read-only file system' if os.geteuid() == 0 else 'Permission denied'}; " in line
 
 
-def test_on_a_full_disk_nothing_is_kept_and_one_line_reports_it(tmp_path: Path) -> None:
+def test_on_a_full_disk_nothing_is_cached_and_one_line_reports_it(tmp_path: Path) -> None:
     output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))")
     assert output[1:] == ["compiled", "answer 30"]
     assert f" {tmp_path}/.cache/timely-dataflow/kernels: File too large; " in line
     assert [path.name for path in (tmp_path / ".cache/timely-dataflow/kernels").iterdir()] == ["compiling.lock"]
 
 
-def test_a_directory_that_others_can_write_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_that_others_can_write_is_not_touched(tmp_path: Path) -> None:
     run(tmp_path)
     directory = tmp_path / ".cache/timely-dataflow/kernels"
     directory.chmod(0o777)
@@ -435,7 +435,7 @@ def test_a_directory_that_others_can_write_is_left_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
-def test_a_directory_of_another_user_is_left_alone(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_not_touched(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir(mode=0o700)
     os.chown(own, STRANGER, -1)
@@ -445,7 +445,7 @@ def test_a_directory_of_another_user_is_left_alone(tmp_path: Path) -> None:
     assert list(own.iterdir()) == []
 
 
-def test_numbas_directory_is_used_where_it_is_named(tmp_path: Path) -> None:
+def test_numbas_directory_is_used_if_it_is_named(tmp_path: Path) -> None:
     for expected in (["compiled", "answer 30"], ["answer 30"]):
         assert run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "numba"))[0][1:] == expected
     assert len(list((tmp_path / "numba" / "timely-dataflow").glob("*.kernel"))) == 1

@@ -36,7 +36,7 @@ def total_twice(items: Ints) -> int:
 
 @bare
 def total_of(row: Ints, table: Table, number: int) -> int:
-    """Add up a row, and a view of it once more, and leave where there is nothing."""
+    """Add up a row, and a view of it again, and return early if there is nothing."""
     own = table[number]
     if number == 0:
         return 0
@@ -48,7 +48,7 @@ def total_of(row: Ints, table: Table, number: int) -> int:
 
 @kernel
 def sums_of_rows(rows: int) -> Ints:
-    """Return for each of so many rows of so many times its number a sum of it."""
+    """Return a sum of each of `rows` rows; every item of a row is the number of the row."""
     sums = np.zeros(rows, np.int64)
     table = np.empty((rows, rows), np.int64)
     for row in range(rows):
@@ -88,7 +88,7 @@ def test_a_read_only_array_is_refused() -> None:
         total(items, 1)
 
 
-def test_bare_functions_leave_alone_how_often_arrays_are_referred_to() -> None:
+def test_bare_functions_leave_reference_counts_alone() -> None:
     from numba.core.runtime import _nrt_python as memory
     from numba.core.runtime.nrt import rtsys
 
@@ -103,13 +103,13 @@ def test_bare_functions_leave_alone_how_often_arrays_are_referred_to() -> None:
     assert after.alloc - before.alloc == after.free - before.free > 0
 
 
-def test_inner_functions_are_not_for_python() -> None:
+def test_inner_functions_cannot_be_called_from_python() -> None:
     for function, args in ((at, (np.arange(3), 0, 0)), (column, (np.zeros((1, 8), np.int64), 0, 1))):
         with pytest.raises(TypeError, match="cannot be called from Python"):
             function(*args)  # type: ignore[operator]
 
 
-def test_an_annotation_that_is_no_kernel_type_is_named() -> None:
+def test_an_annotation_of_another_type_is_named() -> None:
     @kernel
     def wrong(items: list[int]) -> int:
         return len(items)
@@ -160,7 +160,7 @@ def test_the_digest_covers_constants_of_functions_within_functions() -> None:
     assert digest_of(text, FACTOR=2) != digest_of(text, FACTOR=3)
 
 
-def test_the_digest_covers_functions_that_are_not_marked() -> None:
+def test_the_digest_covers_unmarked_functions() -> None:
     text = "def helper(): return {}\ndef outer(x): return x + helper()"
     assert digest_of(text.format(2)) == digest_of(text.format(2)) != digest_of(text.format(3))
 
@@ -212,7 +212,7 @@ def test_a_cached_kernel_is_renewed_when_what_it_calls_has_changed(tmp_path: Pat
 
 
 @pytest.mark.timeout(300)
-def test_a_kernel_that_cannot_be_cached_is_compiled_all_the_same(tmp_path: Path) -> None:
+def test_a_kernel_that_cannot_be_cached_is_still_compiled(tmp_path: Path) -> None:
     done = _run(
         tmp_path,
         """
@@ -296,9 +296,9 @@ def until(stream: Any, words: str) -> None:
     assert any(words in line for line in iter(stream.readline, "")), words
 
 
-@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
-def test_who_waits_for_another_process_that_compiles_heeds_signals(
-    tmp_path: Path, number: signal.Signals, said: str
+@pytest.mark.parametrize(("number", "printed"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
+def test_signals_interrupt_the_wait_for_another_process_that_compiles(
+    tmp_path: Path, number: signal.Signals, printed: str
 ) -> None:
     import fcntl
 
@@ -307,10 +307,10 @@ def test_who_waits_for_another_process_that_compiles_heeds_signals(
         with waiting(tmp_path) as process:
             until(process.stderr, f"waiting for another process that is compiling kernels (it holds {file.name})")
             process.send_signal(number)
-            assert process.communicate(timeout=50)[0] == said
+            assert process.communicate(timeout=50)[0] == printed
 
 
-def test_who_finds_that_another_process_compiles_a_kernel_compiles_others_meanwhile(tmp_path: Path) -> None:
+def test_a_process_compiles_other_kernels_while_another_compiles_the_one_it_needs(tmp_path: Path) -> None:
     with waiting(tmp_path) as first:
         until(first.stdout, "compiling slow")
         with waiting(tmp_path) as second:
@@ -324,7 +324,7 @@ def test_who_finds_that_another_process_compiles_a_kernel_compiles_others_meanwh
             assert second.communicate("\n", timeout=50)[0] == ""
 
 
-def test_an_interrupt_is_heeded_once_the_kernel_is_compiled(tmp_path: Path) -> None:
+def test_an_interrupt_takes_effect_once_the_kernel_is_compiled(tmp_path: Path) -> None:
     with waiting(tmp_path, same=60.0) as process:
         until(process.stdout, "compiling")
         process.send_signal(signal.SIGINT)

@@ -12,7 +12,7 @@ def layer(*keys: int, time: tuple[int, ...] = (0,), val: int = 0, diff: int = 1)
     return [(key, val, time, diff) for key in keys]
 
 
-def test_nothing_meets_nothing() -> None:
+def test_empty_batches_make_no_pairs() -> None:
     none, empty = Layers([], 1), Layers([[], []], 1)
     for new in (none, empty):
         for past in (none, empty):
@@ -43,7 +43,7 @@ def test_values_absent_on_one_side_stay_absent() -> None:
     assert (new_vals.tolist(), past_vals.tolist()) == ([], [3, 3])
 
 
-def test_what_is_absent_in_one_batch_and_not_in_another_is_filled_in() -> None:
+def test_a_column_absent_in_only_some_batches_is_filled_in() -> None:
     several = Layers([layer(1, val=3, diff=2), layer(2)], 1)
     one = Layers([layer(1, 2, val=7)], 1)
     _, new_vals, past_vals, _, _, diffs, _ = join(several.table, 0, 10, one.table)
@@ -52,7 +52,7 @@ def test_what_is_absent_in_one_batch_and_not_in_another_is_filled_in() -> None:
     assert (new_vals.tolist(), past_vals.tolist(), diffs.tolist()) == ([7, 7], [3, 0], [2, 1])
 
 
-def test_a_new_time_after_all_the_past_but_its_first_time_joins_that() -> None:
+def test_a_new_time_after_all_past_times_but_the_first_is_joined_with_the_first() -> None:
     new, past = Layers([layer(1, time=(2, 2))], 2), Layers([layer(1, time=(0, 9)) + layer(1, time=(1, 1), val=1)], 2)
     _, _, _, times, time_index, _, _ = join(new.table, 0, 10, past.table)
     assert times[time_index].tolist() == [[2, 9], [2, 2]]
@@ -68,20 +68,20 @@ def test_times_join_in_the_lattice() -> None:
     assert join(new.table, 0, 10, past.table)[3].tolist() == [[3, 5]]
 
 
-def test_layers_of_one_time_each_are_at_their_own() -> None:
+def test_pairs_with_layers_of_one_time_each_are_at_different_times() -> None:
     new, past = Layers([layer(1, 2)], 1), Layers([layer(1, time=(3,)), layer(1, 2, time=(4,)), layer(2, time=(3,))], 1)
     keys, _, _, times, time_index, _, _ = join(new.table, 0, 10, past.table)
     assert (keys.tolist(), times[time_index].tolist()) == ([1, 1, 2, 2], [[3], [4], [4], [3]])
     assert times.tolist() == [[3], [4]]
 
 
-def test_two_layers_of_one_time_each_are_at_their_own() -> None:
+def test_pairs_with_two_layers_of_one_time_each_are_at_different_times() -> None:
     new, past = Layers([layer(1)], 1), Layers([layer(1, time=(3,)), layer(1, time=(4,))], 1)
     _, _, _, times, time_index, _, _ = join(new.table, 0, 10, past.table)
     assert (times.tolist(), time_index.tolist()) == ([[3], [4]], [0, 1])
 
 
-def test_a_new_time_after_all_the_past_is_the_one_time() -> None:
+def test_a_new_time_after_all_the_past_is_the_only_time() -> None:
     new, past = Layers([layer(1, time=(60,))], 1), Layers([[(1, 0, (time,), 1) for time in range(50)]], 1)
     _, _, _, times, time_index, _, _ = join(new.table, 0, 100, past.table)
     assert (times.tolist(), len(time_index)) == ([[60]], 0)
@@ -120,7 +120,7 @@ def test_a_row_that_reaches_the_limit_is_the_last() -> None:
     assert len(join(new.table, 0, 1, past.table)[0]) == 3000
 
 
-def test_many_times_on_both_sides_are_told_apart() -> None:
+def test_many_times_on_both_sides_are_distinguished() -> None:
     times = [(time, 1500 - time) for time in range(1500)]
     new = Layers([[(key, 0, time, 1) for key, time in enumerate(times)]], 2)
     past = Layers([[(key, 0, time, 1) for key, time in enumerate(reversed(times))]], 2)

@@ -1,4 +1,4 @@
-"""The command that compiles kernels ahead says what it does, and does nothing else when asked for something else."""
+"""The command that compiles kernels ahead reports what it does, and compiles nothing for other arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from differential.kernels.fields import field
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--hlep", 2), ("join", 2), ("--processes=0", 2)])
-def test_what_is_no_order_to_compile_compiles_nothing(
+def test_other_arguments_compile_nothing(
     argument: str, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     compiled: list[object] = []
@@ -37,20 +37,20 @@ def test_without_arguments_all_kernels_are_compiled(monkeypatch: pytest.MonkeyPa
 def test_other_processes_help_while_there_is_something_to_compile(
     cached: bool, processes: int, helpers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
+    calls: list[str] = []
 
     class Helper:
         def __init__(self, command: list[str], **_: object) -> None:
-            said.append(" ".join(command[1:]))
+            calls.append(" ".join(command[1:]))
 
         def terminate(self) -> None:
-            said.append("terminate")
+            calls.append("terminate")
 
         def wait(self) -> None:
-            said.append("wait")
+            calls.append("wait")
 
     def interrupted(_: object) -> None:
-        said.append("compile")
+        calls.append("compile")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "are_all_cached", lambda: cached)
@@ -59,7 +59,7 @@ def test_other_processes_help_while_there_is_something_to_compile(
     with pytest.raises(KeyboardInterrupt):
         command.compile_kernels(processes=processes)
     began = ["-m differential.kernels --processes 1"] * helpers
-    assert said == [*began, "compile", *["terminate"] * helpers, *["wait"] * helpers]
+    assert calls == [*began, "compile", *["terminate"] * helpers, *["wait"] * helpers]
 
 
 def test_a_kernel_is_cached_if_a_process_has_compiled_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Reductions at the edges: no rows, long groups, extreme values, what is put off and when it comes back."""
+"""Edge cases of reductions: no rows, long groups, extreme values, and times that become pending and come due."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def call(
     *,
     parameter: int = 0,
     past: list[Update] | None = None,
-    said: list[Update] | None = None,
+    emitted: list[Update] | None = None,
     pending: Any = None,
     upper: list[Time] | None = None,
     depth: int = 1,
 ) -> Any:
-    """Reduce `new` after `past`; return the rows said, what is pending, and the fault."""
-    fresh, older, output = (Layers([rows] if rows else [], depth) for rows in (new, past or [], said or []))
+    """Reduce `new` after `past`; return the rows emitted, the pending times, and the fault."""
+    fresh, older, output = (Layers([rows] if rows else [], depth) for rows in (new, past or [], emitted or []))
     pending = pending or (EMPTY, EMPTY, np.empty((0, depth), np.int64))
     frontier = np.array(upper or [], np.int64).reshape(-1, depth)
     table = np.concatenate([older.table, fresh.table])
@@ -43,7 +43,7 @@ def call(
     return rows_of(*result[:5]), result[5:8], result[8].tolist()
 
 
-def test_nothing_new_and_nothing_pending_says_nothing() -> None:
+def test_without_new_rows_and_pending_times_nothing_is_emitted() -> None:
     rows, pending, fault = call(kinds.COUNT, [])
     assert (rows, [len(column) for column in pending], fault) == ([], [0, 0, 0], [])
 
@@ -57,12 +57,12 @@ def test_a_count_of_rows_without_values_times_and_diffs_is_one_row() -> None:
     assert [column.tolist() for column in result] == [[7], [1], [[3]], [], [], [], [], [], []]
 
 
-def test_a_count_that_becomes_zero_is_taken_back() -> None:
+def test_a_count_that_becomes_zero_is_retracted() -> None:
     past: list[Update] = [(1, 5, (0,), 1)]
-    assert call(kinds.COUNT, [(1, 5, (1,), -1)], past=past, said=[(1, 1, (0,), 1)])[0] == [(1, 1, (1,), -1)]
+    assert call(kinds.COUNT, [(1, 5, (1,), -1)], past=past, emitted=[(1, 1, (0,), 1)])[0] == [(1, 1, (1,), -1)]
 
 
-def test_a_sum_of_zero_is_said_when_there_is_something_to_sum() -> None:
+def test_a_sum_of_zero_is_emitted_if_there_are_values() -> None:
     assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), 1)])[0] == [(1, 0, (0,), 1)]
     assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), -1), (1, 2, (0,), 0)])[0] == [(1, 10, (0,), 1)]
 
@@ -70,7 +70,7 @@ def test_a_sum_of_zero_is_said_when_there_is_something_to_sum() -> None:
 def test_a_sum_over_rows_that_cancel_across_layers_is_absent() -> None:
     past: list[Update] = [(1, 5, (0,), 2), (1, 6, (0,), 1)]
     new: list[Update] = [(1, 5, (1,), -2), (1, 6, (1,), -1)]
-    assert call(kinds.SUM, new, past=past, said=[(1, 16, (0,), 1)])[0] == [(1, 16, (1,), -1)]
+    assert call(kinds.SUM, new, past=past, emitted=[(1, 16, (0,), 1)])[0] == [(1, 16, (1,), -1)]
 
 
 def test_extreme_keys_and_values_are_ordinary() -> None:
@@ -80,18 +80,18 @@ def test_extreme_keys_and_values_are_ordinary() -> None:
     assert call(kinds.MAX, new)[0] == [(least, most, (0,), 1), (most, most, (0,), 1)]
 
 
-def test_the_first_places_count_a_value_as_often_as_it_occurs() -> None:
+def test_a_value_takes_as_many_of_the_first_places_as_its_count() -> None:
     new: list[Update] = [(1, 4, (0,), 1), (1, 9, (0,), 3), (1, 6, (0,), 2)]
     assert call(kinds.LARGEST, new, parameter=4)[0] == [(1, 6, (0,), 1), (1, 9, (0,), 3)]
     assert call(kinds.SMALLEST, new, parameter=2)[0] == [(1, 4, (0,), 1), (1, 6, (0,), 1)]
     assert call(kinds.SMALLEST, new, parameter=0)[0] == []
 
 
-def test_distinct_says_each_value_of_a_key_and_looks_at_those_touched_only() -> None:
+def test_distinct_emits_each_value_of_a_key_and_examines_only_those_touched() -> None:
     past: list[Update] = [(1, value, (0,), 1) for value in range(5)]
-    said: list[Update] = [(1, value, (0,), 1) for value in range(5)]
+    emitted: list[Update] = [(1, value, (0,), 1) for value in range(5)]
     new: list[Update] = [(1, 2, (1,), -1), (1, 3, (1,), 4), (1, 8, (1,), 2)]
-    assert call(kinds.DISTINCT, new, past=past, said=said)[0] == [(1, 2, (1,), -1), (1, 8, (1,), 1)]
+    assert call(kinds.DISTINCT, new, past=past, emitted=emitted)[0] == [(1, 2, (1,), -1), (1, 8, (1,), 1)]
 
 
 @pytest.mark.parametrize("times", [[(2,)], [(2,), (3,)]])
@@ -102,10 +102,10 @@ def test_a_negative_diff_is_a_fault_at_its_key_and_time(times: list[Time]) -> No
     assert call(kinds.MIN, new + another)[2] == [5, 2]
 
 
-def test_distinct_records_need_have_no_values() -> None:
+def test_distinct_records_need_no_values() -> None:
     past: list[Update] = [(key, 0, (0,), 1) for key in range(20)]
     new: list[Update] = [(3, 0, (1,), 1), (12, 0, (1,), -1), (40, 0, (1,), 1)]
-    assert call(kinds.DISTINCT, new, past=past, said=past)[0] == [(12, 0, (1,), -1), (40, 0, (1,), 1)]
+    assert call(kinds.DISTINCT, new, past=past, emitted=past)[0] == [(12, 0, (1,), -1), (40, 0, (1,), 1)]
 
 
 def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> None:
@@ -114,26 +114,26 @@ def test_a_negative_diff_is_a_fault_of_distinct_at_its_key_value_and_time() -> N
     assert call(kinds.DISTINCT, [*new, (5, 7, (3,), 2)])[2] == [5, 7, 2]
 
 
-def test_more_may_have_been_said_of_a_record_than_is_left_of_its_history() -> None:
-    said: list[Update] = [(1, 5, (time,), (-1) ** time) for time in range(41)]
+def test_a_record_may_have_more_output_rows_than_its_history_has_left() -> None:
+    emitted: list[Update] = [(1, 5, (time,), (-1) ** time) for time in range(41)]
     new: list[Update] = [(1, 5, (50,), -1), (1, 5, (60,), 1)]
-    assert call(kinds.DISTINCT, new, past=[(1, 5, (40,), 1)], said=said)[0] == new
+    assert call(kinds.DISTINCT, new, past=[(1, 5, (40,), 1)], emitted=emitted)[0] == new
 
 
 def test_many_places_of_a_group_may_change_at_several_times() -> None:
     past: list[Update] = [(1, val, (0,), 1) for val in range(50)]
     new: list[Update] = [(1, val, (time,), 1) for time in (1, 2) for val in range(100 * time, 100 * time + 50)]
-    said: list[Update] = [(1, val, (0,), 1) for val in range(10, 50)]
+    emitted: list[Update] = [(1, val, (0,), 1) for val in range(10, 50)]
     changes = [(1, 100 * time + val, (time,), 1) for time in (1, 2) for val in range(10, 50)]
     changes += [(1, 100 * time + val, (time + 1,), -1) for time in (0, 1) for val in range(10, 50)]
-    assert sorted(call(kinds.LARGEST, new, parameter=40, past=past, said=said)[0]) == sorted(changes)
+    assert sorted(call(kinds.LARGEST, new, parameter=40, past=past, emitted=emitted)[0]) == sorted(changes)
 
 
-def test_values_that_have_gone_take_no_place_among_the_first() -> None:
+def test_values_that_have_been_removed_take_no_place_among_the_first() -> None:
     past: list[Update] = [(1, val, (0,), 1) for val in (6, 7, 8, 9)]
     new: list[Update] = [(1, 5, (1,), 1), (1, 7, (2,), -1), (1, 8, (2,), -1)]
-    said: list[Update] = [(1, 8, (0,), 1), (1, 9, (0,), 1)]
-    assert call(kinds.LARGEST, new, parameter=2, past=past, said=said)[0] == [(1, 6, (2,), 1), (1, 8, (2,), -1)]
+    emitted: list[Update] = [(1, 8, (0,), 1), (1, 9, (0,), 1)]
+    assert call(kinds.LARGEST, new, parameter=2, past=past, emitted=emitted)[0] == [(1, 6, (2,), 1), (1, 8, (2,), -1)]
 
 
 def test_a_group_may_be_at_many_incomparable_times_of_three_coordinates() -> None:
@@ -143,90 +143,92 @@ def test_a_group_may_be_at_many_incomparable_times_of_three_coordinates() -> Non
     assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS["COUNT"](0)))
 
 
-def test_a_join_that_is_not_due_is_put_off_and_said_when_it_is() -> None:
+def test_a_join_that_is_not_due_becomes_pending_and_is_emitted_when_due() -> None:
     past: list[Update] = [(1, 10, (0, 2), 1)]
-    said: list[Update] = [(1, 10, (0, 2), 1)]
+    emitted: list[Update] = [(1, 10, (0, 2), 1)]
     new: list[Update] = [(1, 20, (1, 1), 1)]
     upper: list[Time] = [(1, 2), (2, 0)]
-    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=upper, depth=2)
+    rows, pending, _ = call(kinds.MIN, new, past=past, emitted=emitted, upper=upper, depth=2)
     assert rows == [(1, 20, (1, 1), 1)]
     assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 2]])
-    rows, pending, _ = call(kinds.MIN, [], past=past + new, said=said + rows, pending=pending, upper=[(2, 0)], depth=2)
+    rows, pending, _ = call(
+        kinds.MIN, [], past=past + new, emitted=emitted + rows, pending=pending, upper=[(2, 0)], depth=2
+    )
     assert rows == [(1, 20, (1, 2), -1)]
     assert len(pending[0]) == 0
 
 
-def test_a_record_that_was_put_off_is_said_with_new_rows_and_without() -> None:
+def test_a_pending_record_is_emitted_with_new_rows_and_without() -> None:
     past: list[Update] = [(1, 5, (0, 1), 1), (1, 5, (1, 0), 1)]
-    said, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
-    assert sorted(said) == [(1, 5, (0, 1), 1), (1, 5, (1, 0), 1)]
+    emitted, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
+    assert sorted(emitted) == [(1, 5, (0, 1), 1), (1, 5, (1, 0), 1)]
     assert [column.tolist() for column in pending] == [[1], [5], [[1, 1]]]
-    assert call(kinds.DISTINCT, [], past=past, said=said, pending=pending, depth=2)[0] == [(1, 5, (1, 1), -1)]
+    assert call(kinds.DISTINCT, [], past=past, emitted=emitted, pending=pending, depth=2)[0] == [(1, 5, (1, 1), -1)]
     for diff, expected in ((1, [(1, 5, (1, 1), -1)]), (-1, [(1, 5, (1, 1), -1)]), (-2, [(1, 5, (1, 1), -2)])):
         new: list[Update] = [(1, 5, (1, 1), diff)]
-        assert call(kinds.DISTINCT, new, past=past, said=said, pending=pending, depth=2)[0] == expected
+        assert call(kinds.DISTINCT, new, past=past, emitted=emitted, pending=pending, depth=2)[0] == expected
 
 
 @pytest.mark.parametrize("record", [(0, 9), (1, 3), (1, 5), (1, 7), (2, 3)])
-def test_a_record_that_was_put_off_comes_in_its_turn(record: tuple[int, int]) -> None:
+def test_a_pending_record_is_visited_in_order(record: tuple[int, int]) -> None:
     past: list[Update] = [(*record, (0, 1), 1), (*record, (1, 0), 1)]
-    said, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
+    emitted, pending, _ = call(kinds.DISTINCT, past, upper=[(0, 2), (1, 1), (2, 0)], depth=2)
     new: list[Update] = [(1, 4, (1, 1), 1), (1, 6, (1, 1), 1)]
-    rows = call(kinds.DISTINCT, new, past=past, said=said, pending=pending, depth=2)[0]
+    rows = call(kinds.DISTINCT, new, past=past, emitted=emitted, pending=pending, depth=2)[0]
     assert rows == sorted([*new, (*record, (1, 1), -1)])
 
 
 @pytest.mark.parametrize(("before", "change", "expected"), [(2, -1, 0), (2, -2, -1), (1, 3, 0), (0, 4, 1), (0, 0, 0)])
-def test_a_record_with_nothing_put_off_is_said_when_it_comes_and_when_it_goes(
+def test_a_record_without_pending_times_is_emitted_when_it_appears_and_retracted_when_it_disappears(
     before: int, change: int, expected: int
 ) -> None:
     past: list[Update] = [(1, 5, (0, 0), before)] if before else []
     new: list[Update] = [(1, 5, (0, 1), change), (1, 6, (0, 1), 1)] if change else [(1, 6, (0, 1), 1)]
-    said: list[Update] = [(1, 5, (0, 0), 1)] if before else []
-    rows, pending, fault = call(kinds.DISTINCT, new, past=past, said=said, depth=2)
+    emitted: list[Update] = [(1, 5, (0, 0), 1)] if before else []
+    rows, pending, fault = call(kinds.DISTINCT, new, past=past, emitted=emitted, depth=2)
     assert [row for row in rows if row[1] == 5] == ([(1, 5, (0, 1), expected)] if expected else [])
     assert (len(pending[0]), fault) == (0, [])
 
 
-def test_a_record_may_have_come_and_gone_very_often() -> None:
+def test_a_record_may_have_appeared_and_disappeared_very_often() -> None:
     past: list[Update] = [(1, 5, (0, time), (-1) ** time) for time in range(40)]
     new: list[Update] = [(1, 5, (0, 40), 1), (1, 5, (1, 0), 1)]
-    rows = call(kinds.DISTINCT, new, past=past, said=past, depth=2)[0]
+    rows = call(kinds.DISTINCT, new, past=past, emitted=past, depth=2)[0]
     assert sorted(past + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
 
 
-def test_a_join_at_which_nothing_would_have_to_be_said_is_not_put_off() -> None:
-    # At (1, 0) the value 9 comes to a key whose least value is 5, and has been 4 from round 3 on.
+def test_a_join_with_an_empty_correction_does_not_become_pending() -> None:
+    # At (1, 0) a key gets the value 9; its least value is 5, and 4 from round 3 on.
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1)]
-    said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 4, (0, 3), 1)]
-    rows, pending, _ = call(kinds.MIN, [(1, 9, (1, 0), 1)], past=past, said=said, upper=[(1, 1), (2, 0)], depth=2)
+    emitted: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 4, (0, 3), 1)]
+    rows, pending, _ = call(kinds.MIN, [(1, 9, (1, 0), 1)], past=past, emitted=emitted, upper=[(1, 1), (2, 0)], depth=2)
     assert (rows, pending[0].tolist()) == ([], [])
-    # 4.5 is the least in rounds 0 to 2, and is put off to be taken back in round 3.
+    # 4.5 is the least in rounds 0 to 2; its retraction in round 3 is pending.
     halves = [(key, 2 * value, time, diff) for key, value, time, diff in past]
-    said_halves = [(key, 2 * value, time, diff) for key, value, time, diff in said]
+    emitted_halves = [(key, 2 * value, time, diff) for key, value, time, diff in emitted]
     rows, pending, _ = call(
-        kinds.MIN, [(1, 9, (1, 0), 1)], past=halves, said=said_halves, upper=[(1, 1), (2, 0)], depth=2
+        kinds.MIN, [(1, 9, (1, 0), 1)], past=halves, emitted=emitted_halves, upper=[(1, 1), (2, 0)], depth=2
     )
     assert sorted(rows) == [(1, 9, (1, 0), 1), (1, 10, (1, 0), -1)]
     assert (pending[0].tolist(), pending[2].tolist()) == ([1], [[1, 3]])
 
 
-def test_joins_of_incomparable_times_at_which_nothing_would_have_to_be_said_are_not_put_off() -> None:
+def test_joins_of_incomparable_times_with_empty_corrections_do_not_become_pending() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 6, (0, 3), 1)]
-    said: list[Update] = [(1, 5, (0, 0), 1)]
+    emitted: list[Update] = [(1, 5, (0, 0), 1)]
     new: list[Update] = [(1, 8, (0, 5), 1), (1, 9, (1, 0), 1)]
     for upper in ([(0, 6), (1, 1)], [(1, 1), (0, 6)]):
-        rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=upper, depth=2)
+        rows, pending, _ = call(kinds.MIN, new, past=past, emitted=emitted, upper=upper, depth=2)
         assert (rows, pending[0].tolist()) == ([], [])
 
 
-def test_incomparable_joins_are_all_put_off() -> None:
+def test_incomparable_joins_all_become_pending() -> None:
     new: list[Update] = [(1, 5, time, 1) for time in ((0, 3), (1, 1), (3, 0))]
     _, pending, _ = call(kinds.COUNT, new, upper=[(1, 3), (3, 1)], depth=2)
     assert pending[2].tolist() == [[1, 3], [3, 1]]
 
 
-def test_joins_with_many_incomparable_new_times_are_put_off_unseen() -> None:
+def test_joins_with_many_incomparable_new_times_become_pending_without_a_visit() -> None:
     past: list[Update] = [(1, 6, (0, 0, time), 1) for time in range(20, 26)]
     times = [(place, 11 - place, 0) for place in range(12)]
     new: list[Update] = [(1, 5, time, 1) for time in times]
@@ -235,7 +237,7 @@ def test_joins_with_many_incomparable_new_times_are_put_off_unseen() -> None:
     assert sorted(map(tuple, pending[2].tolist())) == [(*time[:2], 20) for time in times]
 
 
-def test_more_joins_may_be_put_off_than_there_is_room_for_times() -> None:
+def test_more_joins_may_become_pending_than_there_is_room_for_times() -> None:
     times = [(2, 1, 3, 6), (0, 6, 0, 0), (4, 3, 4, 5), (1, 0, 6, 2), (6, 2, 5, 1), (5, 4, 1, 4), (3, 5, 2, 3)]
     joins = Antichain(join(one, other) for one, other in itertools.combinations(times, 2))
     assert len(joins) == 20
@@ -244,7 +246,7 @@ def test_more_joins_may_be_put_off_than_there_is_room_for_times() -> None:
     assert sorted(map(tuple, pending[2].tolist())) == sorted(joins)
 
 
-def test_what_was_put_off_may_come_when_there_is_but_one_batch() -> None:
+def test_pending_times_may_come_due_with_a_single_batch() -> None:
     pending = (np.array([1]), EMPTY, np.array([[2]]))
     past: list[Update] = [(1, 5, (0,), 1)]
     assert call(kinds.COUNT, [], past=past, pending=pending)[0] == [(1, 1, (2,), 1)]
@@ -254,7 +256,7 @@ def test_what_was_put_off_may_come_when_there_is_but_one_batch() -> None:
     assert (state.visits.tolist(), state.input.tolist()) == ([[2]], [[5, 0, 1]])
 
 
-def test_very_many_times_that_were_put_off_may_come_due_at_once() -> None:
+def test_very_many_pending_times_may_come_due_at_once() -> None:
     times = [[time, 20 - time] for time in range(20)]
     pending = (np.full(20, 1), EMPTY, np.array(times))
     past: list[Update] = [(1, 5, (0, 0), 1)]
@@ -266,42 +268,44 @@ def test_very_many_times_that_were_put_off_may_come_due_at_once() -> None:
     assert all(time in state.visits.tolist() for time in times)
 
 
-def test_so_many_times_that_are_not_due_are_looked_at_and_the_next_is_put_off() -> None:
+def test_a_limited_number_of_times_ahead_is_visited_and_the_next_becomes_pending() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(1, 200))]
     new: list[Update] = [(1, 9, (1, 0), 1)]
-    _, pending, _ = call(kinds.MIN, new, past=past, said=[(1, 5, (0, 0), 1)], upper=[(1, 1), (2, 0)], depth=2)
+    _, pending, _ = call(kinds.MIN, new, past=past, emitted=[(1, 5, (0, 0), 1)], upper=[(1, 1), (2, 0)], depth=2)
     assert pending[2].tolist() == [[1, 1 + MOST_AHEAD]]
 
 
-def test_joins_of_very_many_incomparable_times_are_put_off_unseen() -> None:
+def test_joins_of_very_many_incomparable_times_become_pending_without_a_visit() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), *((1, 6, (0, time), 1) for time in range(3, 20))]
     new: list[Update] = [(1, 8, (0, 25), 1), (1, 9, (1, 0), 1)]
-    _, pending, _ = call(kinds.MIN, new, past=past, said=[(1, 5, (0, 0), 1)], upper=[(0, 26), (1, 1)], depth=2)
+    _, pending, _ = call(kinds.MIN, new, past=past, emitted=[(1, 5, (0, 0), 1)], upper=[(0, 26), (1, 1)], depth=2)
     assert pending[2].tolist() == [[1, 3]]
 
 
-def test_a_count_that_is_negative_only_as_far_as_is_known_is_no_fault() -> None:
+def test_a_count_that_is_negative_at_a_time_that_is_not_due_is_no_fault() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
-    said: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
-    # In round 3 of epoch 1 the value 5 occurs -1 times, unless round 3 brings it back.
-    rows, pending, fault = call(kinds.MIN, [(1, 5, (1, 0), -1)], past=past, said=said, upper=[(1, 1), (2, 0)], depth=2)
+    emitted: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
+    # In round 3 of epoch 1 the value 5 has a count of -1, unless round 3 of epoch 1 inserts it again.
+    rows, pending, fault = call(
+        kinds.MIN, [(1, 5, (1, 0), -1)], past=past, emitted=emitted, upper=[(1, 1), (2, 0)], depth=2
+    )
     assert (sorted(rows), fault) == ([(1, 5, (1, 0), -1), (1, 6, (1, 0), 1)], [])
     assert pending[2].tolist() == [[1, 3]]
     # Not so in epoch 2, which is visited after round 3 of epoch 1, and due.
     new: list[Update] = [(1, 5, (1, 0), -1), (1, 4, (2, 0), 1)]
-    rows, _, fault = call(kinds.MIN, new, past=past, said=said, upper=[(1, 1)], depth=2)
-    assert (accumulate(said + rows, (2, 0)), fault) == ({1: {4: 1}}, [])
+    rows, _, fault = call(kinds.MIN, new, past=past, emitted=emitted, upper=[(1, 1)], depth=2)
+    assert (accumulate(emitted + rows, (2, 0)), fault) == ({1: {4: 1}}, [])
 
 
 def test_a_time_that_is_due_is_visited_after_others_that_are_not() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 4, (0, 3), 1), (1, 3, (0, 4), 1)]
     new: list[Update] = [(1, 5, (1, 0), -1), (1, 9, (2, 0), 1)]
-    said = reduce_by_replay(past, REDUCTIONS["MIN"](0))
-    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=[(1, 1)], depth=2)
-    assert (accumulate(said + rows, (2, 0)), pending[2].tolist()) == ({1: {9: 1}}, [[1, 3]])
+    emitted = reduce_by_replay(past, REDUCTIONS["MIN"](0))
+    rows, pending, _ = call(kinds.MIN, new, past=past, emitted=emitted, upper=[(1, 1)], depth=2)
+    assert (accumulate(emitted + rows, (2, 0)), pending[2].tolist()) == ({1: {9: 1}}, [[1, 3]])
 
 
-def test_a_time_at_which_the_history_cancels_is_passed_over() -> None:
+def test_a_time_at_which_the_history_cancels_is_skipped() -> None:
     past: list[Update] = [(1, 5, (0, 1), 1), (1, 5, (0, 1), -1), (1, 4, (0, 2), 1)]
     new: list[Update] = [(1, 3, (1, 0), 1), (1, 2, (1, 4), 1)]
     fresh, all_rows = Layers([new], 2), Layers([*([row] for row in past), new], 2)
@@ -311,7 +315,7 @@ def test_a_time_at_which_the_history_cancels_is_passed_over() -> None:
     assert [accumulate(rows, (1, time)) for time in (0, 1, 2, 4)] == [{1: {count: 1}} for count in (1, 1, 2, 3)]
 
 
-def test_what_is_pending_and_not_due_stays_pending() -> None:
+def test_a_pending_time_that_is_not_due_stays_pending() -> None:
     pending = (np.array([1, 1, 3]), EMPTY, np.array([[1, 5], [2, 4], [0, 9]]))
     rows, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 3)], depth=2)
     assert rows == []
@@ -319,7 +323,7 @@ def test_what_is_pending_and_not_due_stays_pending() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_new_time_sees_what_is_at_or_before_it_in_every_layer(seed: int) -> None:
+def test_a_new_time_sees_the_rows_at_or_before_it_in_every_layer(seed: int) -> None:
     dice = random.Random(seed)
     past: list[list[Update]] = [
         [(1, dice.randrange(9), (dice.randrange(3), dice.randrange(3)), 1) for _ in range(3)] for _ in range(3)
@@ -329,13 +333,13 @@ def test_a_new_time_sees_what_is_at_or_before_it_in_every_layer(seed: int) -> No
 
 
 def check_counts_of_the_first_key(past: list[list[Update]], new: list[Update], coordinates: Iterable[int]) -> None:
-    """Count what is new, all of it final, after layers of the past; compare at all times of these two coordinates."""
+    """Count the new rows, all of them due, after layers of the past; compare at all times of these two coordinates."""
     older = [row for rows in past for row in rows]
-    said = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
-    fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([said], 2)
+    emitted = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
+    fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([emitted], 2)
     no_times = np.empty((0, 2), np.int64)
     result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
-    rows = said + rows_of(*result[:5])
+    rows = emitted + rows_of(*result[:5])
     for time in itertools.product(coordinates, repeat=2):
         count = sum(row[0] == 1 and row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
         assert accumulate(rows, time).get(1, {}) == ({count: 1} if count else {})
@@ -351,7 +355,7 @@ def check_counts_of_the_first_key(past: list[list[Update]], new: list[Update], c
         [[(1, (0, 70)), *((2, (0, time)) for time in range(63))]],
     ],
 )
-def test_what_was_at_an_incomparable_time_is_not_at_the_new_one(layers: list[list[tuple[int, Time]]]) -> None:
+def test_rows_at_an_incomparable_time_do_not_count_at_the_new_time(layers: list[list[tuple[int, Time]]]) -> None:
     past: list[list[Update]] = [[(key, 5, time, 1) for key, time in layer] for layer in layers]
     check_counts_of_the_first_key(past, [(1, 5, (5, 3), 1)], (0, 1, 3, 5, 9, 70))
 
@@ -360,15 +364,15 @@ def test_a_group_is_found_however_far_it_is() -> None:
     for spread in (1, 2):
         keys = [number**spread for number in range(100)]
         past: list[Update] = [(key, 0, (0,), 1) for key in keys]
-        said: list[Update] = [(key, 1, (0,), 1) for key in keys]
+        emitted: list[Update] = [(key, 1, (0,), 1) for key in keys]
         for far in range(1, 100, spread):
             new: list[Update] = [(keys[0], 0, (1,), 1), (keys[far], 0, (1,), 1)]
-            assert call(kinds.COUNT, new, past=past, said=said)[0] == [
+            assert call(kinds.COUNT, new, past=past, emitted=emitted)[0] == [
                 (key, count, (1,), count * 2 - 3) for key in (keys[0], keys[far]) for count in (1, 2)
             ]
         for far in (10**5, 10**15):
             new = [(keys[0], 0, (1,), 1), (far, 0, (1,), 1)]
-            assert call(kinds.COUNT, new, past=past, said=said)[0][2:] == [(far, 1, (1,), 1)]
+            assert call(kinds.COUNT, new, past=past, emitted=emitted)[0][2:] == [(far, 1, (1,), 1)]
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -380,7 +384,7 @@ def test_records_of_several_batches_come_in_order(order: int) -> None:
     assert rows_of(*result[:5]) == [(1, 9, (0,), 1), (2, 1, (0,), 1), (2, 3, (0,), 1)]
 
 
-def test_of_what_is_pending_the_minimal_times_are_kept_however_many() -> None:
+def test_the_minimal_pending_times_are_kept_however_many_there_are() -> None:
     least = [[time, 40 - time, 9] for time in range(28)]
     later = [[time, 42 - time, 9] for time in range(28)]
     pending = (np.zeros(56, np.int64), EMPTY, np.array(later + least))
@@ -391,15 +395,15 @@ def test_of_what_is_pending_the_minimal_times_are_kept_however_many() -> None:
 def test_all_epochs_at_one_iteration_are_retired_in_one_call() -> None:
     new: list[Update] = [(0, epoch, (epoch, 4), 1) for epoch in range(1000)]
     past: list[Update] = [(0, 5000 + epoch, (epoch, 3), 1) for epoch in range(1000)]
-    said: list[Update] = [(0, 5000, (0, 3), 1)]
-    rows, pending, _ = call(kinds.MIN, new, past=past, said=said, upper=[(0, 5), (1000, 0)], depth=2)
+    emitted: list[Update] = [(0, 5000, (0, 3), 1)]
+    rows, pending, _ = call(kinds.MIN, new, past=past, emitted=emitted, upper=[(0, 5), (1000, 0)], depth=2)
     assert rows == [(0, 0, (0, 4), 1), (0, 5000, (0, 4), -1)]
     assert len(pending[0]) == 0
 
 
 @pytest.mark.parametrize("kind", ["COUNT", "SUM", "MIN", "MAX", "LARGEST", "SMALLEST"])
 @pytest.mark.parametrize("times", [[(0, 0), (0, 1), (2, 1)], [(0, 2), (1, 1), (2, 0)]])
-def test_a_long_group_is_reduced_as_the_definition_says(kind: str, times: list[Time]) -> None:
+def test_a_long_group_is_reduced_as_by_the_definition(kind: str, times: list[Time]) -> None:
     dice = random.Random(5)
     new: list[Update] = [(1, dice.randrange(200), dice.choice(times), dice.randrange(1, 3)) for _ in range(500)]
     rows = call(getattr(kinds, kind), new, parameter=30, depth=2)[0]
@@ -424,13 +428,13 @@ def test_a_long_group_may_come_in_many_layers(sizes: tuple[int, ...]) -> None:
 def test_a_group_may_be_at_as_many_times_as_there_is_room_for(before: int) -> None:
     past: list[Update] = [(1, val, (0, 2 + time), 1) for time in range(before) for val in (7 - time, 9)]
     new: list[Update] = [(1, val, time, 1) for time in ((0, 40), (1, 0)) for val in (20, 30)]
-    said = reduce_by_replay(past, REDUCTIONS["MIN"](0))
-    rows = call(kinds.MIN, new, past=past, said=said, depth=2)[0]
-    assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["MIN"](0)))
+    emitted = reduce_by_replay(past, REDUCTIONS["MIN"](0))
+    rows = call(kinds.MIN, new, past=past, emitted=emitted, depth=2)[0]
+    assert sorted(emitted + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["MIN"](0)))
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_many_groups_and_times_come_back_with_one_entry_for_each_time(depth: int) -> None:
+def test_many_groups_and_times_return_one_entry_for_each_time(depth: int) -> None:
     dice = random.Random(1)
     times: list[Time] = [(time,) if depth == 1 else (time // 10, time % 10) for time in range(100)]
     new: list[Update] = [(key, 0, dice.choice(times), 1) for key in range(1000)]
@@ -441,23 +445,23 @@ def test_many_groups_and_times_come_back_with_one_entry_for_each_time(depth: int
     assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 
 
-def test_a_record_may_have_been_said_to_come_and_go_more_often_than_it_did() -> None:
+def test_a_record_may_have_more_output_rows_than_input_rows() -> None:
     past: list[Update] = [(1, 5, (0, time, 20 - time), 1) for time in range(20)]
-    said = reduce_by_replay(past, REDUCTIONS["DISTINCT"](0))
-    assert len(said) == 39
+    emitted = reduce_by_replay(past, REDUCTIONS["DISTINCT"](0))
+    assert len(emitted) == 39
     new: list[Update] = [(1, 5, (0, 30, 30), 1), (1, 5, (1, 0, 0), 1), (1, 5, (1, 30, 30), -22)]
-    rows = call(kinds.DISTINCT, new, past=past, said=said, depth=3)[0]
-    assert sorted(said + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
+    rows = call(kinds.DISTINCT, new, past=past, emitted=emitted, depth=3)[0]
+    assert sorted(emitted + rows) == sorted(reduce_by_replay(past + new, REDUCTIONS["DISTINCT"](0)))
 
 
 @pytest.mark.parametrize("number", [2, 12, 30])
-def test_there_is_room_for_all_that_a_group_reduces_to_twice(number: int) -> None:
+def test_there_is_room_for_two_folds_of_a_group(number: int) -> None:
     new: list[Update] = [(1, val, (val % 2,), 1) for val in range(2 * number)]
     rows = call(kinds.LARGEST, new, parameter=number)[0]
     assert sorted(rows) == sorted(reduce_by_replay(new, REDUCTIONS["LARGEST"](number)))
 
 
-def test_each_group_has_room_for_the_times_it_puts_off() -> None:
+def test_each_group_has_room_for_its_pending_times() -> None:
     new: list[Update] = [(1, 0, (9, 9, 9), 1), *((2, 0, (time, 7 - time, 3), 1) for time in range(8))]
     rows, (keys, _, times), _ = call(kinds.COUNT, new, upper=[(0, 0, 0)], depth=3)
     assert rows == []
@@ -465,17 +469,17 @@ def test_each_group_has_room_for_the_times_it_puts_off() -> None:
     assert rounds.pending(plan(new, [], [], [(0, 0, 0)]))[2].tolist() == times.tolist()
 
 
-def test_as_many_times_may_be_put_off_as_a_new_time_has_joins_with_the_history() -> None:
+def test_as_many_times_may_become_pending_as_a_new_time_has_joins_with_the_history() -> None:
     past: list[Update] = [(1, 5, (time, 20 - time, 0), 1) for time in range(21)]
-    said = reduce_by_replay(past, REDUCTIONS["COUNT"](0))
+    emitted = reduce_by_replay(past, REDUCTIONS["COUNT"](0))
     new: list[Update] = [(1, 5, (0, 0, 9), 1)]
-    rows, (_, _, times), _ = call(kinds.COUNT, new, past=past, said=said, upper=[(0, 1, 9), (1, 0, 9)], depth=3)
+    rows, (_, _, times), _ = call(kinds.COUNT, new, past=past, emitted=emitted, upper=[(0, 1, 9), (1, 0, 9)], depth=3)
     assert rows == [(1, 1, (0, 0, 9), 1)]
     assert times.tolist() == [[time, 20 - time, 9] for time in range(21)]
 
 
 def float_sums(numbers: list[tuple[float, int]]) -> float:
-    """Return the sum that `SUM_FLOAT` says of values and their diffs."""
+    """Return the sum that `SUM_FLOAT` emits for values and their diffs."""
     rows = call(kinds.SUM_FLOAT, [(1, encode_float(number), (0,), diff) for number, diff in numbers])[0]
     assert len(rows) == 1
     return decode_float(rows[0][1])
@@ -518,18 +522,18 @@ def bits_of(diff: int) -> list[tuple[int, int]]:
         ([(1.7976931348623157e308, 1), (1e292, 1)], math.inf),
     ],
 )
-def test_sums_of_floats_at_the_edges(numbers: list[tuple[float, int]], expected: float) -> None:
+def test_sums_of_extreme_floats_are_those_of_fsum(numbers: list[tuple[float, int]], expected: float) -> None:
     assert float_sums(numbers) == expected
 
 
-def test_a_sum_is_rounded_by_every_bit_below_wherever_it_is() -> None:
+def test_every_lower_bit_affects_the_rounding_of_a_sum() -> None:
     halves = {
         key: [math.ldexp(1.0, shift), math.ldexp(1.0, shift - 53), math.ldexp(1.0, shift - 53 - below)]
         for key, (shift, below) in enumerate(itertools.product(range(32), (1, 2, 31, 32, 33, 64, 65)))
     }
     new: list[Update] = [(key, encode_float(one), (0,), 1) for key, parts in halves.items() for one in parts]
-    said = {key: decode_float(code) for key, code, _, _ in call(kinds.SUM_FLOAT, new)[0]}
-    assert said == {key: math.fsum(parts) for key, parts in halves.items()}
+    emitted = {key: decode_float(code) for key, code, _, _ in call(kinds.SUM_FLOAT, new)[0]}
+    assert emitted == {key: math.fsum(parts) for key, parts in halves.items()}
 
 
 def test_a_sum_of_many_floats_is_carried_before_it_overflows() -> None:
@@ -542,7 +546,7 @@ def test_sums_of_floats_without_meaning_are_nan() -> None:
     assert math.isnan(float_sums([(math.nan, 1), (1.0, 1)]))
 
 
-def test_a_sum_of_floats_forgets_what_was_taken_away() -> None:
+def test_a_sum_of_floats_keeps_no_trace_of_removed_terms() -> None:
     rows = call(
         kinds.SUM_FLOAT,
         [(1, encode_float(1e300), (0,), 1), (1, encode_float(0.1), (0,), 1), (1, encode_float(1e300), (1,), -1)],
@@ -559,10 +563,10 @@ def test_a_plan_of_nothing_has_no_rounds() -> None:
     assert [len(column) for column in rounds.pending(state)] == [0, 0, 0]
 
 
-def plan(new: list[Update], past: list[Update], said: list[Update], upper: list[Time]) -> rounds.State:
+def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: list[Time]) -> rounds.State:
     """Return the plan for new rows, each other row in a layer of its own."""
     depth = len(new[0][2])
-    fresh, older, output = Layers([new], depth), *(Layers([[row] for row in rows], depth) for rows in (past, said))
+    fresh, older, output = Layers([new], depth), *(Layers([[row] for row in rows], depth) for rows in (past, emitted))
     table = np.concatenate([older.table, fresh.table])
     frontier = np.array(upper, np.int64).reshape(-1, depth)
     return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, depth), np.int64), table, output.table, frontier)
@@ -574,14 +578,14 @@ def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
     assert state.visits.tolist() == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
 
 
-def test_a_history_that_is_not_due_is_put_off_to_its_joins_with_new_times() -> None:
+def test_the_joins_of_a_history_that_is_not_due_with_new_times_become_pending() -> None:
     new: list[Update] = [(1, 7, (1, 0, 5), 1), (1, 8, (1, 5, 0), 1)]
     state = plan(new, [(1, 5, (0, 1, 1), 1)], [], [(1, 1, 1)])
     assert rounds.pending(state)[2].tolist() == [[1, 1, 5], [1, 5, 1]]
 
 
 @pytest.mark.parametrize("val", [5, 9])
-def test_a_history_that_cancels_puts_nothing_off(val: int) -> None:
+def test_a_history_that_cancels_leaves_nothing_pending(val: int) -> None:
     past: list[Update] = [(1, val, (0, 3), 1), (1, 5, (0, 4), 1), (1, val, (0, 3), -1)]
     new: list[Update] = [(1, 7, (1, 0), 1), (1, 8, (0, 9), 1)]
     for rows, count in itertools.product(itertools.permutations(past), (1, 2)):
@@ -590,12 +594,12 @@ def test_a_history_that_cancels_puts_nothing_off(val: int) -> None:
             assert rounds.pending(state)[2].tolist() == [[1, 4]]
 
 
-def test_a_round_has_groups_that_are_empty_and_values_that_are_absent() -> None:
+def test_a_round_may_have_empty_groups_and_absent_values() -> None:
     past: list[Update] = [(1, 0, (0,), 1), (2, 0, (0,), 3)]
     new: list[Update] = [(1, 0, (1,), -1), (2, 0, (2,), 1)]
-    fresh, both, said = Layers([new], 1), Layers([past, new], 1), Layers([[(1, 9, (0,), 1)]], 1)
+    fresh, both, emitted = Layers([new], 1), Layers([past, new], 1), Layers([[(1, 9, (0,), 1)]], 1)
     state = rounds.plan(
-        fresh.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), both.table, said.table, np.empty((0, 1), np.int64)
+        fresh.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), both.table, emitted.table, np.empty((0, 1), np.int64)
     )
     active, offsets, vals, counts, fault = rounds.accumulate(state, 0)
     columns = (rounds.keys(state)[active], offsets, vals, counts, fault)

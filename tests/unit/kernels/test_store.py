@@ -67,7 +67,7 @@ def own(store: Store) -> None:
             os.chown(path, STRANGER, -1, follow_symlinks=False)
 
 
-def test_what_is_written_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_written_entry_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert store.has(NAME)
     assert store.read(NAME, KEY) == PAYLOAD
     assert not store.has("other.kernel")
@@ -75,7 +75,7 @@ def test_what_is_written_is_read(store: Store, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_made_is_for_this_user_alone(store: Store) -> None:
+def test_directories_and_entries_are_for_this_user_alone(store: Store) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in (store.root, store.directory.parent, store.directory)] == [
         0o700
     ] * 3
@@ -211,9 +211,7 @@ def test_an_entry_that_another_process_has_removed_is_reported_by_that_one(
     assert capsys.readouterr().err == ""
 
 
-def test_a_directory_with_files_in_the_place_of_an_entry_stays(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_directory_with_files_in_place_of_an_entry_stays(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     path = store.directory / NAME
     made_a_directory(path)
     (path / "somebody's").write_text("text")
@@ -246,7 +244,7 @@ def test_an_entry_of_another_user_is_not_read(store: Store, capsys: pytest.Captu
 
 
 @needs_root
-def test_an_entry_of_roots_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_that_belongs_to_root_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (store.root, *store.root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     long_ago = clock.time() - 50 * 86_400
@@ -293,12 +291,12 @@ def test_a_directory_of_another_user_is_not_used(part: str, store: Store, capsys
     assert f"{store.root / part} belongs to another user ({STRANGER}); " in capsys.readouterr().err
 
 
-def test_the_directory_may_be_in_one_for_all_users_in_which_nobody_can_rename_it(store: Store) -> None:
+def test_the_directory_may_be_in_a_shared_one_in_which_nobody_can_rename_it(store: Store) -> None:
     store.root.chmod(0o1777)
     assert store.read(NAME, KEY) == PAYLOAD
 
 
-def test_the_users_cache_directory_may_be_elsewhere_by_a_link(store: Store) -> None:
+def test_the_users_cache_directory_may_be_a_link(store: Store) -> None:
     elsewhere = store.root.parent / "elsewhere"
     store.root.rename(elsewhere)
     store.root.symlink_to(elsewhere)
@@ -326,7 +324,7 @@ def test_no_link_below_the_users_cache_directory_is_followed(
     assert "are not kept for others" in capsys.readouterr().err
 
 
-def test_a_file_in_the_place_of_the_directory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_place_of_the_directory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     store = Store(tmp_path / "file", tmp_path / "file")
     store.write(NAME, KEY, PAYLOAD)
@@ -356,7 +354,7 @@ def test_a_directory_that_cannot_be_made_is_reported(open_path: Path, capsys: py
     assert f"{open_path / 'cache'}: Permission denied" in capsys.readouterr().err
 
 
-def test_a_disk_that_is_full_is_reported_once_and_holds_no_half_of_an_entry(
+def test_a_full_disk_is_reported_once_and_holds_no_partial_entry(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -417,21 +415,21 @@ def test_reading_writes_nothing_more_often_than_daily(store: Store) -> None:
     assert (store.directory / NAME).stat().st_mtime_ns == before
 
 
-def test_a_relative_cache_home_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     expected = Path("/home/ada/.cache/timely-dataflow/kernels")
     assert Store.of_user({"XDG_CACHE_HOME": "here"}).directory == expected
     assert Store.of_user({"DIFFERENTIAL_CACHE_DIR": "", "NUMBA_CACHE_DIR": ""}).directory == expected
 
 
-def test_our_variable_counts_before_numbas_and_that_before_the_users() -> None:
+def test_our_variable_precedes_numbas_and_numbas_precedes_the_users() -> None:
     environ = {"XDG_CACHE_HOME": "/x", "NUMBA_CACHE_DIR": "/n", "DIFFERENTIAL_CACHE_DIR": "/d"}
     assert Store.of_user(environ).directory == Path("/d")
     del environ["DIFFERENTIAL_CACHE_DIR"]
     assert Store.of_user(environ).directory == Path("/n/timely-dataflow")
 
 
-def test_without_a_home_directory_nothing_is_kept(
+def test_without_a_home_directory_nothing_is_cached(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)

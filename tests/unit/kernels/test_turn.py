@@ -1,4 +1,4 @@
-"""Who compiles a kernel, and what is said of it."""
+"""Which process compiles a kernel, and what it reports."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from differential.kernels import turn as turns
 from differential.kernels.turn import Turn, notice
 
 
-def test_slow_work_says_what_it_is_and_quick_work_nothing(
+def test_slow_work_is_reported_and_quick_work_is_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(turns, "_PATIENCE", 60.0)
     with notice("quick"):
         pass
-    said = ""
+    printed = ""
     monkeypatch.setattr(turns, "_PATIENCE", 0.02)
     with notice("working"):
         end = clock.monotonic() + 30
-        while not said.endswith("\n") and clock.monotonic() < end:
+        while not printed.endswith("\n") and clock.monotonic() < end:
             clock.sleep(0.01)
-            said += capsys.readouterr().err
-    assert said == "working\n"
+            printed += capsys.readouterr().err
+    assert printed == "working\n"
 
 
 def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_PATIENCE", 0.05)
-    said: list[str] = []
+    printed: list[str] = []
     holder = subprocess.Popen(
         [
             sys.executable,
@@ -55,23 +55,23 @@ def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: py
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
 
-        def say(text: str, **_: object) -> None:
-            said.append(text)
+        def note(text: str, **_: object) -> None:
+            printed.append(text)
             holder.stdin.close()  # type: ignore[union-attr]
 
-        monkeypatch.setattr(turns, "print", say, raising=False)
+        monkeypatch.setattr(turns, "print", note, raising=False)
         with Turn(tmp_path, "another") as turn:
             assert turn.is_ours()
         with Turn(tmp_path, "total") as turn:
             assert not turn.is_ours()
-            assert not said
+            assert not printed
             turn.wait()
-            assert len(said) == 1
+            assert len(printed) == 1
             assert holder.wait(30) == 0
-    assert "waiting for another process" in said[0]
+    assert "waiting for another process" in printed[0]
 
 
-def test_where_a_file_system_has_no_locks_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_file_locks_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
     def no_locks(*_: object) -> None:

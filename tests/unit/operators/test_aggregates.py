@@ -36,7 +36,7 @@ def test_a_sum_of_floats_is_rounded_once(workers: int) -> None:
 
 
 @on_workers
-def test_the_least_and_the_greatest_value_are_found_again_when_they_are_gone(workers: int) -> None:
+def test_a_new_least_or_greatest_value_is_found_when_the_old_one_is_removed(workers: int) -> None:
     assert run(lambda one: one.max(), UPDATES, workers=workers) == [
         ((1, 10), (0,), 1),
         ((1, 10), (1,), -1),
@@ -74,7 +74,7 @@ def test_a_value_that_occurs_twice_counts_as_two(workers: int) -> None:
     assert smallest[-2:] == [((1, "a", 9.0), (2,), 1), ((1, "b", 2.5), (2,), -1)]
 
 
-def test_the_largest_of_none_are_refused() -> None:
+def test_the_largest_zero_values_are_refused() -> None:
     def program(one: Collection) -> Collection:
         return one.top_k(0)
 
@@ -84,7 +84,7 @@ def test_the_largest_of_none_are_refused() -> None:
 
 @on_workers
 @pytest.mark.parametrize("again", [lambda one: one.max(), lambda one: one.top_k(1)])
-def test_values_that_become_too_large_to_order_by_code_are_compared_by_a_reduction_of_a_reduction_too(
+def test_values_too_large_to_order_by_code_are_compared_in_nested_reductions_too(
     workers: int, again: Callable[[Collection], Collection]
 ) -> None:
     large = 1 << 44

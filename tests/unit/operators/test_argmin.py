@@ -8,7 +8,7 @@ ROADS = [((1, "b", 9), (0,), 1), ((1, "a", 9), (1,), 1), ((2, "c", 4), (1,), 2),
 
 
 @on_workers
-def test_the_record_for_which_a_function_is_least_is_found_and_of_equals_the_least(workers: int) -> None:
+def test_the_record_that_minimizes_a_function_is_found_and_the_least_of_several(workers: int) -> None:
     assert run(lambda one: one.argmin(lambda town, other, miles: miles), ROADS, workers=workers) == [
         ((1, "b", 9), (0,), 1),
         ((1, "a", 9), (1,), 1),
@@ -20,7 +20,7 @@ def test_the_record_for_which_a_function_is_least_is_found_and_of_equals_the_lea
 
 
 @on_workers
-def test_the_record_for_which_a_function_is_greatest_is_found_and_of_equals_the_greatest(workers: int) -> None:
+def test_the_record_that_maximizes_a_function_is_found_and_the_greatest_of_several(workers: int) -> None:
     assert run(lambda one: one.argmax(lambda town, other, miles: -miles), ROADS, workers=workers) == [
         ((1, "b", 9), (0,), 1),
         ((2, "c", 4), (1,), 1),

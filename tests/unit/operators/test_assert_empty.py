@@ -12,7 +12,7 @@ UPDATES = [((1, 5), (0,), 1), ((2, 6), (1,), 1), ((1, 5), (3,), -1)]
 
 
 @on_workers
-def test_what_holds_changes_nothing(workers: int) -> None:
+def test_an_assertion_that_holds_changes_nothing(workers: int) -> None:
     def program(one: Collection) -> Collection:
         one.filter(lambda key, value: value < key).assert_empty()
         return one.assert_eq(one.map(lambda key, value: (value, key)).map(lambda value, key: (key, value)))
@@ -21,7 +21,7 @@ def test_what_holds_changes_nothing(workers: int) -> None:
 
 
 @on_workers
-def test_a_record_that_should_not_be_is_named_with_its_time(workers: int) -> None:
+def test_an_unexpected_record_is_named_with_its_time(workers: int) -> None:
     with pytest.raises(OperatorError, match=r"'no sixes' failed at time \(1,\).*the count of \(2, 6\) changes by 1"):
         run(lambda one: one.filter(lambda _, value: value == 6).assert_empty(name="no sixes"), UPDATES, workers=workers)
 

@@ -12,7 +12,7 @@ from timely.errors import OperatorError
 
 
 def balances(groups: CoGroups) -> tuple[object, ...]:
-    """Say what came in less what went out, for each key."""
+    """Return incoming less outgoing, for each key."""
     came, went = (np.bincount(side.index, side.values[0] * side.counts, len(groups)) for side in groups)
     return np.arange(len(groups)), (came - went).astype(np.int64)
 
@@ -31,7 +31,7 @@ def test_a_key_of_either_side_has_a_group(workers: int) -> None:
     ]
 
 
-def test_both_sides_have_the_same_keys_and_never_is_a_key_without_any() -> None:
+def test_both_sides_have_the_same_keys_and_no_key_is_without_values() -> None:
     def look(groups: CoGroups) -> tuple[object, ...]:
         assert groups.left.keys[0].tolist() == groups.right.keys[0].tolist() == groups.keys[0].tolist()
         sizes = np.diff(groups.left.offsets) + np.diff(groups.right.offsets)
@@ -47,7 +47,7 @@ def test_both_sides_have_the_same_keys_and_never_is_a_key_without_any() -> None:
 
 
 @pytest.mark.parametrize(
-    ("widths", "keys", "said"),
+    ("widths", "keys", "message"),
     [
         ((2, 3), 1, r"the value had [12] column\(s\) and now has [12]$"),
         ((1, 2), 1, r"the value had [01] column\(s\) and now has [01]$"),
@@ -55,10 +55,10 @@ def test_both_sides_have_the_same_keys_and_never_is_a_key_without_any() -> None:
         ((2, 2), 4, r"a record has 2 column\(s\), but its key has 4$"),
     ],
 )
-def test_columns_are_counted_as_the_user_has_them(widths: tuple[int, int], keys: int, said: str) -> None:
+def test_columns_are_counted_as_the_user_gives_them(widths: tuple[int, int], keys: int, message: str) -> None:
     def program(scope: Scope) -> Collection:
         left, right = (Collection.of(scope, *[np.array([1, 2])] * width, keys=keys) for width in widths)
         return left.cogroup(right, lambda groups: (np.arange(len(groups)), groups.keys[0]))
 
-    with pytest.raises(OperatorError, match=said):
+    with pytest.raises(OperatorError, match=message):
         example(program)

@@ -25,7 +25,7 @@ def test_a_collection_with_itself_has_everything_twice(workers: int) -> None:
     assert changes == [((1, 5), (0,), 2), ((1, 5), (2,), -2)]
 
 
-def test_a_collection_from_outside_is_entered() -> None:
+def test_a_collection_from_an_outer_scope_is_entered() -> None:
     def program(scope: Scope) -> Collection:
         numbers = Collection.of(scope, 7)
         with scope.iterative() as inner:

@@ -22,7 +22,7 @@ def test_at_most_one_update_is_left_of_each_record_and_time(workers: int) -> Non
 
 
 @on_workers
-def test_what_cancels_is_not_sent(workers: int) -> None:
+def test_updates_that_cancel_are_not_sent(workers: int) -> None:
     seen: list[Updates] = []
 
     def program(one: Collection) -> Collection:

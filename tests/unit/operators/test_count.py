@@ -28,7 +28,7 @@ def test_counts_of_a_difference_may_be_negative(workers: int) -> None:
 
 
 @pytest.mark.parametrize("epochs", [2, 3])
-def test_epochs_that_are_handed_over_together_are_counted_one_by_one(epochs: int) -> None:
+def test_epochs_that_are_sealed_together_are_counted_one_by_one(epochs: int) -> None:
     def program(worker: Worker) -> list[Update]:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
@@ -58,7 +58,7 @@ def test_epochs_that_are_handed_over_together_are_counted_one_by_one(epochs: int
     assert execute_directly(program) == changes[: 2 * epochs - 1]
 
 
-def test_records_that_nobody_else_needs_by_key_are_not_kept() -> None:
+def test_records_that_no_other_operator_needs_by_key_are_not_kept() -> None:
     def program(worker: Worker) -> list[int]:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)

@@ -27,21 +27,21 @@ def in_a_loop(one: Collection, twice: bool) -> Collection:
 
 
 @on_workers
-def test_a_record_occurs_once_as_long_as_it_occurs_at_all(workers: int) -> None:
+def test_a_record_occurs_once_as_long_as_it_is_present(workers: int) -> None:
     expected = [((1, 5), (0,), 1), ((2, 5), (1,), 1), ((1, 5), (2,), -1), ((1, 5), (3,), 1)]
     assert run(lambda one: one.distinct(), UPDATES, workers=workers) == expected
     assert run(lambda one: in_a_loop(one, twice=False), UPDATES, workers=workers) == expected
 
 
 @on_workers
-def test_how_often_a_record_occurs_is_a_function_of_how_often_it_did(workers: int) -> None:
+def test_a_threshold_maps_the_count_of_each_record(workers: int) -> None:
     expected = [((1, 5), (0,), 1), ((1, 5), (1,), -1), ((1, 5), (3,), 1)]
     assert run(lambda one: one.threshold(lambda counts: counts // 2), UPDATES, workers=workers) == expected
     assert run(lambda one: in_a_loop(one, twice=True), UPDATES, workers=workers) == expected
 
 
 @on_workers
-def test_records_that_are_all_key_are_told_apart(workers: int) -> None:
+def test_records_without_values_are_distinguished(workers: int) -> None:
     updates = [((1,), (0,), 2), ((2,), (0,), 1), ((1,), (1,), -2)]
     expected = [((1,), (0,), 1), ((2,), (0,), 1), ((1,), (1,), -1)]
     assert run(lambda one: one.distinct(), updates, workers=workers) == expected
@@ -54,8 +54,8 @@ def test_a_function_must_return_one_integer_for_each_count() -> None:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("epochs", [2, 3])
-def test_epochs_that_wait_are_answered_together(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of the four operators one runs a step, so more epochs come than are answered.
+def test_waiting_epochs_are_handled_together(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each step runs one of the four operators, so epochs arrive faster than they are handled.
     monkeypatch.setattr(dataflow, "RUNS_PER_STEP", 1 / 4)
 
     def program(worker: Worker) -> list[Update]:
@@ -79,6 +79,6 @@ def test_epochs_that_wait_are_answered_together(epochs: int, monkeypatch: pytest
     assert execute_directly(program) == changes[: epochs + 1]
 
 
-def test_a_number_of_times_beyond_64_bits_is_refused() -> None:
+def test_a_count_beyond_64_bits_is_refused() -> None:
     with pytest.raises(OperatorError, match="too large for a 64-bit integer"):
         example(lambda scope: Collection.of(scope, 1).threshold(lambda n: np.full(len(n), 2**63, np.uint64)))

@@ -24,7 +24,7 @@ def looked_at(seen: list[Update], rounds: Any = None) -> Any:
 
 
 @on_workers
-def test_what_enters_is_there_from_the_first_round_on_and_leaves_as_it_was(workers: int) -> None:
+def test_an_entered_collection_is_present_from_the_first_round_and_leaves_unchanged(workers: int) -> None:
     seen: list[Update] = []
     assert run(looked_at(seen), UPDATES, workers=workers) == UPDATES
     assert sorted(seen) == sorted((record, (*time, 0), diff) for record, time, diff in UPDATES)
@@ -39,7 +39,7 @@ def test_each_record_enters_at_its_round(workers: int) -> None:
 
 
 @on_workers
-def test_what_rounds_take_back_is_not_there_outside(workers: int) -> None:
+def test_updates_that_later_rounds_retract_are_not_seen_outside(workers: int) -> None:
     def program(one: Collection) -> Collection:
         with one.scope.iterative() as inner:
             later = one.enter_at(inner, lambda key, value: value)
@@ -49,7 +49,7 @@ def test_what_rounds_take_back_is_not_there_outside(workers: int) -> None:
 
 
 @on_workers
-def test_a_collection_goes_in_and_out_of_several_loops_at_once(workers: int) -> None:
+def test_a_collection_enters_and_leaves_several_loops_at_once(workers: int) -> None:
     def program(one: Collection) -> Collection:
         with one.scope.iterative() as outer, outer.iterative() as inner:
             deep = one.enter(inner)
@@ -65,7 +65,7 @@ def test_a_round_before_the_first_is_refused() -> None:
         run(looked_at([], lambda key, value: key - value), UPDATES)
 
 
-def test_a_loop_beside_ones_own_cannot_be_entered() -> None:
+def test_a_collection_cannot_enter_a_sibling_loop() -> None:
     def program(scope: Scope) -> Collection:
         with scope.iterative("one") as one, scope.iterative("other") as other:
             return Collection.of(scope, 1).enter(one).enter(other).leave()

@@ -1,4 +1,4 @@
-"""Records enter a loop at the rounds that are said for them."""
+"""Records enter a loop at the rounds that are given for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timely.errors import OperatorError
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30))), st.sampled_from([1, 1000]))
-def test_each_row_gets_its_round_as_one_coordinate_more(rows: list[tuple[int, int]], factor: int) -> None:
+def test_each_row_gets_its_round_as_a_further_coordinate(rows: list[tuple[int, int]], factor: int) -> None:
     index, rounds = np.array(rows, np.int64).reshape(-1, 2).T
     updates = Updates((np.arange(len(rows)),), np.array([[4], [6], [5]]), index.copy(), np.ones(len(rows), np.int64))
     found = delayed(updates, rounds * factor)
@@ -22,7 +22,7 @@ def test_each_row_gets_its_round_as_one_coordinate_more(rows: list[tuple[int, in
 
 
 @pytest.mark.parametrize("rounds", [-1, 0.5])
-def test_what_is_no_round_is_refused(rounds: float) -> None:
+def test_a_value_that_is_no_round_is_refused(rounds: float) -> None:
     def program(scope: Scope) -> Collection:
         with scope.iterative() as inner:
             return Collection.of(scope, np.arange(3)).enter_at(inner, lambda x: x * rounds).leave()

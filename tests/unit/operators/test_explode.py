@@ -6,7 +6,7 @@ from tests.oracle.grid import on_workers, run
 
 
 @on_workers
-def test_a_quantity_becomes_a_number_of_occurrences(workers: int) -> None:
+def test_a_quantity_becomes_a_count(workers: int) -> None:
     updates = [((1, 5), (0,), 2), ((2, -3), (0,), 1), ((3, 0), (0,), 1), ((1, 4), (1,), 1), ((1, 5), (2,), -2)]
     changes = run(lambda one: one.explode(lambda key, amount: (key, amount)), updates, workers=workers)
     assert changes == [((1,), (0,), 10), ((2,), (0,), -3), ((1,), (1,), 4), ((1,), (2,), -10)]

@@ -9,13 +9,13 @@ from tests.oracle.grid import on_workers, run
 
 
 @on_workers
-def test_what_satisfies_the_predicate_stays_as_it_is(workers: int) -> None:
+def test_records_that_satisfy_the_predicate_are_kept_unchanged(workers: int) -> None:
     updates = [((1, 5), (0,), 2), ((2, 6), (0,), 1), ((3, 5), (1,), 1), ((1, 5), (2,), -1)]
     changes = run(lambda one: one.filter(lambda key, value: value < 6), updates, workers=workers)
     assert changes == [updates[0], updates[2], updates[3]]
 
 
-def test_a_filter_keeps_the_key_it_was_given() -> None:
+def test_a_filter_keeps_the_key() -> None:
     def program(scope):  # type: ignore[no-untyped-def]
         pairs = Collection.of(scope, np.array([1, 1, 2]), np.array(["a", "b", "a"]), keys=2)
         kept = pairs.filter(lambda number, letter: letter != "b")

@@ -17,7 +17,7 @@ def up_to(key: Any, value: Any) -> tuple[Any, ...]:
 
 
 @on_workers
-def test_records_made_occur_when_and_as_often_as_the_one_they_are_made_of(workers: int) -> None:
+def test_results_have_the_time_and_the_count_of_the_record_they_come_from(workers: int) -> None:
     updates = [((7, 2), (0,), 3), ((7, 0), (0,), 1), ((7, 3), (1,), 1), ((7, 2), (2,), -1)]
     assert run(lambda one: one.flat_map(up_to), updates, workers=workers) == [
         ((7, 0), (0,), 3),
@@ -31,5 +31,5 @@ def test_records_made_occur_when_and_as_often_as_the_one_they_are_made_of(worker
 
 
 @on_workers
-def test_nothing_made_of_anything_is_nothing(workers: int) -> None:
+def test_a_function_without_results_gives_an_empty_collection(workers: int) -> None:
     assert run(lambda one: one.flat_map(up_to).count(), [((1, 0), (0,), 1)], workers=workers) == []

@@ -1,4 +1,4 @@
-"""Operators let the traces they read, and those of what they said, forget what no input can ask for any more."""
+"""Operators let the traces that they read, and those of their output, forget what no input can need any more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def change(worker: Worker, sessions: list[InputSession], probe: Probe, first: in
 
 
 @pytest.mark.parametrize("is_left", [True, False])
-def test_a_join_keeps_a_record_that_changes_all_the_time_a_few_times_only(is_left: bool) -> None:
+def test_a_join_keeps_only_a_few_rows_of_a_record_that_changes_all_the_time(is_left: bool) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             sessions, collections = map(list, zip(*(new_input(scope) for _ in range(2))))
@@ -41,7 +41,7 @@ def test_a_join_keeps_a_record_that_changes_all_the_time_a_few_times_only(is_lef
         assert 0 < spines[0].statistics().rows < 20
         sessions[1].close()
         change(worker, sessions[:1], probe, EPOCHS)
-        # Nothing can come that would meet the changing side, but what does meets the other.
+        # No input can arrive that would be joined with the changing side; input that arrives is joined with the other.
         assert [spine.readers for spine in spines] == [0, 1]
         assert [spine.statistics().rows for spine in spines] == [0, 1]
         sessions[0].close()
@@ -51,14 +51,14 @@ def test_a_join_keeps_a_record_that_changes_all_the_time_a_few_times_only(is_lef
     execute_directly(program)
 
 
-def test_a_reduction_keeps_a_record_that_changes_all_the_time_a_few_times_only() -> None:
+def test_a_reduction_keeps_only_a_few_rows_of_a_record_that_changes_all_the_time() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
             changing = collection.arrange_by_key()
-            said = reduce_arrangement(changing, lambda *_: BuiltIn(MIN, 0), None, name="min")
-            spines = [changing._trace.spine, said._trace.spine]
-            probe = said.stream.probe()
+            reduced = reduce_arrangement(changing, lambda *_: BuiltIn(MIN, 0), None, name="min")
+            spines = [changing._trace.spine, reduced._trace.spine]
+            probe = reduced.stream.probe()
         change(worker, [session], probe)
         assert all(0 < spine.statistics().rows < 20 for spine in spines)
         session.close()
@@ -69,7 +69,7 @@ def test_a_reduction_keeps_a_record_that_changes_all_the_time_a_few_times_only()
     execute_directly(program)
 
 
-def test_a_threshold_keeps_a_record_that_changes_all_the_time_a_few_times_only() -> None:
+def test_a_threshold_keeps_only_a_few_rows_of_a_record_that_changes_all_the_time() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
@@ -87,7 +87,7 @@ def test_a_threshold_keeps_a_record_that_changes_all_the_time_a_few_times_only()
     execute_directly(program)
 
 
-def test_a_count_keeps_of_what_it_said_the_last_few_times_only() -> None:
+def test_a_count_keeps_only_the_last_few_of_its_output_rows() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)

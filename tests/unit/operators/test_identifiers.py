@@ -25,7 +25,7 @@ def test_each_distinct_record_has_a_number_of_its_own(workers: int) -> None:
             assert all(number >= 0 for _, number in held)
 
 
-def test_numbers_depend_on_what_there_is_and_on_nothing_else() -> None:
+def test_numbers_depend_only_on_the_present_records() -> None:
     at_once = [(record, (4,), diff) for record, _, diff in reversed(WORDS)]
     for program in (Collection.identifiers, small):
         answers = [

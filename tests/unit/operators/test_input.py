@@ -14,7 +14,7 @@ from timely.errors import CapabilityError, DataError
 
 
 @on_workers
-def test_a_change_at_a_later_time_happens_then(workers: int) -> None:
+def test_a_change_at_a_later_time_takes_effect_then(workers: int) -> None:
     updates = [((1, 2), (4,), 1), ((1, 2), (0,), 2), ((1, 2), (9,), -3)]
     assert run(lambda one: one.count(), updates, workers=workers) == [
         ((1, 2), (0,), 1),
@@ -24,7 +24,7 @@ def test_a_change_at_a_later_time_happens_then(workers: int) -> None:
     ]
 
 
-def test_columns_can_change_at_a_later_time_beside_records_at_others() -> None:
+def test_columns_can_change_at_later_times_beside_records_at_others() -> None:
     def program(worker: Worker) -> object:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
@@ -80,24 +80,24 @@ def test_a_record_of_another_width_is_refused() -> None:
         execute_directly(program)
 
 
-def test_a_session_says_when_more_waits_than_may() -> None:
+def test_a_session_reports_when_too_much_is_waiting() -> None:
     def program(worker: Worker) -> list[bool]:
         with worker.dataflow() as scope:
             session, collection = new_input(scope)
             collection.count().probe()
-        said = []
+        congested = []
         for _ in range(2):
             session.insert(np.arange(10_000))
             session.flush()
-            said.append(session.is_congested)
+            congested.append(session.is_congested)
             worker.step()
-            said.append(session.is_congested)
-        return said
+            congested.append(session.is_congested)
+        return congested
 
     assert execute(program, Config(queue_bytes=1 << 16)) == [[True, False] * 2]
 
 
-def test_changes_of_a_dataflow_that_was_dropped_are_refused_and_what_was_not_sent_may_be_closed() -> None:
+def test_changes_to_a_dropped_dataflow_are_refused_and_unsent_ones_may_be_closed() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, _ = new_input(scope)
@@ -131,7 +131,7 @@ def inserted(*changes: Callable[[InputSession], None]) -> list[object]:
     return execute_directly(program)
 
 
-def test_arrays_may_be_written_to_once_they_are_inserted() -> None:
+def test_arrays_may_be_overwritten_once_they_are_inserted() -> None:
     numbers, times = np.arange(3), np.array([1, 2, 3])
 
     def insert(session: InputSession) -> None:
@@ -154,7 +154,7 @@ def test_columns_and_records_of_all_kinds_may_be_inserted_in_one_epoch(column: o
     ) == [((3,), 2), ((4,), 2), ((5,), 1)]
 
 
-def test_small_integers_are_widened_as_they_are_where_they_are_indexed() -> None:
+def test_small_integers_are_widened_before_a_function_receives_them() -> None:
     numbers = np.array([200], np.uint8)
     assert example(lambda scope: Collection.of(scope, numbers).map(lambda x: x + 100)) == [((300,), 1)]
 
@@ -180,7 +180,7 @@ def test_fields_of_several_kinds_in_one_epoch_are_refused_and_not_converted(one:
     ("one", "other"),
     [(1, 2.5), (2.5, 1), (1, "one"), ("one", b"one"), (1, 1 << 63), (1, 1 << 70), ("one", "\ud800"), (1, [2.5])],
 )
-def test_a_field_of_another_kind_is_refused_where_it_is_said_and_nothing_else_is_lost(
+def test_a_field_of_another_kind_is_refused_at_its_line_and_nothing_else_is_lost(
     one: object, other: object, flush: bool
 ) -> None:
     def refused(session: InputSession) -> None:
@@ -195,16 +195,16 @@ def test_a_field_of_another_kind_is_refused_where_it_is_said_and_nothing_else_is
 
 
 @pytest.mark.parametrize("record", [(True,), (np.int8(1),), ([1],), (np.array([True]),)])
-def test_booleans_are_integers_among_these(record: tuple[object]) -> None:
+def test_booleans_among_integers_are_integers(record: tuple[object]) -> None:
     assert inserted(lambda session: session.insert(1), lambda session: session.insert(*record)) == [((1,), 2)]
 
 
-def test_bytes_that_may_change_are_no_column_of_numbers() -> None:
+def test_mutable_bytes_are_not_a_column_of_numbers() -> None:
     with pytest.raises(DataError, match="bytes\\(\\) makes a field of it"):
         inserted(lambda session: session.insert(bytearray(b"abc")))
 
 
-def test_an_upsert_of_another_kind_is_refused_where_it_is_said_and_the_rest_holds() -> None:
+def test_an_upsert_of_another_kind_is_refused_at_its_line_and_the_others_hold() -> None:
     def program(worker: Worker) -> object:
         with worker.dataflow() as scope:
             session, prices = new_upsert_input(scope)
@@ -261,7 +261,7 @@ def test_upserts_of_a_closed_input_or_of_another_width_are_refused() -> None:
     execute_directly(program)
 
 
-def test_of_one_key_twice_in_a_list_the_last_value_holds() -> None:
+def test_the_last_value_of_a_key_in_a_list_holds() -> None:
     def program(worker: Worker) -> object:
         with worker.dataflow() as scope:
             session, prices = new_upsert_input(scope)
@@ -275,7 +275,7 @@ def test_of_one_key_twice_in_a_list_the_last_value_holds() -> None:
 
 
 @on_workers
-def test_what_was_not_handed_over_when_the_program_returns_is_not_lost(workers: int) -> None:
+def test_changes_that_are_not_sealed_when_the_program_returns_are_not_lost(workers: int) -> None:
     seen = []
 
     def program(worker: Worker) -> None:

@@ -1,4 +1,4 @@
-"""Loops: what they settle to, how far they may go, and what is said of those that do not settle."""
+"""Loops: what they settle to, how many rounds they may take, and how those that do not settle are reported."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_loop_that_changes_nothing_settles(workers: int, body: Callable[[Colle
 @pytest.mark.parametrize(
     "body", [lambda inner: inner.distinct().map(lambda x: x), lambda inner: inner.map(lambda x: x)]
 )
-def test_a_loop_is_arranged_once_by_its_body_or_for_it(body: Callable[[Collection], Collection]) -> None:
+def test_a_loop_variable_is_arranged_once(body: Callable[[Collection], Collection]) -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
             Collection.of(scope, 1).iterate(body)
@@ -86,7 +86,7 @@ def test_a_loop_is_arranged_once_by_its_body_or_for_it(body: Callable[[Collectio
 
 
 @on_workers
-def test_a_loop_does_at_the_last_times_what_it_does_at_the_first(workers: int) -> None:
+def test_a_loop_works_at_the_greatest_times_as_at_the_first(workers: int) -> None:
     updates = [((0, 1), (0,), 1), ((1, 2), (2,), 1), ((2, 0), (2,), 1), ((0, 1), (4,), -1), ((0, 2), (5,), 1)]
     later = 2**62 - 5
     shifted = [(edge, (epoch + later,), diff) for edge, (epoch,), diff in updates]
@@ -95,14 +95,14 @@ def test_a_loop_does_at_the_last_times_what_it_does_at_the_first(workers: int) -
 
 
 @on_workers
-def test_a_loop_that_settles_within_its_limit_is_as_without(workers: int) -> None:
+def test_a_limit_does_not_change_a_loop_that_settles_within_it(workers: int) -> None:
     expected = {(node, node): 1 for node in range(7)}
     assert contents(run(lambda edges: distances(edges, limit=6), PATH, workers=workers), (0,)) == expected
     assert contents(run(distances, PATH, workers=workers), (0,)) == expected
 
 
 @on_workers
-def test_a_loop_that_takes_a_round_more_is_an_error_that_names_the_round_and_what_changes(workers: int) -> None:
+def test_a_loop_beyond_its_limit_is_an_error_that_names_the_round_and_the_changes(workers: int) -> None:
     with pytest.raises(OperatorError) as error:
         run(lambda edges: distances(edges, limit=5), PATH, workers=workers)
     assert "operator 'iterate' failed" in str(error.value)
@@ -111,7 +111,7 @@ def test_a_loop_that_takes_a_round_more_is_an_error_that_names_the_round_and_wha
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_changes_that_cancel_are_none(late: bool) -> None:
+def test_changes_that_cancel_count_as_none(late: bool) -> None:
     expected = [((number,), 1) for number in range(5)]
     assert example(lambda scope: counting(scope, limit=4, late=late)) == expected
     with pytest.raises(OperatorError, match=r"in round 4 at \(0,\) 1 record changes, \(4,\) by \+1"):
@@ -124,7 +124,7 @@ def test_each_of_several_variables_has_its_limit() -> None:
         example(lambda scope: mutual(scope, limit=3))
 
 
-def test_rounds_are_counted_anew_in_each_epoch_and_each_round_of_the_loop_around() -> None:
+def test_rounds_are_counted_from_zero_in_each_epoch_and_in_each_round_of_the_outer_loop() -> None:
     later = [((node, node + 1), (epoch,), 1) for epoch in range(3) for node in range(2 * epoch, 2 * epoch + 2)]
 
     def twice(edges: Collection) -> Collection:
@@ -165,7 +165,7 @@ def growing(limit: int | None) -> Callable[[Worker], None]:
     return program
 
 
-def test_a_loop_that_goes_on_is_reported_at_its_line_ever_less_often() -> None:
+def test_a_loop_that_does_not_settle_is_reported_at_its_line_at_growing_intervals() -> None:
     with (
         warnings.catch_warnings(record=True, action="always") as caught,
         pytest.raises(OperatorError, match="settle within 100"),
@@ -177,12 +177,12 @@ def test_a_loop_that_goes_on_is_reported_at_its_line_ever_less_often() -> None:
         assert f"in round {round} at (0,) 2 records change, ({round - 1},) by -1" in str(one.message)
 
 
-def test_a_warning_made_an_error_ends_the_loop() -> None:
+def test_a_warning_turned_into_an_error_ends_the_loop() -> None:
     with pytest.raises(OperatorError, match=r"UnsettledWarning: operator 'iterate' on worker 0 of 1 goes on"):
         execute(growing(None), config=Config(report_rounds=20))
 
 
-def test_a_loop_without_a_limit_is_not_looked_at_before_it_is_to_be_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_without_a_limit_is_not_checked_before_its_first_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(*_: object) -> None:
         raise AssertionError
 

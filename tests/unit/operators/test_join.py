@@ -17,21 +17,21 @@ KEYS = [((1,), (0,), 1), ((3,), (0,), 1), ((2,), (2,), 1), ((1,), (4,), -1)]
 
 
 @on_workers
-def test_pairs_with_equal_keys_are_found_when_both_are_there(workers: int) -> None:
+def test_pairs_with_equal_keys_are_found_when_both_sides_are_present(workers: int) -> None:
     expected = [((2, 20, "b"), (1,), 6), ((1, 10, "a"), (2,), 1), ((1, 10, "a"), (3,), -1)]
     assert run(lambda left, right: left.join(right), LEFT, RIGHT, workers=workers) == expected
     assert run(lambda left, right: left.arrange_by_key().join(right), LEFT, RIGHT, workers=workers) == expected
 
 
 @on_workers
-def test_pairs_meet_at_the_join_of_their_times(workers: int) -> None:
+def test_pairs_appear_at_the_join_of_their_times(workers: int) -> None:
     left, right = [((1, 10), (0, 2), 1)], [((1, "a"), (1, 0), 1)]
     changes = run(lambda one, other: one.join(other), left, right, workers=workers, outer=2)
     assert changes == [((1, 10, "a"), (1, 2), 1)]
 
 
 @on_workers
-def test_what_a_function_makes_of_pairs_is_counted_together(workers: int) -> None:
+def test_equal_results_of_a_join_function_are_counted_together(workers: int) -> None:
     changes = run(
         lambda one, other: one.join_map(other, lambda key, number, letter: (letter, number // 15)),
         LEFT, RIGHT, workers=workers,

@@ -1,4 +1,4 @@
-"""Tests of the kinds of columns: what is refused beside what, on whichever workers the rows are."""
+"""The kinds of columns: which are refused together, on whichever workers the rows are."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_integers_and_floats_are_refused_even_if_no_two_rows_meet_on_a_worker(co
 
 @on_workers
 @pytest.mark.parametrize("combine", COMBINED)
-def test_integers_and_booleans_go_together(combine: Two, workers: int) -> None:
+def test_integers_and_booleans_can_be_combined(combine: Two, workers: int) -> None:
     run(combine, np.array([0, 1]), np.array([True]), workers)
 
 
 @on_workers
 @pytest.mark.parametrize("combine", COMBINED)
-def test_floats_of_one_width_go_together(combine: Two, workers: int) -> None:
+def test_floats_of_one_width_can_be_combined(combine: Two, workers: int) -> None:
     run(combine, SHORT, SHORT[:1], workers)
 
 
@@ -98,12 +98,12 @@ def test_a_join_of_two_widths_names_the_join_and_what_to_do() -> None:
         example(program)
 
 
-def test_collections_without_rows_go_with_all_kinds() -> None:
+def test_collections_without_rows_can_be_combined_with_all_kinds() -> None:
     nothing = np.empty(0, np.float32)
     assert example(lambda scope: Collection.of(scope, nothing).join(Collection.of(scope, LONG))) == []
 
 
-def test_a_join_that_was_dropped_leaves_nothing_with_the_arrangements_it_read() -> None:
+def test_a_dropped_join_leaves_no_trace_in_the_arrangements_that_it_read() -> None:
     compared: list[dict[Any, Encoder]] = []
 
     def program(worker: Worker) -> None:
@@ -113,8 +113,8 @@ def test_a_join_that_was_dropped_leaves_nothing_with_the_arrangements_it_read() 
             trace = arranged.trace()
         for _ in range(3):
             with worker.dataflow("a question") as scope:
-                asked = trace.import_into(scope)
-                Collection.of(scope, np.array([1])).arrange_by_key().join(asked)
+                imported = trace.import_into(scope)
+                Collection.of(scope, np.array([1])).arrange_by_key().join(imported)
             worker.drop_dataflow(scope.dataflow)
         compared.append(arranged.key._compared)
 
@@ -194,7 +194,7 @@ def test_values_that_are_set_have_one_kind_on_all_workers(workers: int) -> None:
         execute(program, Config(workers=workers))
 
 
-def test_a_batch_without_rows_comes_back_from_its_buffers() -> None:
+def test_a_batch_without_rows_is_decoded_from_its_buffers() -> None:
     columns = (np.empty(0, np.float32), as_column(["a"])[:0], as_column([b"a"])[:0])
     meta, buffers = Updates(columns, np.array([[3, 4]])).to_buffers()
     again = Updates.from_buffers(meta, [memoryview(buffer).cast("B") for buffer in buffers])
@@ -204,7 +204,7 @@ def test_a_batch_without_rows_comes_back_from_its_buffers() -> None:
 
 
 @pytest.mark.parametrize("index", [[0], [0, 1, 0], [0, 2], [-1, 0]])
-def test_a_batch_with_an_index_that_is_none_is_refused(index: list[int]) -> None:
+def test_a_batch_with_an_invalid_time_index_is_refused(index: list[int]) -> None:
     meta, buffers = Updates((np.arange(2),), np.array([[3], [4]]), np.array([0, 1])).to_buffers()
     buffers[1] = np.array(index)
     with pytest.raises(ValueError, match=r"time"):

@@ -1,4 +1,4 @@
-"""What cannot occur a negative number of times says which record does, when, and in which operator of whose line."""
+"""An error about a negative count names the record, the time, the operator and its line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def in_a_loop(operator: Operator) -> Operator:
 @on_workers
 @pytest.mark.parametrize("place", TIMES)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_record_removed_that_was_not_there_is_named(name: str, place: str, workers: int) -> None:
+def test_the_removal_of_a_missing_record_is_named(name: str, place: str, workers: int) -> None:
     operator = OPERATORS[name] if place == "outermost" else in_a_loop(OPERATORS[name])
     with pytest.raises(OperatorError) as error:
         run(operator, FIRST, SECOND, workers=workers)
@@ -62,7 +62,7 @@ def test_a_record_of_one_column_is_named_by_it() -> None:
 
 
 @on_workers
-def test_sums_and_signed_counts_may_pass_below_nothing(workers: int) -> None:
+def test_sums_and_signed_counts_may_be_negative(workers: int) -> None:
     numbers = [((7, 5), (0,), 1), ((7, 6), (3,), -2)]
 
     def program(one: Collection) -> Collection:
@@ -82,7 +82,7 @@ def test_sums_and_signed_counts_may_pass_below_nothing(workers: int) -> None:
 @on_workers
 @pytest.mark.parametrize("outer", [1, 2])
 @pytest.mark.parametrize("place", TIMES)
-def test_a_key_of_which_more_was_removed_than_there_was_is_named(place: str, outer: int, workers: int) -> None:
+def test_a_key_of_which_more_is_removed_than_there_is_is_named(place: str, outer: int, workers: int) -> None:
     more = (0,) * (outer - 1)
     updates: list[Update] = [((7, "a"), (0, *more), 2), ((8, "b"), (1, *more), 2), ((7, "b"), (3, *more), -3)]
     count: Operator = lambda one, _: one.count()  # noqa: E731
@@ -103,7 +103,7 @@ def test_a_difference_may_be_counted(place: str, workers: int) -> None:
     assert [contents(changes, (epoch,)) for epoch in range(3)] == [{(7, 1): 1}, {(7, -2): 1}, {(7, 3): 1}]
 
 
-def test_an_output_names_what_was_removed_that_was_not_there_and_loses_nothing() -> None:
+def test_an_output_names_the_removal_of_a_missing_record_and_loses_nothing() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, stock = new_input(scope)
@@ -124,7 +124,7 @@ def test_an_output_names_what_was_removed_that_was_not_there_and_loses_nothing()
     execute(program)
 
 
-def test_removed_and_inserted_in_one_epoch_is_no_mistake() -> None:
+def test_a_record_may_be_removed_and_inserted_in_one_epoch() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, stock = new_input(scope)
@@ -138,7 +138,7 @@ def test_removed_and_inserted_in_one_epoch_is_no_mistake() -> None:
     execute(program)
 
 
-def test_a_trace_names_what_was_removed_that_was_not_there() -> None:
+def test_a_trace_names_the_removal_of_a_missing_record() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, stock = new_input(scope)

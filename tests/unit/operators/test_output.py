@@ -14,29 +14,29 @@ from timely.errors import BuildError, OperatorError
 
 
 def counting(where: int, epochs: int = 3) -> object:
-    """Count even and odd numbers; tell, of each epoch, what has changed and what there is, as seen by this worker."""
+    """Count even and odd numbers; return for each epoch the changes and the contents that this worker sees."""
 
     def program(worker: Worker) -> list[tuple[list[object], dict[object, int]]]:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
             output: Output = numbers.map(lambda number: number % 2).count().output(where)
-        told = []
+        seen = []
         for epoch in range(epochs):
             if worker.index == 0:
                 session.insert(np.arange(epoch, epoch + 3))
             session.advance_to(epoch + 1)
             worker.step_while(lambda: output.less_than(session.epoch))
-            told.append((output.changes(), dict(output.contents())))
+            seen.append((output.changes(), dict(output.contents())))
         session.close()
         worker.step_while(lambda: not output.done())
         assert output.changes() == []
-        return told
+        return seen
 
     return program
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_worker_asked_for_is_told_everything_and_the_others_nothing(workers: int) -> None:
+def test_the_chosen_worker_receives_everything_and_the_others_nothing(workers: int) -> None:
     results = execute(counting(workers - 1), config=Config(workers=workers))  # type: ignore[arg-type]
     numbers: Counter[int] = Counter()
     for epoch, (changes, contents) in enumerate(results[workers - 1]):
@@ -47,8 +47,8 @@ def test_the_worker_asked_for_is_told_everything_and_the_others_nothing(workers:
         assert {record for record, _, diff in changes if diff > 0} == after - before
         assert {record for record, _, diff in changes if diff < 0} == before - after
         assert {time for _, time, _ in changes} == {(epoch,)}
-    for told in results[: workers - 1]:
-        assert all(changes == [] and contents == {} for changes, contents in told)
+    for seen in results[: workers - 1]:
+        assert all(changes == [] and contents == {} for changes, contents in seen)
 
 
 def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
@@ -63,7 +63,7 @@ def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
     execute_directly(program)
 
 
-def test_what_is_no_time_of_the_output_is_refused() -> None:
+def test_a_value_that_is_no_time_of_the_output_is_refused() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             output = Collection.of(scope, np.array([1])).output()
@@ -74,12 +74,12 @@ def test_what_is_no_time_of_the_output_is_refused() -> None:
     execute_directly(program)
 
 
-def test_not_a_number_is_not_read_out() -> None:
+def test_a_nan_cannot_be_read() -> None:
     with pytest.raises(OperatorError, match="NaN cannot be part"):
         example(lambda scope: Collection.of(scope, 1.0).map(lambda x: x * np.nan))
 
 
-def test_records_of_different_widths_are_not_read_out() -> None:
+def test_records_of_different_widths_cannot_be_read() -> None:
     def program(scope: Scope) -> Collection:
         return Collection.of(scope, 1, 2).concat(Collection.of(scope, 1))
 

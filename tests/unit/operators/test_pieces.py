@@ -12,7 +12,7 @@ from timely import InputPort, OutputPort, Pipeline, Worker, execute_directly
 
 
 def waiting(worker: Worker, program_of: str) -> list[int]:
-    """Return how many messages each activation of what consumes the pairs of a join found."""
+    """Return how many messages each activation of the operator after a join receives."""
     found: list[int] = []
 
     def take(input: InputPort, output: OutputPort) -> None:

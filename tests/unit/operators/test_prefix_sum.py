@@ -31,7 +31,7 @@ def test_a_change_moves_what_comes_after_it(workers: int) -> None:
 
 
 @on_workers
-def test_a_position_is_there_as_long_as_a_record_of_it_is(workers: int) -> None:
+def test_a_position_exists_as_long_as_it_has_a_record(workers: int) -> None:
     booked = [((7, 2, 5), (0,), 2), ((7, 2, 5), (1,), -1), ((7, 2, -5), (2,), 1), ((7, 2, 5), (3,), -1)]
     booked += [((7, 2, -5), (4,), -1)]
     assert run(lambda one: one.prefix_sum(bits=2), booked, workers=workers) == [
@@ -48,6 +48,6 @@ def test_a_position_is_there_as_long_as_a_record_of_it_is(workers: int) -> None:
 
 @pytest.mark.parametrize(("width", "keys"), [(1, 1), (2, 1), (4, 1), (3, 2)])
 def test_records_of_other_widths_are_refused(width: int, keys: int) -> None:
-    said = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
-    with pytest.raises(OperatorError, match=said):
+    message = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
+    with pytest.raises(OperatorError, match=message):
         example(lambda scope: Collection.of(scope, *[np.array([1, 2])] * width, keys=keys).prefix_sum())

@@ -11,19 +11,19 @@ UPDATES = [((1, 10), (0,), 2), ((2, 20), (0,), 1), ((1, 40), (1,), 1), ((2, 20),
 
 
 def ranges(groups: Groups) -> tuple[object, ...]:
-    """Say the least and the greatest value of each key, in two columns."""
+    """Return the least and the greatest value of each key, in two columns."""
     first = groups.offsets[:-1]
     return np.arange(len(groups)), *(f.reduceat(groups.values[0], first) for f in (np.minimum, np.maximum))
 
 
 def multiples(groups: Groups) -> tuple[object, ...]:
-    """Say each value as often as it occurs, numbered, so that a group has several values or, of odd numbers, none."""
+    """Return each value as often as it occurs, numbered, so that a group has several values or none."""
     rows = np.repeat(np.arange(len(groups.counts)), np.where(groups.values[0] % 4 == 0, groups.counts, 0))
     return groups.index[rows], groups.values[0][rows]
 
 
 @on_workers
-def test_all_that_has_changed_is_reduced_and_what_was_said_is_taken_back(workers: int) -> None:
+def test_everything_that_has_changed_is_reduced_and_the_output_before_is_retracted(workers: int) -> None:
     assert run(lambda one: one.reduce(ranges), UPDATES, workers=workers) == [
         ((1, 10, 10), (0,), 1),
         ((2, 20, 20), (0,), 1),
@@ -42,7 +42,7 @@ def test_a_group_may_have_several_values_or_none(workers: int) -> None:
     ]
 
 
-def test_groups_without_records_are_not_shown_and_groups_come_together() -> None:
+def test_groups_without_records_are_not_passed_and_groups_are_passed_together() -> None:
     sizes: list[int] = []
 
     def noted(groups: Groups) -> tuple[object, ...]:
@@ -57,7 +57,7 @@ def test_groups_without_records_are_not_shown_and_groups_come_together() -> None
 
 
 @on_workers
-def test_keys_of_several_columns_are_told_apart(workers: int) -> None:
+def test_keys_of_several_columns_are_distinguished(workers: int) -> None:
     def program(one: Collection) -> Collection:
         return one.map(lambda number, letter, value: (number, letter, value), keys=2).reduce(ranges)
 

@@ -11,7 +11,7 @@ UPDATES = [((1, "c"), (0,), 2), ((1, "a"), (0,), 1), ((2, "b"), (1,), 1), ((1, "
 
 
 @on_workers
-def test_a_function_is_given_a_key_and_its_values_in_order(workers: int) -> None:
+def test_a_function_receives_a_key_and_its_values_in_order(workers: int) -> None:
     given: list[Any] = []
 
     def look(key: int, values: list[tuple[str, int]]) -> list[str]:
@@ -39,6 +39,6 @@ def test_keys_and_values_of_several_columns_are_tuples(workers: int) -> None:
 
 
 @on_workers
-def test_nothing_may_be_said_of_a_key(workers: int) -> None:
+def test_a_key_may_have_no_results(workers: int) -> None:
     changes = run(lambda one: one.reduce_each(lambda key, values: [] if key == 1 else [key]), UPDATES, workers=workers)
     assert changes == [((2, 2), (1,), 1)]

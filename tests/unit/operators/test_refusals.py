@@ -1,4 +1,4 @@
-"""What operators on collections refuse, and what they say."""
+"""What operators on collections refuse, and with which message."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
 
 
 @pytest.mark.parametrize(("program", "message"), REFUSED)
-def test_what_has_no_meaning_is_refused(program: Callable[[Scope], Collection], message: str) -> None:
+def test_meaningless_requests_are_refused(program: Callable[[Scope], Collection], message: str) -> None:
     with pytest.raises(TimelyError, match=message):
         example(program)
 
 
-def test_collections_of_dataflows_of_one_name_are_told_apart_when_they_meet() -> None:
+def test_collections_of_dataflows_of_the_same_name_are_distinguished_when_they_are_combined() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("graph") as scope:
             one = numbers(scope)
@@ -112,7 +112,7 @@ def by_self(one: Collection) -> Collection:
         lambda one: by_self(one).join(one),
     ],
 )
-def test_what_is_indexed_by_whole_records_is_said_so(program: Callable[[Collection], Collection]) -> None:
+def test_the_error_names_an_index_by_whole_records(program: Callable[[Collection], Collection]) -> None:
     with pytest.raises(BuildError, match=r"key (of one collection )?is all columns, .* the first column"):
         example(lambda scope: program(numbers(scope)))
 
@@ -126,18 +126,18 @@ def test_what_is_indexed_by_whole_records_is_said_so(program: Callable[[Collecti
         lambda one: one.prefix_sum(),
     ],
 )
-def test_operators_that_must_know_the_key_say_so(program: Callable[[Collection], Collection]) -> None:
+def test_operators_that_need_a_key_report_a_missing_one(program: Callable[[Collection], Collection]) -> None:
     with pytest.raises(BuildError, match=r"how many columns are the key\? not all columns"):
         example(lambda scope: program(by_self(numbers(scope))))
 
 
 @pytest.mark.parametrize("program", [lambda one: one.totals(), lambda one: one.prefix_sum(bits=0)])
-def test_a_program_without_meaning_is_refused_when_it_is_built(program: Callable[[Collection], Collection]) -> None:
+def test_a_meaningless_program_is_refused_when_it_is_built(program: Callable[[Collection], Collection]) -> None:
     with pytest.raises(BuildError):
         example(lambda scope: program(numbers(scope)))
 
 
-def test_a_reduction_may_say_nothing_whatever_kind_of_nothing_that_is() -> None:
+def test_a_reduction_may_return_any_kind_of_empty_result() -> None:
     def words_of_many(groups: Groups) -> tuple[object, object]:
         many = np.flatnonzero(np.diff(groups.offsets) > 1)
         return many.tolist(), ["many"] * len(many)

@@ -38,7 +38,7 @@ def test_counts_are_compared_record_by_record(
 
 
 @on_workers
-def test_with_itself_a_collection_is_the_same_or_nothing(workers: int) -> None:
+def test_a_set_operation_of_a_collection_with_itself_is_the_collection_or_empty(workers: int) -> None:
     for operator in (Collection.union, Collection.intersect):
         assert run(lambda one, operator=operator: operator(one, one), LEFT, workers=workers) == LEFT
     for operator in (Collection.except_, Collection.symmetric_difference):

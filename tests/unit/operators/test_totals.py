@@ -13,7 +13,7 @@ from timely import Scope
 
 
 @on_workers
-def test_sums_that_are_all_0_say_nothing_and_come_back(workers: int) -> None:
+def test_sums_that_are_all_0_emit_nothing_and_reappear(workers: int) -> None:
     updates = [((1, 3), (0,), 1), ((1, -3), (1,), 1), ((1, -3), (2,), -1)]
     program = lambda one: one.totals(lambda k, v: v, lambda k, v: 2 * v)  # noqa: E731
     assert run(program, updates, workers=workers) == [

@@ -12,8 +12,8 @@ from timely import Worker, execute_directly
 from timely.errors import BuildError, DataError, TimelyError
 
 
-def said(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[object]:
-    """Return the changes of what is said in the first epoch and is the case from the second on."""
+def changes_of(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[object]:
+    """Return the changes due to upserts in the first epoch, which hold from the second on."""
 
     def program(worker: Worker) -> list[object]:
         with worker.dataflow() as scope:
@@ -28,42 +28,42 @@ def said(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[obj
     return execute_directly(program)
 
 
-def test_the_last_of_an_epoch_holds_within_columns_too() -> None:
+def test_the_last_upsert_of_an_epoch_holds_within_columns_too() -> None:
     def statements(session: UpsertSession) -> None:
         session.set(1, 5)
         session.set(np.array([1, 2, 1]), np.array([6, 7, 8]))
         session.unset(2)
 
-    assert said(statements) == [((1, 8), (1,), 1)]
+    assert changes_of(statements) == [((1, 8), (1,), 1)]
 
 
-def test_the_last_holds_also_where_a_session_is_told_to_stay_at_its_time() -> None:
+def test_the_last_upsert_holds_even_if_a_session_stays_at_its_time() -> None:
     def statements(session: UpsertSession) -> None:
         session.set(1, 5)
         session.set(1, 6)
         session.advance_to(1)
         session.set(1, 7)
 
-    assert said(statements) == [((1, 7), (1,), 1)]
+    assert changes_of(statements) == [((1, 7), (1,), 1)]
 
 
-def test_saying_the_same_again_changes_nothing() -> None:
+def test_repeating_an_upsert_changes_nothing() -> None:
     def statements(session: UpsertSession) -> None:
         for epoch in range(2, 6):
             session.set("a", 0.5)
             session.advance_to(epoch)
 
-    assert said(statements) == [(("a", 0.5), (1,), 1)]
+    assert changes_of(statements) == [(("a", 0.5), (1,), 1)]
 
 
-def test_a_key_may_have_no_value_and_yet_be_there() -> None:
+def test_a_key_may_be_present_without_a_value() -> None:
     def statements(session: UpsertSession) -> None:
         session.set(1, 2)
         session.set(3, 4)
         session.advance_to(7)
         session.unset(np.array([1, 5]), np.array([2, 5]))
 
-    assert said(statements, keys=2) == [((1, 2), (1,), 1), ((3, 4), (1,), 1), ((1, 2), (7,), -1)]
+    assert changes_of(statements, keys=2) == [((1, 2), (1,), 1), ((3, 4), (1,), 1), ((1, 2), (7,), -1)]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_key_may_have_no_value_and_yet_be_there() -> None:
         (lambda session: (session.unset(5), session.set("tea", 3)), "always of one kind"),
     ],
 )
-def test_a_statement_of_another_form_is_refused(statement: Callable[[UpsertSession], None], message: str) -> None:
+def test_an_upsert_of_another_form_is_refused(statement: Callable[[UpsertSession], None], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        said(statement)
+        changes_of(statement)
 
 
-def test_not_a_number_is_refused_when_its_epoch_is_over() -> None:
+def test_a_nan_is_refused_when_its_epoch_is_over() -> None:
     with pytest.raises(TimelyError, match=r"operator 'upsert' failed.*NaN"):
-        said(lambda session: session.set(1, float("nan")))
+        changes_of(lambda session: session.set(1, float("nan")))
 
 
 def test_times_of_two_coordinates_are_refused() -> None:

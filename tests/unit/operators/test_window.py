@@ -25,7 +25,7 @@ SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
 
 
 def window(updates: list[Update], time: Time, size: int, slide: int, by_event: bool) -> Multiset:
-    """Return what a window holds at a time, from looking at all multiples of `slide` one by one."""
+    """Return the contents of a window at a time, by a look at each multiple of `slide`."""
     total: Multiset = Counter()
     for record, when, diff in updates:
         happened = record[1] if by_event else when[0]
@@ -39,7 +39,7 @@ def window(updates: list[Update], time: Time, size: int, slide: int, by_event: b
 
 @settings(max_examples=examples(60), deadline=None)
 @given(histories(), SIZES, st.booleans())
-def test_a_window_holds_at_every_time_what_happened_lately(
+def test_a_window_holds_the_recent_records_at_every_time(
     history: History, bounds: tuple[int, int], by_event: bool
 ) -> None:
     updates, (size, slide) = history.inputs[0], bounds
@@ -52,14 +52,12 @@ def test_a_window_holds_at_every_time_what_happened_lately(
 
 
 def late(updates: Updates) -> None:
-    """Receive what comes too late."""
+    """Receive late records."""
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(histories(), SIZES)
-def test_what_is_inserted_after_its_window_has_ended_is_given_to_late(
-    history: History, bounds: tuple[int, int]
-) -> None:
+def test_records_inserted_after_their_window_has_ended_go_to_late(history: History, bounds: tuple[int, int]) -> None:
     updates, (size, slide) = history.inputs[0], bounds
     found: Counter[Update] = Counter()
 
@@ -82,7 +80,7 @@ def on_line(events: list[tuple[int, int]], **options: Any) -> list[warnings.Warn
     return caught
 
 
-def test_what_comes_too_late_is_reported_at_the_users_line_once_and_counted_at_the_end() -> None:
+def test_late_records_are_reported_once_at_the_users_line_and_counted_at_the_end() -> None:
     assert on_line([(0, 0), (1, 2)]) == []
     (only,) = on_line([(0, 0), (1, 3)])
     assert only.category is LateWarning
@@ -106,14 +104,14 @@ def test_a_removal_without_event_times_is_refused_and_named(workers: int) -> Non
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_is_inserted_and_removed_in_one_epoch_is_in_no_window(workers: int) -> None:
+def test_a_record_inserted_and_removed_in_one_epoch_is_in_no_window(workers: int) -> None:
     updates = [((7,), (0,), 1), ((8,), (1,), 1)]
     changes = run(lambda left, right: left.concat(right.negate()).window(2), updates, updates[:1], workers=workers)
     assert changes == [((8,), (1,), 1), ((8,), (3,), -1)]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_is_computed_of_a_window_follows_it(workers: int) -> None:
+def test_results_computed_from_a_window_follow_it(workers: int) -> None:
     updates = [((key,), (epoch,), 1) for epoch in range(12) for key in {epoch % 2, epoch % 3}]
     changes = run(lambda records: records.window(4).count(), updates, workers=workers)
     for epoch in range(20):
@@ -121,14 +119,14 @@ def test_what_is_computed_of_a_window_follows_it(workers: int) -> None:
         assert contents(changes, (epoch,)) == Counter((key, count) for key, count in lately.items())
 
 
-def test_a_tumbling_window_shows_the_last_one_that_is_over() -> None:
+def test_a_tumbling_window_shows_the_last_complete_one() -> None:
     updates = [((epoch,), (epoch,), 1) for epoch in range(1, 7)]
     changes = run(lambda records: records.window(3, 3), updates)
     shown = [sorted(record for (record,) in contents(changes, (epoch,))) for epoch in range(10)]
     assert shown == [[], [], [], [1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5, 6], [4, 5, 6], [4, 5, 6], []]
 
 
-def test_a_window_of_no_size_is_refused() -> None:
+def test_a_window_of_size_zero_is_refused() -> None:
     with pytest.raises(TimelyError, match="size 0"):
         example(lambda scope: Collection.of(scope, 1).window(0))
 
@@ -142,12 +140,12 @@ def test_a_window_of_no_size_is_refused() -> None:
         (lambda x: np.uint64(2**63), "9223372036854775808, is too large"),
     ],
 )
-def test_event_times_that_cannot_be_are_refused(at: Callable[[Any], Any], words: str) -> None:
+def test_impossible_event_times_are_refused(at: Callable[[Any], Any], words: str) -> None:
     with pytest.raises(TimelyError, match=words):
         example(lambda scope: Collection.of(scope, np.array([0, 1])).window(1, at=at))
 
 
-def test_what_leaves_later_is_told_when_it_leaves() -> None:
+def test_records_that_leave_a_window_later_are_reported_when_they_leave() -> None:
     seen: list[tuple[int, int]] = []
 
     def program(worker: Worker) -> list[list[tuple[int, int]]]:

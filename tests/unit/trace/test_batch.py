@@ -57,7 +57,7 @@ def test_the_bytes_of_a_batch_are_those_of_its_columns() -> None:
     assert batch.nbytes == sum(column.nbytes for column in columns) == 14 * 8
 
 
-def test_as_of_a_frontier_times_are_those_that_represent_them() -> None:
+def test_as_of_a_frontier_times_become_their_representatives() -> None:
     keys, index = np.arange(4), np.array([0, 1, 2, 0])
     table = np.array([[3], [4], [7]])
     batch = Batch.build(keys, NOTHING, index, NOTHING, table, Description(LOWER, UPPER, LOWER))
@@ -98,13 +98,13 @@ def test_a_broken_invariant_is_named(change: dict[str, np.ndarray], words: str) 
         batch.validate()
 
 
-def test_the_table_of_a_frontier_is_made_once_and_that_of_none_has_the_depth_asked_for() -> None:
+def test_the_table_of_a_frontier_is_made_once_and_that_of_an_empty_one_has_the_given_depth() -> None:
     frontier, nothing = Antichain([(1, 2)]), Antichain()
     assert frontier_table(frontier, 2) is frontier_table(frontier, 2)
     assert [frontier_table(nothing, depth).shape for depth in (1, 3)] == [(0, 1), (0, 3)]
 
 
-def test_a_batch_as_of_a_frontier_is_known_from_that_on() -> None:
+def test_a_batch_as_of_a_frontier_has_that_frontier_as_since() -> None:
     batch = _batch().as_of(Antichain([(4,)]))
     assert batch.times.tolist() == [[4]]
     assert batch.since == Antichain([(4,)])

@@ -46,13 +46,13 @@ def test_updates_later_than_the_time_do_not_count() -> None:
     assert contents(batch, time=(5,)) == [(1, 0, 1), (2, 0, 1)]
 
 
-def test_batches_add_up_and_what_cancels_is_gone() -> None:
+def test_batches_add_up_and_updates_that_cancel_are_gone() -> None:
     first, second = batch_of((1, 8, (0,), 1), (2, 9, (0,), 3)), batch_of((1, 8, (1,), -1), (2, 9, (1,), 1))
     assert contents(first, second, time=(0,)) == [(1, 8, 1), (2, 9, 3)]
     assert contents(first, second, time=(1,)) == [(2, 9, 4)]
 
 
-def test_rows_come_sorted_by_key_and_value_whichever_batch_they_are_in() -> None:
+def test_rows_are_sorted_by_key_and_value_whichever_batch_they_are_in() -> None:
     first, second = batch_of((3, 0, (0,), 1), (1, 5, (0,), 1)), batch_of((2, 7, (0,), 1), (1, -5, (0,), 1))
     assert contents(first, second, time=(0,)) == [(1, -5, 1), (1, 5, 1), (2, 7, 1), (3, 0, 1)]
 
@@ -66,7 +66,7 @@ def test_a_time_is_compared_by_the_product_order() -> None:
 
 
 @pytest.mark.parametrize("rows", [10, 1000])
-def test_the_columns_are_not_those_of_the_batch(rows: int) -> None:
+def test_the_columns_are_copies_of_those_of_the_batch(rows: int) -> None:
     batch = batch_of(*((key, 1, (0,), 2) for key in range(rows)))
     for column in accumulate([batch], (0,)):
         column[:] = -1

@@ -80,7 +80,7 @@ def test_both_frontiers_can_be_moved_at_once(spine: Spine) -> None:
         plain.allow_compaction(_at(2))
 
 
-def test_cuts_a_reader_still_may_ask_for_are_kept(spine: Spine) -> None:
+def test_cuts_that_a_reader_may_still_request_are_kept(spine: Spine) -> None:
     handle, other = TraceHandle(spine), TraceHandle(spine)
     other.set_physical_compaction(_at(3))
     for epoch in range(3, 40):
@@ -92,7 +92,7 @@ def test_cuts_a_reader_still_may_ask_for_are_kept(spine: Spine) -> None:
     assert len(handle.batches()) == 1
 
 
-def test_a_cut_let_go_is_refused(spine: Spine) -> None:
+def test_a_released_cut_is_refused(spine: Spine) -> None:
     handle = TraceHandle(spine)
     handle.set_physical_compaction(_at(2))
     with pytest.raises(TimelyError, match="released cuts"):
@@ -107,12 +107,12 @@ def test_a_cut_inside_a_batch_is_refused() -> None:
         TraceHandle(spine).batches_through(_at(1))
 
 
-def test_a_cut_the_trace_has_not_reached_is_refused(spine: Spine) -> None:
+def test_a_cut_that_the_trace_has_not_reached_is_refused(spine: Spine) -> None:
     with pytest.raises(TimelyError, match="only the updates up to"):
         TraceHandle(spine).batches_through(_at(4))
 
 
-def test_a_dropped_handle_says_so(spine: Spine) -> None:
+def test_a_dropped_handle_reports_that_it_is_dropped(spine: Spine) -> None:
     handle = TraceHandle(spine)
     handle.drop()
     handle.drop()
@@ -141,28 +141,28 @@ def test_a_handle_forgotten_before_there_are_batches_holds_nothing_back() -> Non
 
 
 class Collecting:
-    """An observer in whose place the garbage collector might come by."""
+    """An observer that does what the garbage collector might do at that moment."""
 
     def __init__(self, forgotten: list[TraceHandle]) -> None:
         self.forgotten = forgotten
-        self.told: list[str] = []
+        self.events: list[str] = []
 
     def inserted(self, batch: Batch) -> None:
         self.forgotten.clear()
-        self.told.append("inserted")
+        self.events.append("inserted")
 
     def merged(self, sources: Sequence[Batch], result: Batch) -> None:
-        self.told.append("merged")
+        self.events.append("merged")
 
     def dropped(self, batches: Sequence[Batch]) -> None:
-        self.told.append(f"dropped {len(batches)}")
+        self.events.append(f"dropped {len(batches)}")
 
 
-def test_a_reader_found_to_be_forgotten_while_a_batch_is_inserted_is_taken_back_after() -> None:
+def test_a_reader_found_to_be_forgotten_while_a_batch_is_inserted_is_released_afterwards() -> None:
     spine = Spine(1)
     spine.observer = observer = Collecting([TraceHandle(spine)])
     _insert(spine, 0)
-    assert observer.told == ["inserted", "dropped 1"]
+    assert observer.events == ["inserted", "dropped 1"]
     assert spine.readers == spine.statistics().layers == 0
 
 
@@ -179,7 +179,7 @@ class Counting(Collecting):
         self.counts.append(self._spine.readers)
 
 
-def test_a_reader_found_to_be_forgotten_is_not_counted_any_more_and_one_that_was_dropped_only_once() -> None:
+def test_a_forgotten_reader_is_no_longer_counted_and_a_dropped_one_is_released_only_once() -> None:
     spine = Spine(1)
     kept, dropped = TraceHandle(spine), TraceHandle(spine)
     dropped.drop()
@@ -191,7 +191,7 @@ def test_a_reader_found_to_be_forgotten_is_not_counted_any_more_and_one_that_was
     assert kept.logical == _at(0)
 
 
-def test_a_reader_found_to_be_forgotten_in_another_thread_is_taken_back_by_the_spines_own(spine: Spine) -> None:
+def test_a_reader_found_to_be_forgotten_in_another_thread_is_released_by_the_spines_own(spine: Spine) -> None:
     kept, forgotten = TraceHandle(spine), [TraceHandle(spine)]
     kept.set_logical_compaction(_at(2))
     thread = threading.Thread(target=forgotten.clear)
@@ -248,7 +248,7 @@ def test_batches_stay_valid_after_merging(spine: Spine) -> None:
     assert [batch.keys.tolist() for batch in before] == [[0], [1], [2]]
 
 
-def test_a_cut_asked_for_again_is_of_the_batches_there_are_now(spine: Spine) -> None:
+def test_a_repeated_cut_is_of_the_present_batches(spine: Spine) -> None:
     handle = TraceHandle(spine)
     for epoch in range(3, 9):
         _insert(spine, epoch)
@@ -261,7 +261,7 @@ def test_a_cut_asked_for_again_is_of_the_batches_there_are_now(spine: Spine) -> 
     assert all(batch in spine.batches() for batch in after)
 
 
-def test_a_reader_that_was_dropped_is_asked_nothing(spine: Spine) -> None:
+def test_a_dropped_reader_is_not_consulted(spine: Spine) -> None:
     handle = TraceHandle(spine)
     handle.drop()
     for ask in (handle.batches, lambda: handle.batches_through(_at(3)), handle.clone):
@@ -269,13 +269,15 @@ def test_a_reader_that_was_dropped_is_asked_nothing(spine: Spine) -> None:
             ask()
 
 
-def test_a_cut_two_loops_deep_is_at_what_has_left_both_counters_at_zero(spine: Spine) -> None:
+def test_a_cut_two_loops_deep_is_at_counters_of_zero(spine: Spine) -> None:
     inner = Entered(Entered(TraceHandle(spine)))
     for frontier in ([(2, 0, 0)], [(1, 0, 3), (2, 0, 0)], [(1, 4, 0), (2, 0, 0)]):
         assert [batch.keys.tolist() for batch in inner.batches_through(Antichain(frontier))] == [[0], [1]]
 
 
-def test_a_reader_as_of_a_frontier_takes_promises_about_earlier_times_for_ones_about_it(spine: Spine) -> None:
+def test_a_reader_as_of_a_frontier_takes_promises_about_earlier_times_as_promises_about_the_frontier(
+    spine: Spine,
+) -> None:
     reader = AsOf.of(TraceHandle(spine), _at(2))
     reader.set_logical_compaction(_at(1))
     assert reader.logical == _at(2)
@@ -283,7 +285,7 @@ def test_a_reader_as_of_a_frontier_takes_promises_about_earlier_times_for_ones_a
     assert reader.logical == _at(3)
 
 
-def test_a_reader_as_of_a_frontier_lets_go_of_no_cut_beyond_what_it_has_received(spine: Spine) -> None:
+def test_a_reader_as_of_a_frontier_releases_no_cut_beyond_what_it_has_received(spine: Spine) -> None:
     reader = AsOf.of(TraceHandle(spine), _at(0))
     for batch in spine.batches():
         reader.receive(batch)
@@ -292,7 +294,7 @@ def test_a_reader_as_of_a_frontier_lets_go_of_no_cut_beyond_what_it_has_received
     assert reader.physical == _at(3)
 
 
-def test_a_reader_as_of_a_frontier_sees_what_it_has_received_each_batch_made_once(spine: Spine) -> None:
+def test_a_reader_as_of_a_frontier_sees_the_batches_received_and_each_is_made_once(spine: Spine) -> None:
     reader = AsOf.of(TraceHandle(spine), _at(2))
     assert reader.batches() == ()
     shown = [reader.receive(batch) for batch in spine.batches()]
@@ -305,7 +307,7 @@ def test_a_reader_as_of_a_frontier_sees_what_it_has_received_each_batch_made_onc
     assert all(before is after for before, after in zip(seen, reader.batches()))
 
 
-def test_a_reader_two_scopes_further_in_sees_two_coordinates_more(spine: Spine) -> None:
+def test_a_reader_two_scopes_further_in_sees_two_more_coordinates(spine: Spine) -> None:
     handle = Entered(Entered(TraceHandle(spine)))
     assert [batch.depth for batch in handle.batches()] == [3, 3, 3]
     handle.set_logical_compaction(Antichain([(1, 0, 0)]))
@@ -313,7 +315,7 @@ def test_a_reader_two_scopes_further_in_sees_two_coordinates_more(spine: Spine) 
 
 
 @pytest.mark.parametrize("levels", [1, 2])
-def test_a_promise_made_further_in_is_about_the_coordinates_outside(levels: int) -> None:
+def test_a_promise_made_in_an_inner_scope_is_about_the_outer_coordinates(levels: int) -> None:
     handle: Reader = TraceHandle(Spine(3))
     for _ in range(levels):
         handle = Entered(handle)

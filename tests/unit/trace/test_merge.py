@@ -1,4 +1,4 @@
-"""What a merge leaves behind: no time that is out of use, and no room for rows that are gone."""
+"""The result of a merge: it has no unused times, and no room for rows that have cancelled."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_time_at_which_everything_cancels_is_gone_and_the_others_keep_their_ro
     assert result.times.tolist() == [[5], [6]]
 
 
-def test_a_time_out_of_use_is_gone_although_hardly_any_row_is() -> None:
+def test_an_unused_time_is_dropped_even_if_hardly_any_row_is() -> None:
     first = _batch(0, 4, (1, 0, 1), *((key, 3, 1) for key in range(10, 40)))
     second = _batch(4, 6, (1, 1, -1), (50, 4, 1), (51, 5, 1))
     result = _merged(first, second, since=1)
@@ -51,7 +51,7 @@ def test_a_time_out_of_use_is_gone_although_hardly_any_row_is() -> None:
     assert result.times.tolist() == [[3], [4], [5]]
 
 
-def test_rows_that_are_gone_take_no_room() -> None:
+def test_removed_rows_take_no_room() -> None:
     rows = range(1000)
     first = _batch(0, 2, *((key, 1, 1) for key in rows))
     second = _batch(2, 3, *((key, 2, -1) for key in rows if key % 4), (5000, 2, 1))

@@ -1,4 +1,4 @@
-"""What a spine holds when its readers do not look."""
+"""The contents of a spine whose readers do not look."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = np.empty(0, np.int64)
 
 
 def batch_of(rows: int, epoch: int) -> Batch:
-    """Return the batch of an epoch that inserts so many records."""
+    """Return the batch of an epoch that inserts this many records."""
     keys, lower, upper = np.arange(rows), Antichain([(epoch,)]), Antichain([(epoch + 1,)])
     return Batch.build(
         keys, NOTHING, NOTHING, NOTHING, np.array([[epoch]]), Description(lower, upper, Antichain([(0,)]))
@@ -30,7 +30,7 @@ def batch_of(rows: int, epoch: int) -> Batch:
 
 
 @pytest.mark.parametrize("rows", [(600, 600, 600), (600, 10, 10, 10, 10, 10, 600), (10, 600), (0, 600, 0)])
-def test_batches_that_a_reader_may_cut_between_are_not_merged(rows: tuple[int, ...]) -> None:
+def test_batches_between_which_a_reader_may_cut_are_not_merged(rows: tuple[int, ...]) -> None:
     spine = Spine(1)
     reader, batches = TraceHandle(spine), []
     for epoch, size in enumerate(rows):
@@ -42,7 +42,7 @@ def test_batches_that_a_reader_may_cut_between_are_not_merged(rows: tuple[int, .
 
 
 @pytest.mark.parametrize("rows", [(1000, 1000), (1000, 1000, 1000, 1000)])
-def test_layers_are_merged_when_the_reader_who_might_have_cut_between_them_moves_on(rows: tuple[int, ...]) -> None:
+def test_layers_are_merged_when_the_reader_that_might_cut_between_them_advances(rows: tuple[int, ...]) -> None:
     spine = Spine(1)
     reader = TraceHandle(spine)
     for epoch, size in enumerate(rows):
@@ -72,7 +72,7 @@ def test_an_epoch_without_changes_after_a_merge_that_is_under_way_becomes_part_o
     assert [(len(batch), batch.upper) for batch in spine.batches()] == [(10_000, Antichain([(4,)]))]
 
 
-def test_epochs_that_change_nothing_leave_nothing_behind_though_no_reader_looks() -> None:
+def test_epochs_without_changes_leave_nothing_behind_even_if_no_reader_looks() -> None:
     spine = Spine(1)
     reader = TraceHandle(spine)
     least = Antichain([(0,)])
@@ -88,9 +88,9 @@ def test_epochs_that_change_nothing_leave_nothing_behind_though_no_reader_looks(
         spine.validate()
 
 
-def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit() -> None:
+def test_an_observer_and_a_watch_receive_every_merge_that_is_done_in_steps() -> None:
     class Ledger:
-        """The batches there are, by what was said."""
+        """The batches of the spine, according to the calls received."""
 
         def __init__(self) -> None:
             self.alive: list[Batch] = []
@@ -128,7 +128,7 @@ def test_an_observer_and_a_watch_are_told_of_every_merge_that_is_done_bit_by_bit
     assert not spine.batches()
 
 
-def test_an_observer_is_told_what_becomes_of_small_layers_when_many_rows_come() -> None:
+def test_an_observer_receives_the_merges_of_small_layers_when_many_rows_arrive() -> None:
     merged: list[tuple[int, int]] = []
 
     class Listener:
@@ -150,7 +150,7 @@ def test_an_observer_is_told_what_becomes_of_small_layers_when_many_rows_come() 
     assert merged == [(1350, 1350), (4250, 4250)]
 
 
-def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_merged() -> None:
+def test_every_layer_unites_times_that_have_become_equal_even_if_nothing_is_merged() -> None:
     spine = Spine(1)
     reader, least = TraceHandle(spine), Antichain([(0,)])
     for epoch, rows in ((0, 4000), (10, 900), (20, 100)):
@@ -167,7 +167,9 @@ def test_every_layer_forgets_times_that_have_become_the_same_though_nothing_is_m
 
 
 @pytest.mark.parametrize(("distinct", "left"), [(100, 13), (63, 8)])
-def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has_rows(distinct: int, left: int) -> None:
+def test_a_layer_of_many_times_is_compacted_before_as_many_rows_are_inserted_as_it_has(
+    distinct: int, left: int
+) -> None:
     spine, rows = Spine(1), 20_000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(100,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
@@ -176,7 +178,7 @@ def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has
     reader.set_logical_compaction(Antichain([(since,)]))
     for _ in range(40):
         spine.exert(40)
-    assert len(spine.batches()[0].times) == distinct  # too many times can still be told apart
+    assert len(spine.batches()[0].times) == distinct  # too many times can still be distinguished
     reader.set_logical_compaction(Antichain([(since + 1,)]))
     for _ in range(40):
         spine.exert(40)
@@ -187,7 +189,7 @@ def test_a_layer_at_many_times_is_compacted_before_as_much_is_inserted_as_it_has
 
 
 @pytest.mark.parametrize(("distinct", "inserts"), [(100, 8), (4, 1000)])
-def test_a_layer_is_compacted_at_once_only_where_it_is_at_many_times(distinct: int, inserts: int) -> None:
+def test_a_layer_is_compacted_at_once_only_if_it_has_many_times(distinct: int, inserts: int) -> None:
     spine, rows = Spine(1), 20_000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
@@ -202,7 +204,7 @@ def test_a_layer_is_compacted_at_once_only_where_it_is_at_many_times(distinct: i
 
 
 @pytest.mark.interpreted
-def test_times_are_looked_at_as_seldom_as_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_more_times_a_layer_has_the_less_often_they_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     spine, rows, distinct = Spine(1), 20_000, 5000
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(distinct,)])
     times, index = np.arange(distinct)[:, None], np.arange(rows) % distinct
@@ -220,7 +222,7 @@ def test_times_are_looked_at_as_seldom_as_there_are_many(monkeypatch: pytest.Mon
     assert reader.logical == least
 
 
-def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
+def test_a_layer_of_one_time_does_not_prevent_the_compaction_of_another() -> None:
     spine = Spine(1)
     reader, least, end = TraceHandle(spine), Antichain([(0,)]), Antichain([(10,)])
     spine.insert(batch_of(4000, 0))
@@ -234,7 +236,7 @@ def test_a_layer_of_one_time_keeps_no_other_from_being_compacted() -> None:
     assert [len(batch.times) for batch in spine.batches()] == [1, 1]
 
 
-def test_layers_of_which_most_times_can_be_told_apart_are_left_alone() -> None:
+def test_layers_most_of_whose_times_can_be_distinguished_are_not_compacted() -> None:
     spine = Spine(1)
     reader, least = TraceHandle(spine), Antichain([(0,)])
     times, index = np.arange(10)[:, None], np.arange(1000) % 10
@@ -265,7 +267,7 @@ ROWS = 200_000
 
 
 def purged(rows: int = ROWS, storage: Storage | None = None) -> tuple[Spine, TraceHandle]:
-    """Return a spine into which so many rows were inserted and then removed, and its reader, which allows nothing."""
+    """Return a spine in which `rows` rows are inserted and then removed, and its reader, which allows no compaction."""
     spine = Spine(1) if storage is None else Spine(1, storage)
     reader, least = TraceHandle(spine), Antichain([(0,)])
     spine.insert(batch_of(rows, 0))
@@ -321,7 +323,7 @@ def test_a_purged_trace_holds_few_rows_after_epochs_without_changes_none_of_whic
 
 
 @pytest.mark.interpreted
-def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_is_left_alone(
+def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_stays_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     spine, reader = purged()
@@ -354,7 +356,7 @@ def test_a_purged_trace_into_which_single_rows_are_inserted_holds_few_rows_after
     assert most <= 2 * LEAST_EFFORT
 
 
-def test_rows_at_a_time_that_has_become_that_of_others_are_merged_with_these_though_most_times_are_different() -> None:
+def test_rows_whose_times_have_become_equal_are_merged_even_if_most_times_differ() -> None:
     rows, times = 40_000, np.arange(100)[:, None]
     keys, index = np.repeat(np.arange(rows // 2), 2), np.tile([0, 1], rows // 2)
     index[-98:] = np.arange(2, 100)
@@ -373,7 +375,7 @@ def test_rows_at_a_time_that_has_become_that_of_others_are_merged_with_these_tho
 
 
 @pytest.mark.parametrize("distinct", [3, 100])
-def test_times_of_few_rows_do_not_have_a_layer_compacted(distinct: int) -> None:
+def test_times_of_few_rows_do_not_cause_a_compaction(distinct: int) -> None:
     rows = 20_000
     index = np.zeros(rows, np.int64)
     index[: rows // 10] = np.arange(rows // 10) % (distinct - 1) + 1
@@ -390,7 +392,7 @@ def test_times_of_few_rows_do_not_have_a_layer_compacted(distinct: int) -> None:
     assert spine.batches() == (batch,)
 
 
-def test_nothing_that_a_reader_may_ask_for_is_merged_away_and_all_else_is_when_it_moves_on_or_is_dropped() -> None:
+def test_contents_that_a_reader_may_request_are_kept_until_it_advances_or_is_dropped() -> None:
     spine, slow = purged(20_000)
     quick, late = slow.clone(), slow.clone()
     advance(quick, 2)
@@ -418,38 +420,38 @@ def test_nothing_that_a_reader_may_ask_for_is_merged_away_and_all_else_is_when_i
     assert not spine.batches()
 
 
-def test_a_reader_that_is_forgotten_lets_a_trace_be_tidied_up() -> None:
+def test_a_forgotten_reader_does_not_prevent_upkeep() -> None:
     spine, reader = purged(20_000)
     other = reader.clone()
     advance(reader, 2)
     assert not spine.tend()
-    asked: list[None] = []
-    spine.wake = lambda: asked.append(None)
+    requests: list[None] = []
+    spine.wake = lambda: requests.append(None)
     del other
-    assert asked == [None]
+    assert requests == [None]
     while spine.tend():
         pass
     assert spine.statistics().rows == 0
 
 
-def test_a_trace_asks_once_to_be_tended_until_that_has_found_nothing_to_do() -> None:
-    asked: list[None] = []
+def test_a_trace_requests_upkeep_once_until_there_is_nothing_to_do() -> None:
+    requests: list[None] = []
     spine, reader = purged(20_000)
-    spine.wake = lambda: asked.append(None)
+    spine.wake = lambda: requests.append(None)
     advance(reader, 1)
     advance(reader, 2)
     insert_nothing(spine)
-    assert len(asked) == 1
+    assert len(requests) == 1
     while spine.tend():
         advance(reader, spine.upper.elements[0][0])
-        assert len(asked) == 1
+        assert len(requests) == 1
     assert not spine.tend()
-    assert len(asked) == 1
+    assert len(requests) == 1
     advance(reader, 7)
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
-def test_a_trace_in_files_is_tidied_up() -> None:
+def test_a_trace_in_files_is_maintained() -> None:
     spine, reader = purged(20_000, Storage(above=1 << 12))
     kept = spine.batches()
     assert all(is_mapped(batch.keys) for batch in kept)
@@ -460,7 +462,7 @@ def test_a_trace_in_files_is_tidied_up() -> None:
     assert spine.statistics()[:3] == (1, 0, 0)
 
 
-def test_changes_of_a_few_rows_with_time_to_tidy_up_after_each_move_each_row_logarithmically_often() -> None:
+def test_with_upkeep_after_each_small_change_each_row_moves_logarithmically_often() -> None:
     spine, rows, epochs = Spine(1), 20_000, 3000
     reader = TraceHandle(spine)
     spine.insert(batch_of(rows, 0))

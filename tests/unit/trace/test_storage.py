@@ -26,7 +26,7 @@ def _batch(epoch: int, rows: int) -> Batch:
     return Batch.build(keys, keys + 1, nothing, nothing, np.array([[epoch]]), Description(*bounds, Antichain([(0,)])))
 
 
-def test_large_batches_and_what_they_are_merged_into_are_in_files_without_names(tmp_path: Path) -> None:
+def test_large_batches_and_the_results_of_their_merges_are_in_unnamed_files(tmp_path: Path) -> None:
     spine = Spine(1, Storage(10_000, str(tmp_path)))
     reader = TraceHandle(spine)
     for epoch in range(6):
@@ -52,7 +52,7 @@ def test_small_batches_stay_in_memory() -> None:
     assert not is_mapped(reader.batches()[0].keys)
 
 
-def test_columns_lie_side_by_side_in_a_file_if_together_they_have_more_bytes_than_the_bound(tmp_path: Path) -> None:
+def test_columns_share_a_file_if_together_they_exceed_the_bound(tmp_path: Path) -> None:
     storage = Storage(8 * 10, str(tmp_path))
     for lengths in ([10], [3, 0, 7], [11], [2, 5, 4], [4, 0, 7]):
         columns = storage.empty(lengths)
@@ -62,7 +62,7 @@ def test_columns_lie_side_by_side_in_a_file_if_together_they_have_more_bytes_tha
         assert {is_mapped(column) for column in columns if len(column)} == {sum(lengths) > 10}
 
 
-def test_what_is_in_a_file_already_is_not_copied_into_another(tmp_path: Path) -> None:
+def test_columns_that_are_in_a_file_already_are_not_copied_into_another(tmp_path: Path) -> None:
     storage = Storage(10_000, str(tmp_path))
     kept = storage.keep(_batch(0, 1000))
     assert is_mapped(kept.keys)
@@ -70,29 +70,27 @@ def test_what_is_in_a_file_already_is_not_copied_into_another(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the system does not reserve room for files")
-def test_room_on_disk_is_reserved_for_all_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[tuple[int, int]] = []
+def test_disk_space_is_reserved_for_a_whole_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    reserved: list[tuple[int, int]] = []
     reserve = os.posix_fallocate
 
     def noting(file: int, start: int, size: int) -> None:
-        asked.append((start, size))
+        reserved.append((start, size))
         reserve(file, start, size)
 
     monkeypatch.setattr(os, "posix_fallocate", noting)
     Storage(0, str(tmp_path)).empty([3, 4])
-    assert asked == [(0, 56)]
+    assert reserved == [(0, 56)]
 
 
-def test_where_room_cannot_be_reserved_files_are_made_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_files_are_made_even_if_disk_space_cannot_be_reserved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
     (column,) = Storage(0, str(tmp_path)).empty([3])
     assert is_mapped(column)
     assert column.tolist() == [0, 0, 0]
 
 
-def test_a_file_that_cannot_be_made_is_an_error_that_says_where(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_made_is_an_error_that_names_the_directory(tmp_path: Path) -> None:
     missing = str(tmp_path / "gone")
     with pytest.raises(SpillError, match=r"80 bytes .* in .*gone: .*TIMELY_SPILL_DIR"):
         Storage(0, missing).empty([10])
@@ -140,7 +138,7 @@ def _run_bounded(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the bound is that of Linux")
-def test_arrangements_may_be_larger_than_the_memory_there_is() -> None:
+def test_arrangements_may_be_larger_than_memory() -> None:
     spilled = _run_bounded(str(1 << 20))
     assert spilled.returncode == 0, spilled.stderr
     rows, megabytes = map(int, spilled.stdout.split())

@@ -35,7 +35,7 @@ def _rest(worker: Worker) -> None:
 
 
 def _purged(worker: Worker, rows: int = ROWS) -> tuple[InputSession, Trace]:
-    """Return a trace to which so many records were added at 0, and from which they were removed at 1."""
+    """Return a trace to which this many records are added at 0, and from which they are removed at 1."""
     with worker.dataflow() as scope:
         session, numbers = new_input(scope)
         trace = numbers.arrange_by_key().trace()
@@ -62,7 +62,7 @@ def test_epochs_without_changes_leave_few_rows_of_a_purged_trace(config: Config)
     assert all(rows <= FEW for rows in execute(program, config))
 
 
-def test_a_worker_with_nothing_to_do_tidies_up_and_then_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_worker_maintains_its_traces_and_then_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     def program(worker: Worker) -> None:
         _, trace = _purged(worker)
         _rest(worker)
@@ -84,7 +84,7 @@ def test_a_worker_with_nothing_to_do_tidies_up_and_then_sleeps(monkeypatch: pyte
     execute_directly(program)
 
 
-def test_traces_that_other_dataflows_import_are_tidied_up_as_far_as_these_allow() -> None:
+def test_traces_that_other_dataflows_import_are_maintained_as_far_as_these_allow() -> None:
     def program(worker: Worker) -> None:
         session, trace = _purged(worker, 20_000)
         with worker.dataflow() as scope:
@@ -106,7 +106,7 @@ def test_traces_that_other_dataflows_import_are_tidied_up_as_far_as_these_allow(
     execute_directly(program)
 
 
-def test_a_trace_that_outlives_its_dataflow_is_tidied_up_and_keeps_nothing_of_it() -> None:
+def test_a_trace_that_outlives_its_dataflow_is_maintained_and_keeps_nothing_of_it() -> None:
     def program(worker: Worker) -> None:
         session, trace = _purged(worker, 20_000)
         scope = weakref.ref(worker.dataflows[0].operators[0].scope)  # its operators and the dataflow may be compiled
@@ -122,7 +122,7 @@ def test_a_trace_that_outlives_its_dataflow_is_tidied_up_and_keeps_nothing_of_it
     execute_directly(program)
 
 
-def test_what_cannot_be_merged_is_named_with_the_operator_that_wrote_it() -> None:
+def test_batches_that_cannot_be_merged_are_named_with_the_operator_that_wrote_them() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
@@ -150,7 +150,7 @@ def _half_joined(numbers: Collection, others: Collection) -> Collection:
 
 @pytest.mark.parametrize("question", [_joined, _half_joined])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_trace_is_tidied_up_when_the_other_side_of_a_join_has_moved_on_without_changes(
+def test_a_trace_is_maintained_when_the_other_side_of_a_join_advances_without_changes(
     question: Callable[[Collection, Collection], Collection], workers: int
 ) -> None:
     def program(worker: Worker) -> int:
@@ -188,7 +188,7 @@ def test_a_trace_is_tidied_up_when_the_other_side_of_a_join_has_moved_on_without
 
 
 @pytest.mark.parametrize("queued", [False, True])
-def test_what_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
+def test_a_trace_that_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
     chores: list[Callable[[], bool]] = []
     dataflow = SimpleNamespace(host=SimpleNamespace(when_idle=chores.append), when_complete=lambda end: None)
     ports = [SimpleNamespace(queue=[]), SimpleNamespace(queue=["a batch"] if queued else [])]
@@ -207,7 +207,7 @@ def test_what_an_operator_reads_is_not_compacted_while_messages_are_queued_for_i
     assert (len(compacted), operator.waits) == ((0, False) if queued else (1, True))
 
 
-def test_an_operator_that_is_held_back_finds_what_it_reads_when_it_runs() -> None:
+def test_an_operator_that_is_delayed_finds_its_trace_intact_when_it_runs() -> None:
     check(
         Scenario(
             programs=[("intersect", ("input", 1), ("motif", ("concat", ("input", 0), ("input", 1))))],
