@@ -63,8 +63,8 @@ class Config:
     of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
     of its rounds has doubled; 0 means never.
 
-    A `plain` dataflow runs without the optimisation pass (see `timely.dataflow.compose`), which is for tests of that
-    pass. By default the environment variable `TIMELY_PLAIN` decides.
+    With `plain`, dataflows run without the optimisation pass (see `timely.dataflow.compose`), for tests of that pass.
+    The default comes from the environment variable `TIMELY_PLAIN`.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest

@@ -1,8 +1,8 @@
 """A plugin for pytest: a test that hangs reports who holds its dataflows up.
 
-With `pytest -p timely.testing` and the time limits of pytest-timeout, a report of what the workers of the process do
-and wait for (see `timely.worker.status`) is printed shortly before a test's time is over, so the test's failure shows
-it.
+With `pytest -p timely.testing` and the time limits of pytest-timeout, the plugin prints, shortly before a test exceeds
+its limit, what the workers of the process do and wait for (see `timely.worker.status`). The report appears in the
+output of the failed test.
 """
 
 from __future__ import annotations

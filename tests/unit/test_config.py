@@ -77,7 +77,7 @@ def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> No
         ({"processes": 2, "addresses": ("tcp://10.0.0.1:1", "tcp://10.0.0.2:1")}, "timely keys"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
+def test_an_invalid_configuration_is_refused_with_the_reason(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Config(**changes)
 

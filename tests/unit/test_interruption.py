@@ -1,4 +1,4 @@
-"""An interrupt inside compiled code is told from an error of that code, wherever it happens; and none is lost."""
+"""An interrupt inside compiled code is distinguished from an error of that code; and no interrupt is lost."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_an_interrupt_while_records_are_spread_over_workers_comes_out_as_such() 
 
     with pytest.raises(KeyboardInterrupt):
         run(first, program, Config(workers=2))
-    said: list[Message] = [message for _, message, _ in second._own.items]
-    assert said[-1] == Failure(0, "interrupted")
+    sent: list[Message] = [message for _, message, _ in second._own.items]
+    assert sent[-1] == Failure(0, "interrupted")
 
 
 def test_an_interrupt_in_compiled_code_that_the_program_called_comes_out_as_an_interrupt() -> None:

@@ -1,4 +1,4 @@
-"""Which line is said to be the user's: of what was built, and of what went wrong."""
+"""Which line counts as the user's: for what was built, and for what went wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_function_written_where_its_operator_is_built_is_at_one_line() -> None
         example(lambda scope: scope.to_stream(np.arange(3)).map(lambda x: 1 // 0))
 
 
-def test_what_is_built_when_a_context_is_entered_is_at_the_line_of_the_users() -> None:
+def test_an_object_built_on_entering_a_context_is_located_at_the_users_line() -> None:
     made = []
 
     class Opened:

@@ -194,6 +194,7 @@ class SocketAllocator:
 
     def receive(self) -> list[tuple[int, Message]]:
         arrived = self._gather()
+        # What arrived during the meeting was sent before all else, and the order of a sender's messages is kept.
         if self._early:
             arrived, self._early = self._early + arrived, []
         self._messages_received += len(arrived)
@@ -201,6 +202,7 @@ class SocketAllocator:
 
     def _gather(self) -> list[tuple[int, Message]]:
         arrived = self._own.drain() if self._own.items else []
+        # Bounded: a flood of messages must not keep the worker from its operators.
         for _ in range(MESSAGES_AT_ONCE):
             if not readable(self._pull):
                 break
@@ -273,6 +275,7 @@ class SocketAllocator:
         """Register to be woken when workers of this process take what is queued for them; return whether they did."""
         if not self.congested:
             return False
+        # Registered before the second look at the backlog, so that no mailbox becomes empty unnoticed in between.
         for mailbox in self._mailboxes.values():
             mailbox.waiting[self.index] = self._doorbell.ring
         return not self.congested
@@ -303,6 +306,7 @@ class SocketAllocator:
             self._watch(now)
             if now >= end:
                 return
+        # The message came so soon that spinning for a little longer would have paid off.
         if clock.monotonic() - start < 2 * SPIN_SECONDS:
             self._fruitless = 0
 
@@ -327,6 +331,7 @@ class SocketAllocator:
                     f"{self._links[peer]} is gone without a farewell: it was killed or stopped, it crashed, or the "
                     "network failed"
                 )
+        # An acknowledgement flushes its link. A message that the socket itself did not accept needs this second chance.
         for link in self._links.values():
             if link.queue:
                 link.flush()

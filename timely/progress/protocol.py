@@ -146,14 +146,14 @@ class Protocol:
             return None  # the rule depends on the view and on what is held, and neither has changed
         if not self._held:
             return None
-        # Only a root may hold changes back: liveness needs its view of the whole tree, which a child does not have.
+        # Only roots decide: what a child releases here is held back by its root if no frontier depends on it.
         if self._is_root and not self._eager and not self._must_send():
             self._examined = self._tracker.revision
             self._flushes_held += 1
             return None
         batch = tuple([(location, time, diff) for location, sums in self._held.items() for time, diff in sums])
         self._held.clear()
-        # The whole batch enters the own view at once, as it does at the peers: safety counts on whole batches. What a
+        # The whole batch enters this worker's view at once, as it does at the peers: safety needs whole batches. What a
         # child sends enters its view when its root forwards it.
         if self._is_root:
             self._tracker.update_all(batch)

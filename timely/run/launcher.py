@@ -102,6 +102,7 @@ class Launcher:
                     self._turn()
                 self._drain()
         finally:
+            # However the loop ended, by an error or an interrupt, no child outlives the launcher.
             for child in self._children:
                 child.send(signal.SIGKILL)
                 child.process.wait()
@@ -112,6 +113,8 @@ class Launcher:
         # Children inherit blocked signals, and unblock them when they are ready to end in order.
         signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         try:
+            # Children inherit the end that they read. The launcher alone has the other end, so it closes when the
+            # launcher dies, however that happens.
             lifeline, self._held = os.pipe()
             for index in range(self._config.processes):
                 self._start_child(replace(self._config, process=index), lifeline)
@@ -218,6 +221,7 @@ class Launcher:
         """
         end = clock.monotonic() + DRAIN_SECONDS
         reads = 0
+        # The selector keeps the socket of signals, and the outputs that have not ended.
         while len(self._selector.get_map()) > 1 and (reads < 2 or clock.monotonic() < end):
             self._read(0.05)
             reads += 1
@@ -231,6 +235,7 @@ class Launcher:
         elif self._status is not None:
             return
         elif child.is_echo():
+            # Not yet the outcome of the run: the peer that failed has the cause, and ends soon.
             self._echo = self._echo or (child, now)
         else:
             self._fail(child, now)
@@ -255,7 +260,7 @@ class Launcher:
         """Pass a signal on to the children and make sure that they end: at once, if the run was ending already."""
         now = clock.monotonic()
         if self._status is None:
-            self._status = 128 + signum
+            self._status = 128 + signum  # the first cause decides; what happens while a run ends does not change it
         if signum == signal.SIGINT and not self._deadlines:
             self._ask_to_end(signal.SIGINT, CLEANUP_SECONDS, now)
         elif signum in (signal.SIGINT, signal.SIGQUIT):
@@ -273,6 +278,7 @@ class Launcher:
             if signum != signal.SIGINT or not child.has_begun_to_end():
                 child.ask_to_end(signum)
         stronger = [signal.SIGKILL] if signum == signal.SIGTERM else [signal.SIGTERM, signal.SIGKILL]
+        # Two rounds: an early one that spares children that have begun to clean up, and a last one that spares none.
         self._deadlines = [
             Deadline(now + wait + TERMINATE_SECONDS * step, each, spares)
             for wait, spares in ((min(ANSWER_SECONDS, seconds), True), (seconds, False))

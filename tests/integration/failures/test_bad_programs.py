@@ -1,4 +1,4 @@
-"""What the user sees when a program fails on real workers: one message that says what, where and when; never a hang."""
+"""What the user sees when a program fails on real workers: one message with what, where and when; never a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that ends, or is stopped, before all have met is named soon, and who waits says for whom."""
+"""Processes that end or stop before all have met are named soon; waiting processes print for which they wait."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_last_process_that_is_stopped_ends_the_run(start: Start, tmp_path: P
         run.close()
 
 
-def test_who_waits_prints_every_five_seconds_for_whom(start: Start, hosts: str) -> None:
+def test_a_waiting_process_prints_every_five_seconds_for_which_peers(start: Start, hosts: str) -> None:
     run = start("pass", "--hostfile", hosts, "--process", "0", TIMELY_RENDEZVOUS_SECONDS="7")
     assert run.end() == 1
     first, second = (line for line in run.errors if "waited" in line)

@@ -33,7 +33,7 @@ class Run:
     ) -> None:
         self.started = clock.monotonic()
         self.starting = 0.0
-        """How long the processes took to tell their pid."""
+        """How long the processes took to print their pid."""
         with signals_enabled():
             self.process = subprocess.Popen(
                 [sys.executable, *command, *map(str, arguments)],
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that have told theirs."""
+        """The processes that have printed their pid."""
         return [int(pid) for pid in _PID.findall(self.output)]
 
     @property
@@ -75,13 +75,13 @@ class Run:
         return max(PROMPT, 4 * self.starting)
 
     def until_told(self, count: int, seconds: float = 40) -> list[int]:
-        """Wait until that many processes have told their pid."""
-        self._wait_for(lambda: len(self.pids) == count, seconds, f"{count} processes have not told their pid")
+        """Wait until this many processes have printed their pid."""
+        self._wait_for(lambda: len(self.pids) == count, seconds, f"{count} processes have not printed their pid")
         self.starting = clock.monotonic() - self.started
         return self.pids
 
     def until_gone(self, seconds: float = 30) -> None:
-        """Wait until none of the processes that told their pid is left."""
+        """Wait until none of the processes that printed their pid is left."""
         self._wait_for(lambda: not any(map(is_alive, self.pids)), seconds, f"{self.pids} are not all gone")
 
     def send(self, signum: int) -> None:

@@ -119,7 +119,9 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     assert list(tmp_path.iterdir()) == [script]
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_one_and_what_runs_is_not(start: Start, tmp_path: Path) -> None:
+def test_the_leftovers_of_a_killed_run_are_removed_by_the_next_one_and_those_in_use_are_not(
+    start: Start, tmp_path: Path
+) -> None:
     environ = {"TMPDIR": str(tmp_path)}
     running = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     killed = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)

@@ -28,7 +28,7 @@ TALK = SCRIPTS / "talk.py"
 def test_two_processes_of_two_workers_meet(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "meet")
     assert run.end() == 0
-    assert sorted(run.lines) == ["[0] heard [[1, 2, 3], [0, 2, 3]]\n", "[1] heard [[0, 1, 3], [0, 1, 2]]\n"]
+    assert sorted(run.lines) == ["[0] received [[1, 2, 3], [0, 2, 3]]\n", "[1] received [[0, 1, 3], [0, 1, 2]]\n"]
     assert run.error == ""
 
 
@@ -62,45 +62,45 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
 def test_a_safe_path_is_one_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import sys\nprint({str(tmp_path)!r} in sys.path)\n")
-    for options, said in (([], "True"), (["-P"], "False")):
+    for options, printed in (([], "True"), (["-P"], "False")):
         run = start("run", "-n", str(processes), script, command=[*options, "-m", "timely"])
         assert run.end() == 0, run.error
-        assert [line.split()[-1] for line in run.lines] == [said] * processes
+        assert [line.split()[-1] for line in run.lines] == [printed] * processes
 
 
-SAID = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
-SAY_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
+TUNABLES = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
+PRINT_TUNABLES = "import os, sys\nprint(os.environ['GLIBC_TUNABLES'], sys.argv[1:], sys.flags.dev_mode)\n"
 
 
 @pytest.mark.skipif(not are_offered(), reason="the system offers no large pages to those that ask")
 @pytest.mark.parametrize("processes", [1, 2])
 def test_processes_ask_for_large_pages(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
-    script.write_text(SAY_TUNABLES)
+    script.write_text(PRINT_TUNABLES)
     run = start("run", "-n", str(processes), script, "a b", environ={"GLIBC_TUNABLES": ""})
     assert run.end() == 0
     prefixes = [""] if processes == 1 else ["[0] ", "[1] "]
-    assert sorted(run.lines) == [f"{prefix}{SAID} ['a b'] False\n" for prefix in prefixes]
+    assert sorted(run.lines) == [f"{prefix}{TUNABLES} ['a b'] False\n" for prefix in prefixes]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_setting_of_large_pages_in_the_environment_is_kept(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
-    script.write_text(SAY_TUNABLES)
-    said = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=2"
-    run = start("run", "-n", str(processes), script, environ={"GLIBC_TUNABLES": said})
+    script.write_text(PRINT_TUNABLES)
+    given = "glibc.malloc.hugetlb=0:glibc.malloc.arena_max=2"
+    run = start("run", "-n", str(processes), script, environ={"GLIBC_TUNABLES": given})
     assert run.end() == 0
     assert len(run.lines) == processes
-    assert all(f"{said} [] False" in line for line in run.lines)
+    assert all(f"{given} [] False" in line for line in run.lines)
 
 
-@pytest.mark.parametrize(("told", "threads"), [({}, ["1", "1"]), ({"OMP_NUM_THREADS": "3"}, ["3", ""])])
+@pytest.mark.parametrize(("given", "threads"), [({}, ["1", "1"]), ({"OMP_NUM_THREADS": "3"}, ["3", ""])])
 def test_processes_share_the_cores_among_the_threads_of_libraries(
-    start: Start, tmp_path: Path, told: dict[str, str], threads: list[str]
+    start: Start, tmp_path: Path, given: dict[str, str], threads: list[str]
 ) -> None:
     script = tmp_path / "script.py"
     script.write_text("import os\nprint([os.environ[name] for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')])\n")
-    environ = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "") | told
+    environ = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "") | given
     processes = (os.cpu_count() or 1) + 1
     run = start("run", "-n", str(processes), script, environ=environ)
     assert run.end() == 0, run.error
@@ -110,7 +110,7 @@ def test_processes_share_the_cores_among_the_threads_of_libraries(
 @pytest.mark.skipif(not are_offered(), reason="the system offers no large pages to those that ask")
 def test_a_command_that_begins_again_has_the_options_of_its_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_text(SAY_TUNABLES)
+    script.write_text(PRINT_TUNABLES)
     ended = subprocess.run(
         [sys.executable, "-X", "dev", "-m", "timely", "run", script, "--option"],
         env=os.environ | {"PYTHONPATH": str(ROOT), "GLIBC_TUNABLES": "glibc.malloc.arena_max=2"},
@@ -141,7 +141,7 @@ def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, proce
     assert "Traceback" not in run.error
 
 
-def test_a_module_that_imports_what_is_missing_shows_where(start: Start, tmp_path: Path) -> None:
+def test_a_module_with_a_failing_import_shows_where(start: Start, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import missing_module\n")
     run = start("run", "-m", "program", directory=tmp_path)
     assert run.end() == 1
@@ -214,7 +214,7 @@ def test_processes_of_a_host_file_meet_over_tcp(start: Start, tmp_path: Path) ->
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
     runs = [start("run", "--hostfile", hosts, "--process", str(index), TALK, "meet") for index in range(2)]
     assert [run.end() for run in runs] == [0, 0]
-    assert [run.output for run in runs] == ["heard [[1]]\n", "heard [[0]]\n"]
+    assert [run.output for run in runs] == ["received [[1]]\n", "received [[0]]\n"]
 
 
 def test_a_host_file_of_this_machine_starts_all_its_processes(start: Start, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_host_file_of_this_machine_starts_all_its_processes(start: Start, tmp_
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
     run = start("run", "--hostfile", hosts, TALK, "meet")
     assert run.end() == 0
-    assert sorted(run.lines) == ["[0] heard [[1]]\n", "[1] heard [[0]]\n"]
+    assert sorted(run.lines) == ["[0] received [[1]]\n", "[1] received [[0]]\n"]
 
 
 # Keys
@@ -239,7 +239,7 @@ def reachable() -> str:
         return host
 
 
-def test_the_launcher_makes_keys_for_its_children_that_nobody_else_sees(start: Start, tmp_path: Path) -> None:
+def test_the_launcher_makes_private_keys_for_its_children(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
     run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
@@ -549,7 +549,7 @@ def test_a_run_whose_output_is_closed_goes_on(closed: str) -> None:
 # Refusing to start
 
 
-def test_what_cannot_be_run_is_refused_before_anything_starts(start: Start, tmp_path: Path) -> None:
+def test_a_command_that_cannot_run_is_refused_before_anything_starts(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost\n")
     elsewhere = tmp_path / "elsewhere"

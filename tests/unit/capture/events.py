@@ -14,7 +14,7 @@ EXPECTED = [(event.time, list(records(event.batch))) for event in EVENTS]
 
 
 class Unknown:
-    """An event of a kind that nobody reads."""
+    """An event of an unregistered kind."""
 
     kind = "unknown"
 

@@ -43,7 +43,7 @@ def test_a_file_cut_off_anywhere_is_refused_unless_between_events(tmp_path: Path
             reader.close()
 
 
-def test_a_resumed_writer_cuts_off_what_is_not_whole_and_goes_on(tmp_path: Path) -> None:
+def test_a_resumed_writer_truncates_a_partial_event_and_continues(tmp_path: Path) -> None:
     path = tmp_path / "events"
     ends = written(path)
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Events over a connection: nobody waits for what is not there, and a connection that breaks says so."""
+"""Events over a connection: reading never blocks, and a broken connection is reported."""
 
 from __future__ import annotations
 

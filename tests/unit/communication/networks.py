@@ -110,6 +110,9 @@ def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
         assert errors == [None] * len(allocators)
         until(hellos.are_over, allocators)
         yield [*allocators]
+        for allocator in allocators:
+            for link in allocator._links.values():
+                link.validate()
     finally:
         for allocator in allocators:
             allocator.close()

@@ -98,7 +98,7 @@ def test_sending_never_blocks_however_much(allocators: list[Allocator]) -> None:
             assert numbers == list(range(30))
 
 
-def test_backlog_rises_with_what_is_sent_and_falls_with_what_is_taken(allocators: list[Allocator]) -> None:
+def test_the_backlog_grows_with_messages_sent_and_shrinks_with_messages_taken(allocators: list[Allocator]) -> None:
     sender, receiver = allocators[0], allocators[-1]
     for _ in range(3):
         sender.send(receiver.index, megabyte())
@@ -154,8 +154,8 @@ def test_nothing_is_counted_before_anything_is_sent(allocators: list[Allocator])
         assert allocator.statistics() == Statistics(0, 0, 0, 0, 0, 0)
 
 
-def test_what_is_refused_is_counted(allocators: list[Allocator]) -> None:
-    allocators[0].refuse("it says what cannot be")
+def test_refused_messages_are_counted(allocators: list[Allocator]) -> None:
+    allocators[0].refuse("its contents are impossible")
     assert [allocator.statistics().refused for allocator in allocators[:2]] == [1, 0]
 
 

@@ -169,7 +169,7 @@ def test_another_protocol_version_is_named() -> None:
 
 
 @pytest.mark.parametrize("frame", [b"", MAGIC[:2], MAGIC, b"GET / HTTP/1.1"])
-def test_what_is_of_no_version_is_not_taken_for_another(frame: bytes) -> None:
+def test_a_frame_without_a_version_is_not_taken_for_another_version(frame: bytes) -> None:
     with pytest.raises(FrameError, match="not a frame of this protocol"):
         decode([frame])
 
@@ -200,7 +200,7 @@ def test_malformed_changes_are_refused(changes: tuple[object, ...]) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 48, True, 1.0, "1"])
-def test_what_is_no_number_of_anything_is_refused(number: int) -> None:
+def test_a_number_out_of_range_is_refused(number: int) -> None:
     for message in (Goodbye(0, number), Taken(((0, 1, number),))):
         with pytest.raises(FrameError, match="is not an index"):
             decode(ENCODER.encode(message, 1))
@@ -227,12 +227,12 @@ def test_numbers_have_up_to_48_bits() -> None:
     ],
     ids=repr,
 )
-def test_a_field_that_is_not_what_it_should_be_is_refused(message: WireMessage) -> None:
+def test_a_field_of_the_wrong_type_is_refused(message: WireMessage) -> None:
     with pytest.raises(FrameError):
         decode(ENCODER.encode(message, 1))
 
 
-def test_what_was_taken_is_counted_by_channel() -> None:
+def test_taken_messages_are_counted_by_channel() -> None:
     message = Taken(((0, 1, 2), (3, 4, 5)))
     assert decode(ENCODER.encode(message, 1)).message == message
 

@@ -47,7 +47,7 @@ def test_keys_that_others_can_read_are_refused(mode: int, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mode", [0o400, 0o600, 0o700])
-def test_what_else_their_owner_may_do_with_keys_is_of_no_matter(mode: int, tmp_path: Path) -> None:
+def test_other_permissions_of_the_owner_do_not_matter(mode: int, tmp_path: Path) -> None:
     path = make_keys(str(tmp_path))
     path.chmod(mode)
     assert load_keys(str(tmp_path)) == tuple(path.read_bytes().split())
@@ -65,7 +65,7 @@ def test_what_else_their_owner_may_do_with_keys_is_of_no_matter(mode: int, tmp_p
     ],
     ids=len,
 )
-def test_what_is_not_two_keys_is_refused(text: bytes, tmp_path: Path) -> None:
+def test_a_file_without_two_keys_is_refused(text: bytes, tmp_path: Path) -> None:
     path = tmp_path / KEY_FILE
     path.write_bytes(text)
     path.chmod(0o600)
@@ -90,7 +90,7 @@ def test_two_keys_that_are_no_pair_are_refused(damage: str, tmp_path: Path) -> N
         load_keys(str(tmp_path))
 
 
-def test_missing_keys_are_named_with_what_makes_them(tmp_path: Path) -> None:
+def test_missing_keys_are_reported_with_the_command_that_makes_them(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=rf"cannot read .*{KEY_FILE}: No such file.*'timely keys {tmp_path}'"):
         load_keys(str(tmp_path))
 

@@ -1,4 +1,4 @@
-"""A process has the descriptors its connections need, or says how many it is refused."""
+"""A process has the descriptors that its connections need, or reports how many it is refused."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from timely.communication.endpoint import advice, bindable, is_here
 HERE = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 0))
 HERE_TOO = (socket.AF_INET6, socket.SOCK_STREAM, 0, "", ("::1", 0, 0, 0))
 ELSEWHERE = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 0))
-"""Addresses as the system finds them; the last is for documentation, and nobody's."""
+"""Addresses as the system resolves them; the last is reserved for documentation."""
 
 
 def named(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[tuple[str, int]]:

@@ -100,7 +100,7 @@ def test_a_worker_that_would_sleep_forever_is_reported() -> None:
         second.park(None)
 
 
-def test_what_was_sent_is_owed_until_it_is_received() -> None:
+def test_sent_messages_are_backlog_until_they_are_received() -> None:
     network = SimulatedNetwork(2, seed=0, queue_bytes=2 * WEIGHT)
     first, second = network.allocators
     for number in range(2):
@@ -115,7 +115,7 @@ def test_what_was_sent_is_owed_until_it_is_received() -> None:
     assert second.backlog == 0
 
 
-def test_an_interrupt_is_owed_to_oneself() -> None:
+def test_an_interrupt_is_backlog_of_the_receiver() -> None:
     (alone,) = SimulatedNetwork(1, seed=0).allocators
     alone.interrupt()
     assert alone.backlog == WEIGHT

@@ -100,7 +100,7 @@ def test_an_ipc_path_in_use_is_not_taken_over(tmp_path: Path) -> None:
         first.close()
 
 
-def test_who_cannot_listen_for_one_worker_lets_go_of_what_was_made_for_the_others(
+def test_if_one_worker_cannot_listen_the_sockets_of_the_others_are_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[SharedContext] = []
@@ -294,7 +294,7 @@ def test_what_the_launcher_knows_of_a_missing_peer_ends_the_meeting(
     assert not alone._meeting.advance(101.0)
 
 
-def test_a_leftover_of_another_generation_does_not_disturb_those_who_meet(tmp_path: Path) -> None:
+def test_a_leftover_of_another_generation_does_not_disturb_a_meeting(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1, "process"), 0)
     (first,) = socket_allocators(settings[0])
@@ -331,16 +331,16 @@ def test_peers_started_with_other_numbers_are_refused_at_both_ends(tmp_path: Pat
 def test_a_peer_started_with_other_numbers_is_notified_once_if_there_is_a_link(
     sender: int, is_answer: bool, answers: int, alone: SocketAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[Hello] = []
+    sent: list[Hello] = []
     meeting = alone._meeting
-    monkeypatch.setattr(meeting, "_send", lambda _, hello: said.append(hello))
+    monkeypatch.setattr(meeting, "_send", lambda _, hello: sent.append(hello))
     with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
         meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), alone._links.get(sender))
-    assert [hello.answer for hello in said] == [True] * answers
+    assert [hello.answer for hello in sent] == [True] * answers
 
 
 def test_peers_that_would_add_up_progress_in_other_ways_are_refused_at_both_ends(tmp_path: Path) -> None:
-    # They would send each other's changes along routes that do not meet, and wait for ever.
+    # They would send changes along routes that do not match, and wait forever.
     first, second = ipc_configs(tmp_path)
     errors = refused_first(first, replace(second, accumulation="cluster"))
     assert all(isinstance(error, TransportError) for error in errors)
@@ -384,9 +384,9 @@ def test_runs_follow_each_other_at_the_same_addresses(tmp_path: Path) -> None:
 
 
 def garbage(seed: int) -> list[list[bytes]]:
-    """Return messages that are nobody's: noise, damaged frames, foreign ones, and ones for or from somebody else."""
+    """Return messages that must be refused: noise, damaged frames, and frames for or from another worker or run."""
     rng = random.Random(seed)
-    good = [bytes(frame) for frame in Encoder(1, "test").encode(Failure(1, "not said by worker 1"), 0)]
+    good = [bytes(frame) for frame in Encoder(1, "test").encode(Failure(1, "not sent by worker 1"), 0)]
     damaged = [[good[0][:cut]] for cut in range(1, len(good[0]))]
     noise = [[rng.randbytes(rng.randrange(200)) for _ in range(rng.randrange(1, 5))] for _ in range(50)]
     foreign = [
@@ -424,7 +424,7 @@ def test_of_a_long_frame_that_is_refused_little_is_kept(tmp_path: Path) -> None:
         assert len(first.last_refusal) == 1000
 
 
-def test_what_was_sent_before_and_what_is_not_due_yet_is_refused_and_counted(tmp_path: Path) -> None:
+def test_repeated_and_premature_messages_are_refused_and_counted(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     with connected(settings) as (first, second):
         second.send(0, CHANGE)
@@ -524,7 +524,7 @@ def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_ignored
         assert second.statistics().refused == 0
 
 
-def test_who_listens_is_the_server_to_those_who_connect(tmp_path: Path) -> None:
+def test_the_listening_worker_is_the_server_of_the_connection(tmp_path: Path) -> None:
     make_keys(str(tmp_path))
     config = tcp_configs(curve_dir=str(tmp_path))[0]
     with zmq.Context() as context, context.socket(zmq.PULL) as pull, context.socket(zmq.PUSH) as push:
@@ -534,7 +534,7 @@ def test_who_listens_is_the_server_to_those_who_connect(tmp_path: Path) -> None:
         assert [end.curve_server for end in (pull, push)] == [True, False]
 
 
-def test_who_connects_asks_whether_the_other_is_there_within_the_timeout(tmp_path: Path) -> None:
+def test_the_connecting_worker_sends_heartbeats_within_the_timeout(tmp_path: Path) -> None:
     config = ipc_configs(tmp_path)[0]
     with zmq.Context() as context, context.socket(zmq.PUSH) as push:
         push.linger = 0
@@ -575,7 +575,7 @@ def test_exposed_or_damaged_or_missing_keys_are_refused(tmp_path: Path) -> None:
 # Room
 
 
-def test_a_slow_receiver_bounds_what_leaves_the_sender(tmp_path: Path) -> None:
+def test_a_slow_receiver_bounds_the_bytes_in_flight(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))  # 128 KiB
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 20)) as (first, second):
         for _ in range(100):
@@ -587,7 +587,7 @@ def test_a_slow_receiver_bounds_what_leaves_the_sender(tmp_path: Path) -> None:
         until(lambda: not link.queue and first.backlog < 1 << 19, [first, second])
 
 
-def test_nothing_is_held_back_for_a_peer_that_is_gone(tmp_path: Path) -> None:
+def test_nothing_is_unsent_for_a_peer_that_is_gone(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 14),)))
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
         for _ in range(10):
@@ -691,7 +691,7 @@ class Full:
         raise zmq.Again
 
 
-def test_what_a_socket_does_not_take_is_sent_before_long_by_a_worker_that_sleeps(
+def test_a_sleeping_worker_soon_sends_what_its_socket_did_not_accept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "WATCH_SECONDS", 0.01)
@@ -705,9 +705,7 @@ def test_what_a_socket_does_not_take_is_sent_before_long_by_a_worker_that_sleeps
         assert collect(second, 1) == [(0, CHANGE)]
 
 
-def test_what_has_waited_for_room_goes_as_soon_as_there_is_some(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_queued_messages_are_sent_as_soon_as_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         link: Any = link_of(first)
         monkeypatch.setattr(first, "_watch", lambda now: None)
@@ -728,7 +726,7 @@ def test_the_room_of_the_queues_is_divided_over_the_peers(tmp_path: Path) -> Non
         allocator.close()
 
 
-def test_there_is_room_for_what_the_window_holds_and_for_anything_once_less_than_a_quantum_is_under_way(
+def test_the_window_has_room_for_any_message_while_less_than_a_quantum_is_in_flight(
     tmp_path: Path,
 ) -> None:
     with connected(ipc_configs(tmp_path)) as (first, _):
@@ -740,7 +738,7 @@ def test_there_is_room_for_what_the_window_holds_and_for_anything_once_less_than
         assert link._has_room(1000)
 
 
-def test_what_is_held_back_for_one_of_several_peers_is_held_back(tmp_path: Path) -> None:
+def test_a_message_queued_for_one_of_several_peers_is_unsent(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path, processes=3)) as (first, *others):
         link: Any = first._links[1]  # type: ignore[attr-defined]
         link.window = link.own_quantum = others[0]._links[0].quantum = 1  # type: ignore[attr-defined]
@@ -839,7 +837,7 @@ def test_a_worker_that_shares_the_interpreter_sleeps_at_once(tmp_path: Path, mon
 
 
 class Taking(dict[int, Callable[[], None]]):
-    """Who waits for room in a mailbox that is emptied at the moment when one asks to be told."""
+    """The senders waiting for room in a mailbox that becomes empty at the moment of registering."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         self.mailbox = mailbox
@@ -1069,7 +1067,7 @@ def test_the_last_message_of_a_peer_is_received_though_its_loss_is_noticed_first
         assert first._describe_loss(link) is None  # type: ignore[attr-defined]
 
 
-def test_a_description_larger_than_a_frame_is_refused_as_what_it_is(tmp_path: Path) -> None:
+def test_a_description_larger_than_a_frame_is_refused_by_its_name(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, _):
         with pytest.raises(DataError, match=r"^the description of dataflow 3, .*; set TIMELY_FRAME_BYTES"):
             first.send(1, Shape(3, b"digest", ("operator" * 1000,) * 10))

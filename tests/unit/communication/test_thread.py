@@ -1,4 +1,4 @@
-"""Queues between the workers of one process: when somebody sleeps, and who is woken."""
+"""Queues between the workers of one process: when workers sleep, and which are woken."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_congested_worker_for_whom_there_is_room_just_before_it_asks_to_be_wok
     assert seconds(lambda: first.park(2 * LONG)) < LONG
 
 
-def test_room_wakes_all_who_wait_for_it_once() -> None:
+def test_room_wakes_all_waiting_workers_once() -> None:
     *senders, receiver = thread_allocators(3, queue_bytes=0)
     for sender in senders:
         sender.send(2, CHANGE)

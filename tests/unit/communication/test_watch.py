@@ -62,9 +62,7 @@ def lose(watched: Watched) -> list[int]:
     return events
 
 
-def test_a_worker_is_woken_some_time_after_what_is_noted_to_be_a_loss(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_is_woken_some_time_after_a_loss(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "GRACE_SECONDS", 0.02)
     events = lose(watched)
     end = clock.monotonic() + 30
@@ -74,7 +72,7 @@ def test_a_worker_is_woken_some_time_after_what_is_noted_to_be_a_loss(
     assert events == [zmq.EVENT_DISCONNECTED]
 
 
-def test_what_happened_before_the_watch_is_closed_is_noted(watched: Watched) -> None:
+def test_events_before_the_watch_is_closed_are_recorded(watched: Watched) -> None:
     watched.watch._ended.ring()
     watched.watch._thread.join(30)
     events = lose(watched)

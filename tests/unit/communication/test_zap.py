@@ -1,4 +1,4 @@
-"""Who answers ZeroMQ's question whether a client is a member, and for how long."""
+"""The thread that answers whether a client is a member, and how long it exists."""
 
 from __future__ import annotations
 

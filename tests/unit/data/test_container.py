@@ -77,12 +77,12 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
         (np.array([1j]), "of complex128"),
     ],
 )
-def test_what_is_no_column_is_refused(values: Any, message: str) -> None:
+def test_values_that_cannot_be_a_column_are_refused(values: Any, message: str) -> None:
     with pytest.raises(DataError, match=f"a column.*{message}"):
         as_columns(values)
 
 
-def test_rows_in_an_array_are_refused_with_what_makes_columns_of_them() -> None:
+def test_rows_in_an_array_are_refused_with_a_way_to_turn_them_into_columns() -> None:
     with pytest.raises(DataError, match=r"shape \(3, 2\).*tuple\(array.T\)"):
         as_columns(np.ones((3, 2)))
 
@@ -136,7 +136,7 @@ def test_columns_of_several_lengths_are_no_batch() -> None:
 
 
 class Unregistered:
-    """A kind of batch that no process was told of."""
+    """An unregistered kind of batch."""
 
     kind = "unregistered"
 
@@ -173,7 +173,7 @@ MEGABYTE = 1 << 20
     ],
     ids=["a list of bytes", "a list of tuples", "a column of text", "a column of bytes", "updates"],
 )
-def test_what_texts_and_bytes_contain_has_weight(batch: Batch) -> None:
+def test_the_contents_of_text_and_bytes_have_weight(batch: Batch) -> None:
     weight = weight_of(batch)  # an assertion that fails would show the batch
     assert 100 * MEGABYTE < weight < 101 * MEGABYTE
 

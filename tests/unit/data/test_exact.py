@@ -25,7 +25,7 @@ ufuncs = pytest.mark.parametrize(("ufunc", "function"), [(np.add, add), (np.mult
 @ufuncs
 @settings(deadline=None)
 @given(data=st.data())
-def test_what_does_not_fit_is_refused_and_all_else_is_right(
+def test_results_that_do_not_fit_are_refused_and_others_are_exact(
     ufunc: np.ufunc, function: Callable[[int, int], int], data: st.DataObject
 ) -> None:
     kind, numbers = data.draw(st.sampled_from([(np.int64, signed), (np.uint64, unsigned)]))

@@ -201,7 +201,7 @@ def test_every_operator_that_takes_a_function_is_tried(cls: type, tried: set[str
     assert set(_with_functions(cls)) <= tried
 
 
-def test_what_a_function_keeps_and_writes_to_later_is_not_what_it_returned() -> None:
+def test_a_function_cannot_change_its_result_by_writing_to_it_later() -> None:
     buffer = np.arange(3)
     for result in (call(lambda: buffer, ()), call(lambda: (buffer,), ())[0], call(lambda: ((buffer,), 1), ())[0][0]):
         assert not np.shares_memory(result, buffer)
@@ -262,7 +262,7 @@ def test_nothing_that_is_returned_can_be_written_to_by_the_program(kinds: list[s
     assert [each.tolist() for each in (result[0] if nested else result)] == before
 
 
-def test_an_error_names_what_a_function_received() -> None:
+def test_an_error_names_the_columns_that_a_function_received() -> None:
     with pytest.raises(TypeError) as caught:
         consult(lambda one: one, (np.arange(3), np.arange(3.0)))
     assert caught.value.__notes__ == [
@@ -278,7 +278,7 @@ def _read_only(column: Any) -> Any:
     return column
 
 
-def test_what_is_sent_and_inserted_stays_the_programs_own() -> None:
+def test_arrays_that_are_sent_or_inserted_stay_the_programs_own() -> None:
     def program(worker: Any) -> None:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)

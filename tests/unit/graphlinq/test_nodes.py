@@ -103,14 +103,14 @@ def test_a_join_finds_the_latest_value_of_each_node(nodes: Sent, values: Sent) -
     differences = []
     expected = []
     for epoch, node, value in nodes:
-        known = [told for when, about, told in latest if about == node and when <= epoch]
+        known = [value for when, about, value in latest if about == node and when <= epoch]
         if known:
             expected.append(((epoch,), (node, value, known[-1])))
             differences.append(((epoch,), (node, value - known[-1])))
     assert sorted(results(node_join, nodes, latest)) == sorted(expected)
 
     def subtracted(nodes: Stream, values: Stream) -> Stream:
-        return node_join(nodes, values, lambda value, told: value - told)
+        return node_join(nodes, values, lambda value, other: value - other)
 
     assert sorted(results(subtracted, nodes, latest)) == sorted(differences)
 

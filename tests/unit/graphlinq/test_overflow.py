@@ -52,7 +52,7 @@ def test_an_aggregate_that_does_not_fit_names_the_node(workers: int) -> None:
 
 
 @workers
-def test_what_workers_have_found_each_is_refused_where_it_comes_together(workers: int) -> None:
+def test_values_that_fit_on_each_worker_are_refused_where_they_are_combined(workers: int) -> None:
     def build(scope: Scope) -> Stream:
         share = np.array([7]), np.array([((1 << 63) - 1) // workers])
         again = np.array([7, 7]), np.array([LARGE - 1, 1])
@@ -65,7 +65,7 @@ def test_what_workers_have_found_each_is_refused_where_it_comes_together(workers
 
 @workers
 @pytest.mark.parametrize("all_nodes", [True, False])
-def test_a_combination_of_what_is_sent_that_does_not_fit_names_the_target(workers: int, all_nodes: bool) -> None:
+def test_combined_messages_that_do_not_fit_name_the_target(workers: int, all_nodes: bool) -> None:
     def build(scope: Scope) -> Stream:
         nodes = np.arange(4 if all_nodes else 3)
         return _edges(scope).reduce(_on_first(scope, nodes, np.full(len(nodes), LARGE)), np.add, name="sent")
@@ -105,7 +105,7 @@ def test_an_aggregator_that_does_not_fit_is_named(workers: int, combine: np.ufun
 
 
 @workers
-def test_an_aggregator_counts_as_a_whole_and_not_what_it_is_on_a_worker(workers: int) -> None:
+def test_the_total_of_an_aggregator_counts_and_not_its_part_on_a_worker(workers: int) -> None:
     seen: list[int] = []
 
     def program(worker: Worker) -> None:

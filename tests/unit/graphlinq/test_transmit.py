@@ -160,7 +160,7 @@ def test_edges_of_many_epochs_become_few_layers_and_none_is_lost() -> None:
     }
 
 
-def test_edges_of_a_time_are_not_seen_at_one_that_is_not_after_it_though_nobody_reads_before() -> None:
+def test_edges_are_not_visible_at_a_time_that_is_not_after_theirs_even_without_readers() -> None:
     def program(worker: Worker) -> list[tuple[tuple[int, ...], int]]:
         found: list[tuple[tuple[int, ...], int]] = []
         with worker.dataflow(outer=2) as scope:
@@ -200,7 +200,7 @@ def test_edges_that_are_no_columns_of_both_ends_are_refused(data: Any) -> None:
         (np.arange(2), (np.add, np.add), r"2 ufunc\(s\) cannot combine values of 1 column"),
     ],
 )
-def test_what_cannot_be_combined_is_refused(values: Array, combine: Any, message: str) -> None:
+def test_values_that_cannot_be_combined_are_refused(values: Array, combine: Any, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         collected(lambda scope: aggregate(scope.to_stream((np.zeros(2, np.int64), values)), combine))
 

@@ -21,7 +21,7 @@ def test_a_hub_stays_where_its_removal_would_cost_too_many_edges() -> None:
     assert len(contract(edges, kept, most=14)) == 10
 
 
-def test_that_one_hub_stays_keeps_no_other() -> None:
+def test_a_hub_that_stays_keeps_no_other() -> None:
     # Four times five edges in place of nine are eleven more; two times twelve in place of fourteen are ten more.
     stays = [*(Edge(place, 100, ONE) for place in range(4)), *(Edge(100, place, ONE) for place in range(10, 15))]
     goes = [*(Edge(place, 101, ONE) for place in range(2)), *(Edge(101, place, ONE) for place in range(20, 32))]

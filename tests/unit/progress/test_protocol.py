@@ -27,7 +27,7 @@ def frontier(protocol: Protocol, location: int) -> list[tuple[int, ...]]:
     return list(protocol._tracker.frontier(location))
 
 
-def test_eager_sends_every_net_change() -> None:
+def test_eager_mode_sends_every_net_change() -> None:
     protocol, _ = two_workers("eager")
     protocol.update(INPUT, (0,), 1)
     assert protocol.flush() == ((INPUT, (0,), 1),)
@@ -44,7 +44,7 @@ def test_changes_that_cancel_send_nothing(mode: str) -> None:
     assert not protocol.dirty
 
 
-def test_demand_keeps_back_what_moves_no_frontier() -> None:
+def test_demand_mode_holds_back_changes_that_move_no_frontier() -> None:
     protocol, _ = two_workers("demand")
     protocol.update(INPUT, (0,), 1)
     protocol.update(INPUT, (3,), -1)
@@ -66,7 +66,7 @@ def test_a_dropped_capability_takes_along_all_that_was_made_under_it() -> None:
     assert not protocol.holding
 
 
-def test_what_was_sent_and_received_is_counted() -> None:
+def test_batches_sent_and_received_are_counted() -> None:
     first, second = two_workers("eager")
     for _ in range(2):
         first.update(INPUT, (0,), 1)
@@ -92,7 +92,7 @@ def test_the_own_tracker_learns_of_changes_when_the_peers_are_sent_them() -> Non
     assert frontier(protocol, OUTPUT) == []
 
 
-def test_what_is_kept_back_goes_when_the_frontier_comes_to_rest_on_it() -> None:
+def test_held_changes_are_released_when_the_frontier_comes_to_rest_on_them() -> None:
     first, second = two_workers("demand")
     second.update(INPUT, (0,), -1)
     assert second.flush() is None

@@ -83,7 +83,7 @@ def test_two_dashes_end_the_options_and_those_after_the_script_are_its_own(
         (["keys", "here", "there"], "'timely keys' takes no argument 'there'"),
     ],
 )
-def test_what_the_command_does_not_know_is_named_in_a_line(
+def test_unknown_arguments_are_named_in_a_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert cli.main(arguments) == 2

@@ -47,13 +47,13 @@ def test_the_directory_of_a_run_that_goes_on_stays(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["timely-compile-abcdefgh", f"{PREFIX}abcdefg", f"{PREFIX}abcdefgh.bak", "other"])
-def test_what_has_another_name_stays(place: Path, name: str) -> None:
+def test_a_directory_with_another_name_stays(place: Path, name: str) -> None:
     stays = left(place, name)
     remove_left_directories(str(place))
     assert stays.exists()
 
 
-def test_what_a_symbolic_link_leads_to_stays_and_so_does_the_link(place: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_and_its_target_stay(place: Path, tmp_path: Path) -> None:
     target = left(tmp_path, "target")
     link = place / f"{PREFIX}abcdefgh"
     link.symlink_to(target)
@@ -62,7 +62,7 @@ def test_what_a_symbolic_link_leads_to_stays_and_so_does_the_link(place: Path, t
     assert (target / "0.0").exists()
 
 
-def test_a_link_inside_is_removed_and_what_it_leads_to_stays(place: Path, tmp_path: Path) -> None:
+def test_a_link_inside_is_removed_and_its_target_stays(place: Path, tmp_path: Path) -> None:
     target = left(tmp_path, "target")
     stale = left(place)
     (stale / "link").symlink_to(target)
@@ -71,7 +71,7 @@ def test_a_link_inside_is_removed_and_what_it_leads_to_stays(place: Path, tmp_pa
     assert (target / "0.0").exists()
 
 
-def test_what_others_may_enter_is_not_ours_and_stays(place: Path) -> None:
+def test_a_directory_that_others_may_enter_stays(place: Path) -> None:
     stays = left(place)
     stays.chmod(0o755)
     remove_left_directories(str(place))

@@ -27,7 +27,7 @@ def test_every_variable_that_the_sources_name_is_known() -> None:
     assert named >= {REPORT_VARIABLE, "DIFFERENTIAL_KERNELS"}
 
 
-def test_what_resembles_none_of_ours_is_named_without_a_guess() -> None:
+def test_an_unknown_variable_without_a_similar_one_is_named_without_a_guess() -> None:
     assert unknown_variables({"TIMELY_XYZ": "", "TIMELY_WORKERS": "2"}) == ["unknown variable TIMELY_XYZ is ignored"]
 
 

@@ -203,7 +203,7 @@ def test_a_single_worker_goes_on_after_its_run() -> None:
 
 
 def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None:
-    heard: list[object] = []
+    received: list[object] = []
     ends = threading.Event()
 
     def quick(worker: Worker) -> None:
@@ -213,10 +213,10 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
     def slow(worker: Worker) -> None:
         ends.wait(30)
         clock.sleep(0.05)
-        heard.extend(collect(worker.allocator, 1))
+        received.extend(collect(worker.allocator, 1))
 
     assert cluster(tmp_path, quick, slow) == [None, None]
-    assert heard == [(0, Progress(7, ()))]
+    assert received == [(0, Progress(7, ()))]
 
 
 def test_a_farewell_that_waits_for_room_is_sent_before_leaving(tmp_path: Path) -> None:
@@ -268,6 +268,6 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
     assert "every worker must build the same dataflows" in str(second)
 
 
-def test_what_is_no_configuration_is_refused() -> None:
+def test_a_value_that_is_not_a_configuration_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"Config\(workers=2\), not 2"):
         execute(fail, 2)  # type: ignore[arg-type]

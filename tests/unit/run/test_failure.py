@@ -1,4 +1,4 @@
-"""What a person sees of an error that nobody catches."""
+"""What a person sees of an uncaught error."""
 
 from __future__ import annotations
 

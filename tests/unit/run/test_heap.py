@@ -1,4 +1,4 @@
-"""Keeping pieces of memory: asked for where it can be, and not where the user has said otherwise."""
+"""Keeping pieces of memory: requested where possible, unless the user has configured it otherwise."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_barrier_ends_when_all_workers_have_closed_it(workers: int) -> None:
 
 
 @on_workers
-def test_who_has_closed_a_barrier_is_waited_for_no_longer_and_waits_no_more(workers: int) -> None:
+def test_a_worker_that_has_closed_a_barrier_neither_waits_nor_is_waited_for(workers: int) -> None:
     def program(worker: Worker) -> None:
         barrier = Barrier(worker)
         for _ in range(worker.index):
@@ -55,7 +55,7 @@ def test_who_has_closed_a_barrier_is_waited_for_no_longer_and_waits_no_more(work
     execute(program, Config(workers=workers))
 
 
-def test_at_a_barrier_whose_dataflow_was_dropped_nobody_waits() -> None:
+def test_waiting_at_a_barrier_whose_dataflow_was_dropped_is_refused() -> None:
     def program(worker: Worker) -> None:
         barrier = Barrier(worker)
         worker.drop_dataflow(0)

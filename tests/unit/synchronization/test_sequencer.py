@@ -49,7 +49,7 @@ def test_a_command_comes_as_it_was_when_it_was_given_and_as_everyones_own() -> N
         assert seen == {"text": ["é", b"\0", None, True, 2**70, 0.5], (1, 2): (3, [4]), "seen by": index}
 
 
-def test_what_is_no_plain_data_is_refused_where_it_is_given() -> None:
+def test_a_command_that_is_not_plain_data_is_refused_where_it_is_pushed() -> None:
     def program(worker: Worker) -> None:
         Sequencer(worker).push(lambda: None)
 

@@ -1,6 +1,6 @@
-"""Every worker tells its pid, hears from all peers, and then does what the first argument says.
+"""Every worker prints its pid, receives from all peers, and then does what the first argument asks for.
 
-Worker 1 (or the one given as second argument) is the one that misbehaves; the others listen until they are told to end.
+Worker 1 (or the one given as second argument) misbehaves; the others wait for messages until they are asked to end.
 """
 
 import os
@@ -38,12 +38,12 @@ def misbehave():
 def build(worker):
     allocator = worker.allocator
     broadcast(allocator, Progress(99, ((worker.index, (0,), 1),)))
-    heard = set()
-    while len(heard) < worker.peers - 1:
-        heard |= {sender for sender, _ in allocator.receive()}
+    received = set()
+    while len(received) < worker.peers - 1:
+        received |= {sender for sender, _ in allocator.receive()}
         allocator.park(0.05)
     if what == "meet":
-        return sorted(heard)
+        return sorted(received)
     sys.stdout.write(f"pid {os.getpid()}\n")  # in one piece, whatever other threads print
     sys.stdout.flush()
     if worker.index == who:
@@ -54,4 +54,4 @@ def build(worker):
 
 
 if __name__ == "__main__":
-    print("heard", execute(build), flush=True)
+    print("received", execute(build), flush=True)
