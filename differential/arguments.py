@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError
-from timely.origin import user_origin
+from timely.lowlevel import user_origin
 
 
 def check_collections(name: str, **given: Any) -> None:

@@ -44,10 +44,8 @@ from differential.operators import (
     window as _window,
 )
 from differential.operators.input import constant
-from timely.dataflow.operators.probe import Probe
-from timely.dataflow.stream import Scope, Stream
-from timely.order import Moment
-from timely.progress.antichain import Antichain
+from timely import Probe, Scope, Stream
+from timely.lowlevel import Antichain, Moment
 
 
 class Collection(CollectionCore):

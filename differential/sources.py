@@ -8,8 +8,8 @@ from differential.capture.replay import replayed
 from differential.collection import Arrangement, Collection
 from differential.operators.input import InputSession
 from differential.operators.upsert import UpsertSession, upserted
-from timely.capture.event import EventSource
-from timely.dataflow.stream import Scope
+from timely import Scope
+from timely.capture import EventSource
 
 
 def new_input(scope: Scope, *, keys: int = 1, name: str = "input") -> tuple[InputSession, Collection]:

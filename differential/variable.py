@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from differential.collection import Collection
 from differential.operators.iterate import VariableCore
-from timely.dataflow.stream import Scope
+from timely import Scope
 
 
 class Variable(VariableCore[Collection]):

@@ -72,6 +72,8 @@ from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, sc
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
+from timely.observe.events import StateResized
+from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, user_origin
 from timely.progress.antichain import CLOSED, Antichain
@@ -98,6 +100,7 @@ __all__ = [
     "Input",
     "InputCapability",
     "InputPort",
+    "Log",
     "Logic",
     "Moment",
     "Operator",
@@ -110,6 +113,7 @@ __all__ = [
     "Push",
     "S",
     "ScopeCore",
+    "StateResized",
     "StreamCore",
     "Time",
     "UnaryLogic",

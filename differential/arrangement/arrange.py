@@ -21,14 +21,20 @@ from differential.trace.handle import TraceHandle
 from differential.trace.log import log_trace
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import InputPort, Operator, OutputPort
-from timely.dataflow.pact import scatter
-from timely.dataflow.routing import destinations, hash_columns
-from timely.dataflow.stream import Stream
+from timely import Stream
 from timely.errors import DataError, TimelyError
-from timely.progress.antichain import CLOSED, Antichain
+from timely.lowlevel import (
+    CLOSED,
+    Antichain,
+    CapabilitySet,
+    InputPort,
+    Operator,
+    OperatorBuilder,
+    OutputPort,
+    destinations,
+    hash_columns,
+    scatter,
+)
 
 
 class ByKey(Spreading):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from differential.data.codes import Encoder
 from differential.trace.reader import Reader
-from timely.dataflow.stream import Stream
+from timely import Stream
 
 
 class Arranged(NamedTuple):

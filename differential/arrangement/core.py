@@ -31,9 +31,9 @@ from differential.trace.batch import Batch
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.reader import Reader
-from timely.dataflow.inline import inline, inline_timed
-from timely.dataflow.stream import Scope, Stream
+from timely import Scope, Stream
 from timely.errors import BuildError
+from timely.lowlevel import inline, inline_timed
 
 C = TypeVar("C", bound="CollectionCore")
 """The class of collections that an operator receives and returns."""

@@ -15,12 +15,9 @@ from typing import Protocol, cast
 
 from differential.data.codes import Encoder
 from differential.trace.batch import Batch
-from timely.data.container import Batch as AnyBatch
-from timely.dataflow.stream import Stream
-from timely.dataflow.tee import Push
+from timely import Stream
 from timely.errors import BuildError
-from timely.order import Time
-from timely.progress.antichain import CLOSED, Antichain
+from timely.lowlevel import CLOSED, Antichain, Batch as AnyBatch, Push, Time
 
 
 class Guest(Protocol):

@@ -28,15 +28,18 @@ from differential.arrangement.export import Export
 from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
-from timely.data.container import Batch as AnyBatch
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import Logic, OutputPort
-from timely.dataflow.stream import Scope
+from timely import Scope
 from timely.errors import BuildError
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import (
+    Antichain,
+    Batch as AnyBatch,
+    Capability,
+    CapabilitySet,
+    Logic,
+    OperatorBuilder,
+    OutputPort,
+    Time,
+)
 
 
 def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Scope, name: str) -> Arranged:

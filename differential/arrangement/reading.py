@@ -44,11 +44,9 @@ from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
-from timely.data.container import as_column, as_columns
-from timely.dataflow.stream import Scope
+from timely import Scope
 from timely.errors import TraceError
-from timely.order import Moment, Time, as_time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Moment, Time, as_column, as_columns, as_time
 
 __all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
 

@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from differential.data.updates import Updates
-from timely.capture.event import EventSource, as_integer, checked_time, register
-from timely.data.container import Batch
+from timely.capture import EventSource
 from timely.errors import CaptureError
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Batch, Time, as_integer, checked_time, register_event as register
 
 Counts = tuple[tuple[Time, int], ...]
 

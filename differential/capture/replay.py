@@ -25,18 +25,26 @@ from differential.data.interning import hold_columns, interner_of
 from differential.data.pact import Parts, Spreading
 from differential.data.updates import Ints, Updates
 from differential.kernels.compile import NOTHING
-from timely.capture.event import EventSource
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
-from timely.dataflow.pact import Broadcast, Gather, scatter
-from timely.dataflow.routing import destinations, hash_columns
-from timely.dataflow.stream import Scope, Stream
+from timely import Scope, Stream
+from timely.capture import EventSource
 from timely.errors import CaptureError
-from timely.order import Time, less_equal
-from timely.progress.antichain import Antichain
+from timely.lowlevel import (
+    EVENTS_PER_RUN,
+    Antichain,
+    Broadcast,
+    Capability,
+    CapabilitySet,
+    Gather,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Time,
+    destinations,
+    hash_columns,
+    less_equal,
+    poller,
+    scatter,
+)
 
 
 class ByRecord(Spreading):

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from differential.capture.messages import Statement
 from timely.errors import CaptureError
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Time
 
 
 class Tally:

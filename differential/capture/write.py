@@ -10,14 +10,9 @@ from differential.arrangement.core import C
 from differential.capture.messages import Changes, Statement, counts_of
 from differential.data.updates import Updates
 from differential.operators.consolidate import consolidate
-from timely.capture.event import EventSink
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import InputPort
-from timely.dataflow.operators.generic import sink as consume
-from timely.dataflow.pact import Gather, Pipeline
+from timely.capture import EventSink
 from timely.errors import BuildError
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Gather, InputPort, OperatorBuilder, Pipeline, Time, sink as consume
 
 
 def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = None, name: str = "capture") -> C:

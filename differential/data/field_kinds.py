@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from differential.data.codes import kind_of
-from timely.data.columns import as_column
 from timely.errors import DataError
+from timely.lowlevel import as_column
 
 
 class Fields:

@@ -35,7 +35,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.dataflow.core import DataflowCore
+from timely.lowlevel import DataflowCore
 
 Codes = NDArray[np.int64]
 Column = NDArray[Any]

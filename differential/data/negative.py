@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from differential.data.overflow import shown
 from timely.errors import DataError
-from timely.order import Time
+from timely.lowlevel import Time
 
 _REMEDY = (
     "something was removed that was not there, at that time or before; or this is a difference, for which there is "

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from differential.data.codes import Encoder
 from differential.kernels.wide import Overflow
-from timely.dataflow.capability_set import CapabilitySet
 from timely.errors import DataError
-from timely.order import Time
+from timely.lowlevel import CapabilitySet, Time
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from differential.data.updates import Updates
-from timely.data.container import Batch
+from timely.lowlevel import Batch
 
 Parts = Iterator[tuple[int, Batch]]
 

@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING
-from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
-from timely.data.container import bytes_of, register
-from timely.data.user_functions import read_only_views
 from timely.errors import DataError
-from timely.order import LIMIT, Time
+from timely.lowlevel import (
+    LIMIT,
+    Buffers,
+    Time,
+    bytes_of,
+    columns_from_buffers,
+    columns_to_buffers,
+    read_only_views,
+    register,
+)
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]

@@ -23,8 +23,8 @@ from differential.delta.lookup import Past, lookup, refuse_other_keys
 from differential.kernels.compile import NOTHING
 from differential.kernels.extend import extend
 from differential.trace.batch import table_of
-from timely.dataflow.pact import Pipeline
 from timely.errors import DataError
+from timely.lowlevel import Pipeline
 
 PIECE = 1 << 19
 """The operator yields to others after it has looked at about so many values."""

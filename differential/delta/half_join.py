@@ -25,9 +25,8 @@ from differential.kernels.occurrences import occurrences
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import table_of_parts
-from timely.data.container import as_columns
-from timely.data.user_functions import call
-from timely.dataflow.stream import Stream
+from timely import Stream
+from timely.lowlevel import as_columns, call
 
 PIECE = 1 << 19
 """The operator yields to others after about so many pairs."""

@@ -38,14 +38,9 @@ from differential.operators.catching_up import CatchingUp
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch
 from differential.trace.reader import Reader
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.pact import Pact, Pipeline
-from timely.dataflow.stream import Stream
+from timely import Stream
 from timely.errors import BuildError
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Capability, InputPort, OperatorBuilder, OutputPort, Pact, Pipeline, Time
 
 
 class Answer(Protocol):

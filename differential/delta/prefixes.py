@@ -12,8 +12,7 @@ from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
 from differential.delta.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
-from timely.data.container import as_columns, as_mask
-from timely.data.user_functions import call, consult
+from timely.lowlevel import as_columns, as_mask, call, consult
 
 
 class AltNeu(Enum):

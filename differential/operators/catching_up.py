@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from timely.dataflow.operator import Operator
+from timely.lowlevel import Operator
 
 
 class CatchingUp:

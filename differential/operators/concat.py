@@ -6,8 +6,8 @@ from differential.arguments import check_rows
 from differential.arrangement.core import C
 from differential.keys import described
 from differential.operators.innermost import innermost
-from timely.dataflow.inline import merged
 from timely.errors import BuildError
+from timely.lowlevel import merged
 
 
 def concat(collection: C, *others: C, name: str = "concat") -> C:

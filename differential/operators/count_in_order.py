@@ -23,9 +23,7 @@ from differential.trace.batch import Batch
 from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.pact import Pipeline
+from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 
 
 def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> ArrangementCore[C]:

@@ -10,7 +10,7 @@ from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
 from timely.errors import DataError
-from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.lowlevel import LIMIT, Moment, Time, as_time, less_equal
 
 
 def delay(collection: C, function: Callable[[Time], Moment], *, name: str = "delay") -> C:

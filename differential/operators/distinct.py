@@ -12,8 +12,8 @@ from differential.kernels import reduce as kernels
 from differential.operators.groups import CodeGroups, CodeRows, InPython
 from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
 from differential.operators.threshold_in_order import threshold_in_order
-from timely.data.user_functions import consult
 from timely.errors import DataError
+from timely.lowlevel import consult
 
 
 def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:

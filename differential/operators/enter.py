@@ -6,11 +6,9 @@ import numpy as np
 
 from differential.arrangement.core import C
 from differential.data.updates import Updates
-from timely.data.container import Batch
-from timely.dataflow.inline import inline_timed
-from timely.dataflow.stream import Scope, Stream
+from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.order import Time
+from timely.lowlevel import Batch, Time, inline_timed
 
 
 def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:

@@ -10,12 +10,9 @@ import numpy as np
 from differential.arrangement.core import C
 from differential.data.updates import Array, Ints, Updates
 from differential.kernels.compile import NOTHING
-from timely.data.container import Batch
-from timely.data.user_functions import consult
-from timely.dataflow.inline import inline_timed
-from timely.dataflow.stream import Scope
+from timely import Scope
 from timely.errors import BuildError, DataError
-from timely.order import LIMIT, Time
+from timely.lowlevel import LIMIT, Batch, Time, consult, inline_timed
 
 
 def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:

@@ -11,9 +11,8 @@ from differential.arrangement.core import C
 from differential.data.overflow import multiplied
 from differential.data.updates import Array, Ints, Updates
 from differential.operators.linear import linear
-from timely.data.container import as_columns
-from timely.data.user_functions import call
 from timely.errors import DataError
+from timely.lowlevel import as_columns, call
 
 
 def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "explode") -> C:

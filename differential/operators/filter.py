@@ -8,8 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.data.container import as_mask
-from timely.data.user_functions import consult
+from timely.lowlevel import as_mask, consult
 
 
 def filter(collection: C, predicate: Callable[..., Any], *, name: str = "filter") -> C:

@@ -8,8 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.data.columns import rows_and_columns
-from timely.data.user_functions import call
+from timely.lowlevel import call, rows_and_columns
 
 
 def flat_map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "flat_map") -> C:

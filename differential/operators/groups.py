@@ -11,7 +11,7 @@ import differential.kernels.reduce_rounds as rounds
 from differential.data.codes import Codes, Encoder
 from differential.kernels.compile import NOTHING
 from differential.operators.reduction import Chunk, GroupFault, Pending
-from timely.data.user_functions import read_only_views
+from timely.lowlevel import read_only_views
 
 
 class CodeGroups(NamedTuple):

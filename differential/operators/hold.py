@@ -16,13 +16,7 @@ import numpy as np
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
-from timely.dataflow.capability import Capability
-from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.operators.generic import UnaryLogic
-from timely.dataflow.pact import Pipeline
-from timely.order import Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Capability, CapabilitySet, InputPort, OutputPort, Pipeline, Time, UnaryLogic
 
 
 def hold(collection: C, *, name: str = "hold") -> C:

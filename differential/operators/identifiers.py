@@ -21,7 +21,7 @@ from differential.operators.groups import Groups, ranks
 from differential.operators.iterate import iterate
 from differential.operators.map import map
 from differential.operators.reduce import reduce
-from timely.dataflow.routing import hash_columns
+from timely.lowlevel import hash_columns
 
 LARGEST = (1 << 63) - 1
 

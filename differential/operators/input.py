@@ -10,11 +10,9 @@ from differential.data.codes import kind_of
 from differential.data.field_kinds import Fields
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
-from timely.data.container import as_columns
-from timely.dataflow.operators.input import Input, new_input as new_stream_input
-from timely.dataflow.stream import Scope, Stream
+from timely import Scope, Stream
 from timely.errors import CapabilityError, DataError
-from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.lowlevel import LIMIT, Input, Moment, Time, as_columns, as_time, less_equal, new_input as new_stream_input
 
 Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
 """A record or columns of records (see `owned`), and by how much they occur more: a number, or one for each row."""

@@ -8,7 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.order import Time
+from timely.lowlevel import Time
 
 
 def inspect(collection: C, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect") -> C:

@@ -20,12 +20,9 @@ from differential.operators.enter import enter
 from differential.operators.leave import leave
 from differential.operators.negate import negate
 from differential.operators.rounds import Rounds
-from timely.data.container import Batch
-from timely.dataflow.inline import inline_timed
-from timely.dataflow.stream import Scope, Stream
+from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.order import Time
-from timely.origin import user_origin
+from timely.lowlevel import Batch, Time, inline_timed, user_origin
 
 
 class VariableCore(Generic[C]):

@@ -11,7 +11,7 @@ from differential.operators.concat import concat
 from differential.operators.join_arrangements import join_arrangements
 from differential.operators.negate import negate
 from timely.errors import BuildError, DataError
-from timely.origin import user_origin
+from timely.lowlevel import user_origin
 
 
 def join_map(

@@ -17,15 +17,9 @@ from differential.kernels.join import join as join_kernel
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
 from differential.trace.batch import Batch, table_of
-from timely.data.container import as_columns
-from timely.data.user_functions import call
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.pact import Pipeline
-from timely.dataflow.stream import Stream
+from timely import Stream
 from timely.errors import BuildError
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Capability, InputPort, OperatorBuilder, OutputPort, Pipeline, as_columns, call
 
 ROWS_PER_BATCH = 1 << 18
 """An activation yields to other operators after about so many pairs."""

@@ -7,8 +7,7 @@ from typing import cast
 
 from differential.arrangement.core import C
 from differential.data.updates import Updates
-from timely.data.container import Batch
-from timely.dataflow.inline import inline
+from timely.lowlevel import Batch, inline
 
 
 def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: int | None = None, name: str) -> C:

@@ -8,8 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.data.container import as_columns
-from timely.data.user_functions import call
+from timely.lowlevel import as_columns, call
 
 
 def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> C:

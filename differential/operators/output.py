@@ -9,12 +9,8 @@ from differential.data.codes import Kind, kind_of, refuse_nan, settled
 from differential.data.negative import negative_count
 from differential.data.pact import OfUpdates
 from differential.data.updates import Updates
-from timely.data.container import as_columns
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.pact import Gather
 from timely.errors import BuildError, DataError
-from timely.order import Moment, Time, as_time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, Gather, Moment, OperatorBuilder, Time, as_columns, as_time
 
 Record = tuple[Any, ...]
 

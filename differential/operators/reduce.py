@@ -12,8 +12,8 @@ from differential.data.codes import Encoder
 from differential.kernels.compile import NOTHING
 from differential.operators.groups import CodeGroups, CodeRows, Groups, InPython
 from differential.operators.reduction import reduce_arrangement
-from timely.data.columns import as_columns
 from timely.errors import DataError
+from timely.lowlevel import as_columns
 
 
 def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str = "reduce") -> C:

@@ -29,12 +29,8 @@ from differential.trace.batcher import Batcher
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import InputPort
-from timely.dataflow.pact import Pipeline
 from timely.errors import DataError
-from timely.order import Time
-from timely.progress.antichain import CLOSED, Antichain
+from timely.lowlevel import CLOSED, Antichain, InputPort, OperatorBuilder, Pipeline, Time
 
 Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
 """Updates as the batcher takes them: keys, values, table of times, time index, diffs."""

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from differential.data.updates import Updates
-from timely.dataflow.core import DataflowCore
 from timely.errors import UnsettledError, UnsettledWarning
-from timely.order import Time
-from timely.origin import Origin
+from timely.lowlevel import DataflowCore, Origin, Time
 
 EXAMPLES = 3
 """Messages name so many of the records that still change."""

@@ -24,9 +24,7 @@ from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import InputPort, OutputPort
-from timely.dataflow.pact import Pipeline
+from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 
 
 def threshold_in_order(source: ArrangementCore[C], function: Callable[[Codes], Codes], name: str) -> ArrangementCore[C]:

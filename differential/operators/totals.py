@@ -14,8 +14,8 @@ from differential.keys import columns_of
 from differential.operators.explode import occurrences
 from differential.operators.linear import linear
 from differential.operators.vectors import reduce_parts
-from timely.data.user_functions import consult
 from timely.errors import BuildError
+from timely.lowlevel import consult
 
 
 def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") -> C:

@@ -30,13 +30,9 @@ from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.description import NO_TIMES
 from differential.trace.handle import TraceHandle
-from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import InputPort
-from timely.dataflow.operators.input import new_input as new_stream_input
-from timely.dataflow.stream import Scope
+from timely import Scope
 from timely.errors import BuildError, DataError
-from timely.order import Moment, Time
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain, InputPort, Moment, OperatorBuilder, Time, new_input as new_stream_input
 
 STATEMENTS = 1 << 40
 """More statements than a session makes in an epoch."""

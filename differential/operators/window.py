@@ -34,11 +34,9 @@ from differential.kernels.compile import NOTHING
 from differential.operators.consolidate import consolidate
 from differential.operators.hold import hold
 from differential.operators.linear import linear
-from timely.data.user_functions import consult
-from timely.dataflow.stream import Scope
+from timely import Scope
 from timely.errors import BuildError, DataError, LateWarning
-from timely.order import LIMIT
-from timely.origin import user_origin
+from timely.lowlevel import LIMIT, consult, user_origin
 
 
 def window(

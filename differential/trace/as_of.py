@@ -13,7 +13,7 @@ from differential.trace.claims import Claim
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.errors import TimelyError
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class View:

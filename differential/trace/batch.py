@@ -22,7 +22,7 @@ from differential.kernels.memory import address_of
 from differential.kernels.times import advance, intern
 from differential.trace.description import Description
 from differential.trace.table import owning
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class Batch:

@@ -23,8 +23,7 @@ from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.description import Description
 from differential.trace.parts import Rows, consolidated, table_of_parts
-from timely.order import Time
-from timely.progress.antichain import CLOSED, Antichain
+from timely.lowlevel import CLOSED, Antichain, Time
 
 FEW = 256
 """Of up to so many rows, one call of a kernel finds, takes out and sorts those that are due."""

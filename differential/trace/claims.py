@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class Claim:

@@ -23,7 +23,7 @@ import numpy as np
 
 from differential.kernels.times import advance, intern
 from differential.trace.batch import Batch, frontier_table
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 def classes(layer: Batch, since: Antichain) -> int:

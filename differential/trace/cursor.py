@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
 from differential.trace.parts import Rows, consolidated
-from timely.order import Time
+from timely.lowlevel import Time
 
 _FORGOTTEN = np.zeros((1, 1), np.int64)
 

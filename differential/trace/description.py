@@ -35,7 +35,7 @@ make more times equal.)
 
 from __future__ import annotations
 
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class Description:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from differential.trace.batch import Batch
 from differential.trace.description import entered
 from differential.trace.reader import Reader
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class Entered(Reader):

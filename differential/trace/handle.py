@@ -7,7 +7,7 @@ from differential.trace.claims import Claim
 from differential.trace.reader import Reader
 from differential.trace.spine import Spine
 from timely.errors import TimelyError
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class TraceHandle(Reader):

@@ -22,9 +22,7 @@ from collections.abc import Sequence
 from differential.trace.batch import Batch
 from differential.trace.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
 from differential.trace.spine import Spine
-from timely.dataflow.operator import OutputPort
-from timely.observe.events import StateResized
-from timely.observe.log import Log
+from timely.lowlevel import Log, OutputPort, StateResized
 
 
 def log_trace(spine: Spine, output: OutputPort) -> None:

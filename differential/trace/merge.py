@@ -13,7 +13,7 @@ from differential.kernels.consolidate import consolidate_parts
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, WRITTEN, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
 from differential.trace.storage import MEMORY, Storage
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 _PIECE = 4096
 """Rows for which it pays to call the kernel."""

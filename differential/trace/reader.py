@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from differential.kernels.compile import Table
 from differential.trace.batch import Batch, table_of
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 
 class Reader(ABC):

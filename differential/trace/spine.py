@@ -51,7 +51,7 @@ from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
 from differential.trace.report import Observer, Statistics
 from differential.trace.storage import MEMORY, Storage
-from timely.progress.antichain import Antichain
+from timely.lowlevel import Antichain
 
 EFFORT = 4
 """How many rows of each merge under way an inserted row pays for."""

@@ -29,8 +29,8 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
-from timely.config import Config
 from timely.errors import SpillError
+from timely.lowlevel import Config
 
 _WORD = 8
 
