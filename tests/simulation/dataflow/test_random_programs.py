@@ -73,13 +73,13 @@ def test_a_worker_that_never_reports_an_end_is_detected(monkeypatch: pytest.Monk
 
 def test_progress_that_overtakes_the_batches_sent_before_it_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
-        fly(network, sender, receiver, message)
+        send(network, sender, receiver, message)
         if isinstance(message, Progress):
             queue = network._in_flight[sender, receiver]
             behind = next((place for place, each in enumerate(queue) if isinstance(each, Data)), len(queue) - 1)
             queue.insert(behind, queue.pop())
 
-    fly = TracedNetwork.fly
-    monkeypatch.setattr(TracedNetwork, "fly", overtaken)
+    send = TracedNetwork.send
+    monkeypatch.setattr(TracedNetwork, "send", overtaken)
     with pytest.raises(AssertionError, match=r"on its way to worker \d, where input 0 of .*add up what is drained"):
         simulate_many(2, "demand")
