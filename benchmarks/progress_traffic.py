@@ -82,7 +82,7 @@ class CountingNetwork(SimulatedNetwork):
         self._encoder = Encoder(0, GENERATION)
         self._last: tuple[Message | None, int] = (None, 0)
 
-    def fly(self, sender: int, receiver: int, message: Message) -> None:
+    def send(self, sender: int, receiver: int, message: Message) -> None:
         self.pending += 1
         here = sender // self._workers == receiver // self._workers
         self._due[self.turn + (1 if here else DELAY)].append((sender, receiver, message))
