@@ -1,7 +1,8 @@
 """Compile all kernels before the first test, so that no test's time limit has to allow for it; let no clock decide.
 
 If parts of the packages are compiled in place (`hatch_build.py`), tests that replace something in them are skipped.
-Compiled modules that are older than their source are refused.
+Compiled modules that are older than their source are refused. With `TIMELY_PLAIN=1` dataflows run without the
+optimisation pass, and tests that depend on that pass are skipped.
 
 The time that Hypothesis takes to make or to try an example shows how busy the machine is, and nothing about the
 program, so it is no limit. A test that does not set its number of examples tries a few;
@@ -19,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from benchmarks.compiled import COMPILED, stale
 from differential.kernels.__main__ import compile_kernels
 from tests.thorough import QUICK, THOROUGH
+from timely import Config
 
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -43,9 +45,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items if COMPILED else ():
-        if item.get_closest_marker("interpreted"):
+    for item in items:
+        if COMPILED and item.get_closest_marker("interpreted"):
             item.add_marker(pytest.mark.skip(reason="replaces parts of what is compiled"))
+        if Config().plain and item.get_closest_marker("composed"):
+            item.add_marker(
+                pytest.mark.skip(reason="TIMELY_PLAIN=1 leaves out the optimisation pass")
+            )
 
 
 @pytest.hookimpl(optionalhook=True)

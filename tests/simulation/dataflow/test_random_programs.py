@@ -71,6 +71,7 @@ def test_a_worker_that_never_reports_an_end_is_detected(monkeypatch: pytest.Monk
         simulate_many(2, "demand")
 
 
+@pytest.mark.composed
 def test_progress_that_overtakes_the_batches_sent_before_it_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
         send(network, sender, receiver, message)

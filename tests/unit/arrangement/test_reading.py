@@ -11,6 +11,8 @@ from differential import InputSession, Trace, new_input
 from timely import Antichain, Config, Worker, execute, execute_directly
 from timely.errors import BuildError, DataError, TraceError
 
+pytestmark = pytest.mark.composed  # these tests count steps
+
 
 def _edges(worker: Worker) -> tuple[InputSession, Trace]:
     """Return the trace of some edges of which (1, 2) is there from 0 to 2, (1, 3) from 0 on, twice from 1 on."""

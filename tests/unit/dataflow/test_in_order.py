@@ -27,6 +27,7 @@ def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -
     return input.location == output.location, len(scope.dataflow.tracker.fronts())
 
 
+@pytest.mark.composed
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(2, 1, "process"), (2, 2, "process"), (4, 2, "worker")])
 def test_it_is_told_by_the_outputs_that_feed_it_where_every_worker_tells_every_other_one(
     peers: int, workers: int, accumulation: str
@@ -52,6 +53,7 @@ def settle(network: SimulatedNetwork, workers: list[Worker], probes: list[Probe]
             worker.step()
 
 
+@pytest.mark.composed
 def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings_at_most() -> None:
     network = SimulatedNetwork(peers=2, seed=0)
     workers = [Worker(allocator, Config()) for allocator in network.allocators]

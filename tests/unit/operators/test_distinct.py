@@ -52,6 +52,7 @@ def test_a_function_must_return_one_integer_for_each_count() -> None:
         example(lambda scope: Collection.of(scope, np.array([1, 2])).threshold(lambda counts: counts / 2))
 
 
+@pytest.mark.composed
 @pytest.mark.interpreted
 @pytest.mark.parametrize("epochs", [2, 3])
 def test_waiting_epochs_are_handled_together(epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ def test_a_position_exists_as_long_as_it_has_a_record(workers: int) -> None:
     ]
 
 
+@pytest.mark.composed
 @pytest.mark.parametrize(("width", "keys"), [(1, 1), (2, 1), (4, 1), (3, 2)])
 def test_records_of_other_widths_are_refused(width: int, keys: int) -> None:
     message = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
