@@ -38,7 +38,16 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "delta": ("Delta queries", differential.delta),
     "graphs": ("Graphs", differential.graphs),
 }
+LOWLEVEL = """# Below streams
+
+::: timely.lowlevel
+    options:
+      heading_level: 2
+      members: false
+"""
+"""The contract for layers on top. Its names have their entries elsewhere, or are explained there."""
 DESIGN = Path(__file__).parent / "design"
+CORES = ("differential.", "timely.dataflow.", "timely.graphlinq.")
 FACADES = (timely.Stream, differential.Collection)
 HEADING = re.compile(r"    # (.+)")
 OPERATOR = re.compile(r"    (\w+) = _\w+\.\w+")
@@ -49,6 +58,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for name, (title, source) in PAGES.items():
         sections = _operators(source) if isinstance(source, type) else _exported(source)
         files.append(File.generated(config, f"reference/{name}.md", content="\n".join([f"# {title}\n", *sections])))
+    files.append(File.generated(config, "reference/lowlevel.md", content=LOWLEVEL))
     files.append(File.generated(config, "design/index.md", content=_decisions()))
     return files
 
@@ -95,7 +105,7 @@ def _entry(found: Any, level: int = 2) -> str:
     options = f"    options:\n      heading_level: {level}\n"
     if found in FACADES:
         options += "      members: false\n"
-    if inspect.isclass(found) and any(base.__module__.startswith("differential.") for base in found.__mro__[1:]):
+    if inspect.isclass(found) and any(base.__module__.startswith(CORES) for base in found.__mro__[1:]):
         options += "      inherited_members: true\n"  # a facade lists the operators, and its core has the rest
     if hasattr(found, "_fields") or is_dataclass(found):
         options += "      show_if_no_docstring: true\n"  # the fields

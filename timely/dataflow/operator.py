@@ -35,7 +35,7 @@ from timely.errors import BuildError, CapabilityError, OperatorError, PeerFailed
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin
 from timely.progress.antichain import Antichain
-from timely.progress.summary import PathSummary
+from timely.progress.summary import PathSummary, images
 
 Logic = Callable[[], None]
 
@@ -285,7 +285,8 @@ class InputPort:
             return tracker.frontier(sources[0][0])
         fronts = [tracker.frontier(location) for location, _ in sources]
         if self._frontier is None or self._frontier[0] != fronts:
-            self._frontier = fronts, Antichain(_images(fronts, sources))
+            arriving = [images(front.elements, summary) for front, (_, summary) in zip(fronts, sources)]
+            self._frontier = fronts, Antichain([time for times in arriving for time in times])
         return self._frontier[1]
 
     def __str__(self) -> str:
@@ -333,17 +334,6 @@ class InputPort:
                     ledger.send(worker, OVERHEAD + weight_of(part))
         except Exception as error:
             raise self.operator.failure(error, time) from error
-
-
-def _images(fronts: list[Antichain], sources: list[tuple[int, PathSummary | None]]) -> list[Time]:
-    """Return what results from the elements of the frontiers, each along its summary (None: as it is)."""
-    times = []
-    for front, (_, summary) in zip(fronts, sources):
-        for time in front.elements:
-            image = time if summary is None else summary.results_in(time)
-            if image is not None:
-                times.append(image)
-    return times
 
 
 class OutputPort(Holder):

@@ -21,6 +21,7 @@ results in no time at all, and no message with such a time can be sent.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -109,3 +110,14 @@ class PathSummary(NamedTuple):
 def _identity(length: int) -> PathSummary:
     """Return the identity; cached, because most edges have it."""
     return PathSummary(length, (0,) * length, ())
+
+
+def images(times: Iterable[Time], summary: PathSummary | None) -> list[Time]:
+    """Return what times result in along a path; without a summary they stay as they are.
+
+    >>> images([(3, 1), (2, 4)], PathSummary.leave(2))
+    [(3,), (2,)]
+    """
+    if summary is None:
+        return list(times)
+    return [image for time in times if (image := summary.results_in(time)) is not None]

@@ -12,7 +12,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.fuzz.signals.cases import Case, Fault, Outcome
-from tests.integration.launcher.launching import PROMPT
+from tests.integration.launcher.launching import PROMPT, signals_enabled
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
             print(f"run {number}: {fault}", flush=True)
             return Outcome("fault", 0.0)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
+    with signals_enabled(), ThreadPoolExecutor(options.jobs) as pool:  # here, since only the main thread can
         outcomes = list(pool.map(outcome, range(options.seed, options.seed + options.runs)))
     numbers = Counter(outcome.name for outcome in outcomes)
     counts = ", ".join(f"{numbers[name]} {name}" for name in ("complete", "ended", "fault"))

@@ -1,0 +1,73 @@
+"""Modules and functions are small enough to be read at once, and rooms few enough to be known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.api.modules import PACKAGES, ROOT, modules, source
+
+LINES, FUNCTION_LINES, PARAMETERS, ROOMS = 450, 60, 8, 12
+LONG_KERNELS = {
+    "visit_times": 105,
+    "_reduce_groups": 102,
+    "reduce": 84,
+    "choose": 75,
+    "plan_rounds": 69,
+    "merge_group": 67,
+}
+"""Kernels that are longer: they keep what they work on in local variables. The numbers must not grow."""
+WIDE_KERNELS = 13
+"""How many kernels have more parameters. The number must not grow."""
+WIDE = {"timely.graphlinq.pregel.pregel": 13}
+"""What a vertex program consists of, each by its own keyword."""
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for module in modules():
+        for node in ast.walk(ast.parse(source(module).read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield module, node
+
+
+def lines(function: ast.FunctionDef) -> int:
+    """Return how many lines a function has without its docstring."""
+    first = function.body[0]
+    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    documented = (first.end_lineno or 0) - first.lineno + 1 if is_docstring else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - documented
+
+
+def parameters(function: ast.FunctionDef) -> int:
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return len([each for each in given if each.arg not in ("self", "cls")])
+
+
+def test_a_module_has_at_most_so_many_lines() -> None:
+    assert [name for name in modules() if source(name).read_text().count("\n") > LINES] == []
+
+
+def test_a_function_has_at_most_so_many_lines() -> None:
+    long = {(module, each.name): lines(each) for module, each in functions() if lines(each) > FUNCTION_LINES}
+    assert {name for module, name in long if not module.startswith("differential.kernels.")} == set()
+    assert {name: count for (_, name), count in long.items()} == LONG_KERNELS
+
+
+def test_a_function_has_at_most_so_many_parameters() -> None:
+    wide = {f"{module}.{each.name}": parameters(each) for module, each in functions() if parameters(each) > PARAMETERS}
+    kernels = [name for name in wide if name.startswith("differential.kernels.")]
+    assert len(kernels) <= WIDE_KERNELS, kernels
+    assert {name: count for name, count in wide.items() if name not in kernels} == WIDE
+
+
+def test_a_package_has_at_most_so_many_rooms() -> None:
+    for package in PACKAGES:
+        rooms = [path.name for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()]
+        assert len(rooms) <= ROOMS, rooms
+
+
+def test_no_room_has_the_name_of_a_module_beside_it() -> None:
+    for package in PACKAGES:
+        flat = {path.stem for path in (ROOT / package).glob("*.py")}
+        rooms = {path.name for path in (ROOT / package).iterdir() if path.is_dir()}
+        assert flat.isdisjoint(rooms)
