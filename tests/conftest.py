@@ -49,9 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if COMPILED and item.get_closest_marker("interpreted"):
             item.add_marker(pytest.mark.skip(reason="replaces parts of what is compiled"))
         if Config().plain and item.get_closest_marker("composed"):
-            item.add_marker(
-                pytest.mark.skip(reason="TIMELY_PLAIN=1 leaves out the optimisation pass")
-            )
+            item.add_marker(pytest.mark.skip(reason="TIMELY_PLAIN=1 leaves out the optimisation pass"))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""Building an operator from its ports: the most general way, which all others are written in."""
+"""Build an operator from its ports: the most general way, in which all others are written."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class OperatorBuilder(Generic[S]):
         return port, self.scope.stream(port.place, port.tee)
 
     def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:
-        """Say what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
+        """State what a message at `input` can result in at `output`: `summary` of its time, or nothing (None).
 
         Pairs not mentioned can result in the same time. Here one output is for the epoch of a message, the other for
         the next epoch, and a second input decides nothing but when to send to the first:

@@ -1,4 +1,4 @@
-"""Notifications: be told, once, that a time is complete.
+"""Notifications: receive the news, once, that a time is complete.
 
 A request has two times, as in Naiad (Murray et al., SOSP 2013, section 2.4). The *guarantee* time is what must be
 complete: the notification comes when no input can receive a message at it or before it. The *capability* time is when
@@ -30,7 +30,7 @@ Notification = tuple[Time, Capability | None]
 
 
 class FrontierNotificator:
-    """Requests for notifications, delivered as of frontiers that the caller hands over.
+    """Requests for notifications, delivered as of frontiers that the caller gives.
 
     >>> requests = FrontierNotificator()
     >>> requests.notify_after((1,)); requests.notify_after((0,)); requests.notify_after((2,))
@@ -66,7 +66,7 @@ class FrontierNotificator:
         return sum(map(len, self._pending.values()))
 
     def notify_at(self, capability: Capability, guarantee: Moment | None = None) -> None:
-        """Ask to be told when `guarantee` (the capability's time if not given) is complete. Takes the capability.
+        """Request a notification for `guarantee` (by default the capability's time), and take the capability.
 
         Raises CapabilityError where the capability was dropped.
         """
@@ -79,7 +79,7 @@ class FrontierNotificator:
             asked[capability.time] = capability
 
     def notify_after(self, guarantee: Moment) -> None:
-        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it."""
+        """Request a notification for `guarantee` without a capability: to forget what belongs to it."""
         self._asked(as_time(guarantee)).setdefault(None, None)
 
     def is_asked(self, guarantee: Moment, capability: Moment | None) -> bool:
@@ -171,7 +171,7 @@ class Notificator:
         return [input.frontier for input in self._inputs]
 
     def notify_at(self, capability: Capability | InputCapability, *, guarantee: Moment | None = None) -> None:
-        """Ask to be told when `guarantee` (by default the capability's time) is complete on all inputs.
+        """Request a notification for `guarantee` (by default the capability's time), when it is complete on all inputs.
 
         The capability may be that of a message, or one held, which is taken over. Raises CapabilityError where
         `guarantee` is not a time of the operator's scope.
@@ -185,7 +185,7 @@ class Notificator:
         self._wake(at)
 
     def notify_after(self, guarantee: Moment) -> None:
-        """Ask to be told when `guarantee` is complete, holding no capability: to forget what belongs to it.
+        """Request a notification for `guarantee` without a capability: to forget what belongs to it.
 
         Raises CapabilityError where it is not a time of the operator's scope.
         """
@@ -208,6 +208,6 @@ class Notificator:
         return time
 
     def _wake(self, guarantee: Time) -> None:
-        """Have the operator run again for what is due already: no frontier will move on its account."""
+        """Have the operator run again for what is due already, since no frontier will move because of it."""
         if not any(frontier.less_equal(guarantee) for frontier in self.frontiers):
             self._output.dataflow.activate(self._output.operator)

@@ -1,23 +1,25 @@
-"""What this worker has sent to operators and none of them has taken yet: how its memory is kept bounded.
+"""What this worker has sent to operators and they have not taken yet: how memory is kept bounded.
 
-**Counted** are batches on their way to, or queued at, an input that spreads them over the workers, or whose operator
-takes them one by one, in bytes, by receiving worker: `owed(p)`. The receiver tells from time to time what its operators
-have taken (`Taken`). A worker is *congested* when it owes some `p` more than its share, the bound divided by the number
-of workers; so no worker is sent more than the bound by all together.
+**What is counted**, in bytes and by receiving worker p, as `owed(p)`: batches on their way to, or queued at, an input
+that spreads them over the workers, or whose operator takes them one by one. A receiver reports from time to time what
+its operators have taken (`Taken`). A worker is *congested* if it owes some p more than its share, which is the bound
+divided by the number of workers; so all workers together send no worker more than the bound.
 
-**Who waits.** While a worker is congested its sources are not run, and its inputs say so. An operator leaves its next
-message in the queue while some `p` is owed more than its share, and more than a quarter of that at inputs *behind* the
-operator, in the topological order of its dataflow. Operators that promised to drain their inputs (`drains`) turn what
-they take into state; they do not wait, but do when they have much to say (`Dataflow.holds_back`).
+**Who waits.** While a worker is congested its sources do not run, and its inputs report it (`is_congested`). An
+operator leaves its next message in the queue while some p is owed more than its share, and more than a quarter of that
+at inputs *behind* the operator in the topological order of its dataflow. Operators that promised to drain their inputs
+(`drains`) turn what they take into state; they do not wait to take, but do when they have much to emit
+(`Operator.must_wait`).
 
-**Nothing waits for ever.** Of all inputs of a dataflow where something is queued, on any worker, take the last in
-topological order. Its operator is behind all that is owed but for what has been taken and not told, which is at most
-an eighth: it does not wait. A feedback leads to an earlier input, which nobody in the loop is before; hence a loop
-always finishes its turn, and what goes round it is not bounded.
+**Nothing waits for ever.** Of all inputs of a dataflow at which something is queued, on any worker, consider the last
+in topological order. Everything that is owed is at inputs before its operator or at its own, except what has been
+taken and not reported, which is at most an eighth of a share: so the operator does not wait. A feedback leads to an
+earlier input, which no operator of the loop is before; so a loop always completes its round, and what circulates in it
+is not bounded.
 
-**The bound.** `owed(p)` is over the share by at most what one batch of a source or input becomes, and for each counted
-channel by a quarter of the share and what its operator makes of one batch. What operators keep, what one activation of
-one makes, and what flows in loops is not counted.
+**The bound.** `owed(p)` exceeds the share by at most what one batch of a source or input becomes, and for each counted
+channel by a quarter of the share and what its operator emits for one batch. Not counted: what operators keep, what one
+activation of an operator emits, and what circulates in loops.
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ from timely.errors import FrameError
 
 
 class Outstanding:
-    """A worker's bytes sent and not taken, by receiver, and what it has taken and not told, by sender."""
+    """A worker's bytes sent and not taken, by receiver, and what it has taken and not reported, by sender."""
 
-    __slots__ = ("_owed", "_send", "_takings", "_untold", "allowance", "over", "quantum", "share")
+    __slots__ = ("_owed", "_send", "_takings", "_unreported", "allowance", "over", "quantum", "share")
 
     def __init__(self, peers: int, queue_bytes: int, send: Callable[[int, Taken], None]) -> None:
         self.share = max(1, queue_bytes // peers)
         self.allowance = self.share // 4
         self.quantum = self.share // 8
-        """Having taken so many bytes from a worker, it is told."""
+        """After taking this many bytes from a worker, this worker reports it."""
         self.over: set[int] = set()
         """The workers that are owed more than their share."""
         self._owed = [0] * peers
-        self._untold = [0] * peers
+        self._unreported = [0] * peers
         self._takings: list[dict[tuple[int, int], int]] = [{} for _ in range(peers)]
         self._send = send
 
@@ -61,14 +63,14 @@ class Outstanding:
             self.over.discard(peer)
 
     def take(self, sender: int, dataflow: int, channel: int, size: int) -> None:
-        """Note that a message of another worker was taken here, and tell that worker if it is time to."""
+        """Note that a message of another worker was taken here, and report it to that worker if it is time."""
         takings = self._takings[sender]
         takings[dataflow, channel] = takings.get((dataflow, channel), 0) + 1
-        untold = self._untold[sender] + size
-        if untold <= self.quantum:
-            self._untold[sender] = untold
+        unreported = self._unreported[sender] + size
+        if unreported <= self.quantum:
+            self._unreported[sender] = unreported
             return
-        self._untold[sender] = 0
+        self._unreported[sender] = 0
         self._takings[sender] = {}
         self._send(sender, Taken(tuple((*place, messages) for place, messages in takings.items())))
 
@@ -90,7 +92,7 @@ class Ledger:
         self._sent: dict[int, deque[int]] = {}
         self.owed = [0] * peers
         self.sender = me
-        """Who sent the message that was taken last."""
+        """The worker that sent the message taken last."""
 
     def send(self, peer: int, size: int) -> None:
         """Note that a message goes to this channel on another worker."""
@@ -113,7 +115,7 @@ class Ledger:
             self._outstanding.take(sender, self._dataflow, self._channel, size)
 
     def settle(self, peer: int, messages: int) -> None:
-        """Heed that another worker has taken so many messages of ours; raise `FrameError` if it was sent fewer."""
+        """Settle so many messages that another worker has taken; raise `FrameError` if it was sent fewer."""
         sent = self._sent.get(peer, deque())
         if messages > len(sent):
             raise FrameError(
@@ -123,7 +125,7 @@ class Ledger:
         self._subtract(peer, sum([sent.popleft() for _ in range(messages)]))
 
     def close(self) -> None:
-        """Forget what is owed and take what is queued: the dataflow is gone."""
+        """Take what is queued and owe nothing: the dataflow was dropped."""
         while self._queued:
             self.take()
         for peer, size in enumerate(self.owed):

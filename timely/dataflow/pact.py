@@ -69,7 +69,7 @@ class Pipeline:
     name = "pipeline"
 
     def split(self, batch: Batch, peers: int) -> None:
-        """Say with None that the whole batch stays."""
+        """Return None: the whole batch stays on this worker."""
 
 
 class Exchange:

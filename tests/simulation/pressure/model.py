@@ -110,8 +110,8 @@ class Run:
         actual = self._actual()
         for sender, worker in enumerate(self.workers):
             for receiver, owed in enumerate(worker.outstanding._owed):
-                untold = self.workers[receiver].outstanding._untold[sender]
-                assert 0 <= actual[sender, receiver] + untold <= owed or not worker.dataflows
+                unreported = self.workers[receiver].outstanding._unreported[sender]
+                assert 0 <= actual[sender, receiver] + unreported <= owed or not worker.dataflows
 
     def _actual(self) -> Counter[tuple[int, int]]:
         """Return the bytes that are in queues and on their way, by sender and receiver."""

@@ -1,4 +1,4 @@
-"""AllReduce: all workers learn the total of the vectors of all workers, at each time.
+"""AllReduce: all workers receive the total of the vectors of all workers, at each time.
 
 `all_reduce` is data-parallel (scatter-reduce, then all-gather): each worker adds up its own vectors, cuts the sum into
 as many pieces as there are workers and sends each worker its piece; each totals the pieces it got and sends the result
@@ -7,7 +7,7 @@ to all. `all_reduce_by_tree` adds up along a binary tree of workers, whole vecto
 Both move 2 (W - 1) vectors among W workers in all. Data-parallel, every worker sends less than 2 of them, at the same
 time as all others; along the tree the way is 2 log2 W vectors long, one after the other, and worker 0 sends log2 W.
 Each worker waits for the time to be complete: twice (on its own; then for the others), and 1 + log2 W times. Threads
-of one process hand vectors over by reference, so there the tree copies nothing and data-parallel puts pieces together.
+of one process pass vectors by reference, so there the tree copies nothing and data-parallel puts pieces together.
 
 What is guaranteed of the totals:
 

@@ -1,4 +1,4 @@
-"""Write down what flows on a stream, so that it can be replayed."""
+"""Record what flows on a stream, so that it can be replayed."""
 
 from __future__ import annotations
 

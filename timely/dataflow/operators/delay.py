@@ -1,4 +1,4 @@
-"""Let records come later."""
+"""Emit records at later times."""
 
 from __future__ import annotations
 

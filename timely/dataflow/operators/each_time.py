@@ -1,4 +1,4 @@
-"""What is made of everything at one time, once the time is complete: what aggregations are written in."""
+"""Fold all batches of a time once the time is complete: the construct in which aggregations are written."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from timely.dataflow.streams import S, ScopeCore
 
 
 def empty(scope: ScopeCore[S], *, name: str = "empty") -> S:
-    """Return a stream on which nothing ever comes.
+    """Return a stream that never has a message.
 
     >>> example(lambda scope: scope.empty().concat(scope.to_stream([1])))
     [1]

@@ -183,7 +183,7 @@ def binary_frontier(
 def unary_notify(
     stream: S, pact: Pact, logic: UnaryNotifyLogic, *, init: Iterable[Moment] = (), name: str = "unary_notify"
 ) -> S:
-    """Return the stream of what `logic(input, output, notificator)` sends; it may ask to be told of complete times.
+    """Return the stream of what `logic(input, output, notificator)` emits; it may request notifications.
 
     `init` are times to notify of though no message asks for it.
 
@@ -222,7 +222,7 @@ def binary_notify(
     init: Iterable[Moment] = (),
     name: str = "binary_notify",
 ) -> S:
-    """Return the stream of what `logic(left, right, output, notificator)` sends; told of times complete on both inputs.
+    """Return the stream of what `logic(left, right, output, notificator)` emits; it may request notifications.
 
     >>> def meet(left, right, output, notificator):
     ...     for side, input in enumerate((left, right)):

@@ -32,14 +32,14 @@ def ok_err(stream: S, function: Callable[..., Any], *, name: str = "ok_err") -> 
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         if isinstance(batch, list):
-            told = [function(record) for record in batch]
-            for each in told:
+            results = [function(record) for record in batch]
+            for each in results:
                 if not isinstance(each, tuple) or len(each) != 2:
                     raise DataError(
                         f"{name}: the function must return (whether it went well, result), not {each!r:.80}"
                     )
-            yield 0, [value for went_well, value in told if went_well]
-            yield 1, [value for went_well, value in told if not went_well]
+            yield 0, [value for went_well, value in results if went_well]
+            yield 1, [value for went_well, value in results if not went_well]
             return
         given = call(function, of_columns(batch))
         if not isinstance(given, tuple) or len(given) != 3:

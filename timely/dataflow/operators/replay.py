@@ -56,7 +56,7 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
 
 
 def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:
-    """Return a function that activates the operator again: at once when told that it is busy, else after a while."""
+    """Return a function that activates the operator again, at once while there is more to read, else after a while."""
     activate = Activator(builder.operator)
 
     def again(busy: bool) -> None:
@@ -69,7 +69,7 @@ def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:
 
 
 class Replay:
-    """Sends what its sources say, and holds the capabilities that they have not said are gone.
+    """Emits the messages of its sources, and holds capabilities for the times that these have not given up.
 
     Invariant: the times held are the minimal ones of all sources' multisets of times.
     """
