@@ -34,7 +34,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def begin(before: str, *options: str, **environ: str) -> Run:
-        script = tmp_path / "program.py"
+        script = tmp_path / f"program{len(runs)}" / "program.py"  # no process reads it before it is whole
+        script.parent.mkdir()
         script.write_text(MEETS.replace("BEFORE", before))
         runs.append(Run("run", *options, script, environ={"TIMELY_RENDEZVOUS_SECONDS": "50"} | environ))
         return runs[-1]
