@@ -27,7 +27,7 @@ merge with each empty batch and in each step in which the worker runs no operato
   layer before it, or a reader may cut between the two;
 - in each such layer the minority is less than the `SHARE`-th part of the rows (`differential.trace.classes`).
 
-A tidy trace holds at most four times as many rows as can be told apart, and a constant. The price is logarithmic for
+A tidy trace holds at most four times as many rows as readers distinguish, and a constant. The price is logarithmic for
 each row inserted, however rarely and however often the readers move. A merge of neighbours moves at most `SPREAD` + 1
 rows for each row of the newer layer, and these have one layer fewer before them afterwards. A row never has more layers
 before it than when it was inserted: logarithmically many. Layers of up to `TINY` rows are merged only with others of
@@ -66,7 +66,7 @@ TINY_LAYERS = 4
 
 MANY_TIMES = 64
 NEARLY_ALL = 8
-"""Layers at so many times are compacted soon if at most one in so many of these can still be told apart."""
+"""Layers at so many times are compacted soon if readers still distinguish at most one in so many of these."""
 
 LEAST_EFFORT = 4096
 """How many rows of such a layer any insert pays for, while all who read it read more; and how many `tend` moves."""

@@ -1,4 +1,4 @@
-"""What an imported arrangement shares, when it is told what, and what is left when it is gone."""
+"""What an imported arrangement shares, when it is calls what, and what is left when it is gone."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def test_nothing_is_copied_for_those_who_import() -> None:
 
 
 def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     for name in ("_pass_on", "_wake"):
         original = getattr(Export, name)
 
         def counted(export: Export, *given: Any, name: str = name, original: Any = original) -> None:
-            told[name] += 1
+            calls[name] += 1
             original(export, *given)
 
         monkeypatch.setattr(Export, name, counted)
@@ -90,19 +90,19 @@ def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyP
         consumers = list(graph.arrangement.stream.tee.consumers)
         graph.session.insert(0, 5)
         graph.advance()
-        assert not told
+        assert not calls
         for _ in range(3):
             dataflow, _, _ = graph.import_joined(0)
             worker.step()
             graph.session.insert(0, 5)
             graph.advance()
-            assert told["_pass_on"] == 1
-            assert told["_wake"] >= 1
+            assert calls["_pass_on"] == 1
+            assert calls["_wake"] >= 1
             worker.drop_dataflow(dataflow)
-            told.clear()
+            calls.clear()
             graph.session.insert(0, 5)
             graph.advance()
-            assert not told
+            assert not calls
         assert graph.arrangement.stream.tee.consumers == consumers
         assert not graph.dataflow._followers
 
