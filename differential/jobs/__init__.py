@@ -1,0 +1,14 @@
+"""Graph jobs: programs that answer a question about anyone's graph, and keep the answer up to date.
+
+    python -m differential.jobs components graph.tsv.gz changes.tsv --plot sizes.svg
+    timely run -n 2 -m differential.jobs components graph.parquet --parquet labels.parquet
+
+A job is a short program in `examples/`, which an installed package contains, too: a definition of the question, and a
+`Job` that names its columns, checks it and draws it. This package is what jobs share: the command line, input in many
+formats, changes, progress, output, pictures, and answers from scratch to check against. It needs the extra `jobs`.
+"""
+
+from differential.jobs.entry import run
+from differential.jobs.job import Answer, Edges, Field, Inputs, Job, Nodes, Options, Shown
+
+__all__ = ["Answer", "Edges", "Field", "Inputs", "Job", "Nodes", "Options", "Shown", "run"]

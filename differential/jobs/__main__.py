@@ -1,0 +1,37 @@
+"""Run a job by its name: `python -m differential.jobs NAME ...`. Without a name, list the jobs."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+
+from differential.jobs.catalogue import about, programs, run_program
+
+USAGE = """\
+usage: python -m differential.jobs NAME ...
+       timely run [-n PROCESSES] [-w WORKERS] -m differential.jobs NAME ...
+
+Answer a question about a graph or a stream, and keep the answer up to date. `NAME --help` explains a job.
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job that the first argument names; return the exit status."""
+    known = programs()
+    name = arguments[0] if arguments else "--help"
+    if name in known:
+        return run_program(known[name], name, arguments[1:])
+    if name not in ("-h", "--help"):
+        close = difflib.get_close_matches(name, known)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        print(f"{USAGE}\njobs: no job is called {name!r}{hint}", file=sys.stderr)
+        return 2
+    print(USAGE)
+    width = max(map(len, known))
+    for each, path in known.items():
+        print(f"  {each:<{width}}  {about(path)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

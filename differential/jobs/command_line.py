@@ -1,0 +1,163 @@
+"""The command line that all graph jobs share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from differential.jobs.job import Job
+
+Number = TypeVar("Number", int, float)
+
+GRAPH = """\
+where the graph comes from: a file of edges as text (separated by tabs, commas or blanks; comments; with or without a
+header; nodes are integers or names), also compressed (.gz, .zst); Parquet, Arrow, .npy or Matrix Market; '-' for
+standard input; random:NODES,EDGES[,SEED]; or rmat:SCALE,FACTOR[,SEED]"""
+
+CHANGES = """\
+a file of changes: lines of '+' or '-', a source and a target, after an epoch if lines with the same epoch happen
+together; otherwise each line is a change of its own"""
+
+EPILOG = """\
+Answers are the same for any number of processes and workers. Latency is the time from inserting a batch of changes
+until the answer is final, divided by the number of changes in the batch.
+
+examples:
+  {program} random:10000,50000
+  {program} graph.tsv.gz changes.tsv --check --plot answer.svg
+  {program} graph.parquet --parquet answer.parquet --json report.json
+  {program} graph.csv - --follow --changes - < changes
+  timely run -n 2 {script} graph.tsv      (two processes)
+"""
+
+
+def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+    """Return the options of a job's command line. Exits with status 2 if they are wrong."""
+    script = "-m differential.jobs " + job.name if "differential.jobs" in program else program.partition(" ")[2]
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=job.about,
+        epilog=EPILOG.format(program=program, script=script),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("graph", metavar="GRAPH", help=GRAPH)
+    parser.add_argument("changes", metavar="CHANGES", nargs="?", help=CHANGES)
+    own = parser.add_argument_group("the question")
+    for nodes in job.nodes:
+        own.add_argument(f"--{nodes.name}", action="append", metavar="NODE", dest=nodes.name, help=nodes.help)
+    if job.add_options is not None:
+        job.add_options(own.add_argument)
+    _add_input(parser)
+    _add_output(parser)
+    options = parser.parse_args(arguments)
+    options.rejects = None
+    if options.on_error.startswith("report:"):
+        options.on_error, _, options.rejects = options.on_error.partition(":")
+    if options.graph == "-" == options.changes:
+        parser.error("GRAPH and CHANGES cannot both be standard input")
+    if options.follow and options.changes is None:
+        parser.error("--follow is about CHANGES, which is missing")
+    if [options.changes_to, options.json, options.csv, options.parquet].count("-") > 1:
+        parser.error("only one output can be standard output")
+    try:
+        if job.settle is not None:
+            job.settle(options)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
+
+
+def _add_input(parser: argparse.ArgumentParser) -> None:
+    """Add the options about how input is read."""
+    group = parser.add_argument_group("input")
+    add = group.add_argument
+    kind = group.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--names",
+        dest="names",
+        action="store_true",
+        default=None,
+        help="nodes are names, even if they look like numbers",
+    )
+    kind.add_argument("--integers", dest="names", action="store_false", help="nodes are integers")
+    head = group.add_mutually_exclusive_group()
+    head.add_argument("--header", dest="header", action="store_true", default=None, help="the first line is a header")
+    head.add_argument("--no-header", dest="header", action="store_false", help="the first line is an edge")
+    add("--separator", metavar="TEXT", help="what separates the fields of a line: tab, comma, space or one character")
+    add("--weight", metavar="COLUMN", help="the column of weights: a name of the header, or a number from 1")
+    add(
+        "--time",
+        metavar="COLUMN",
+        help="the column of times, integers: the edges arrive in their order, those of the same time in one epoch",
+    )
+    add("--follow", action="store_true", help="wait for more changes at the end of CHANGES, until Ctrl-C")
+    add(
+        "--batch",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="insert N changes at once, in an epoch each (default 1)",
+    )
+    add(
+        "--on-error",
+        type=_policy,
+        default="stop",
+        metavar="stop|skip|report:FILE",
+        help="a line that cannot be read, or removes an absent edge, ends the job (the default), is counted and left "
+        "out, or is written to FILE, too, with its number and what is wrong",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options about what is written."""
+    add = parser.add_argument_group("output ('-' is standard output)").add_argument
+    add("--json", metavar="FILE", help="write the figures of the run to FILE")
+    add("--csv", metavar="FILE", help="write the last answer to FILE")
+    add("--parquet", metavar="FILE", help="write the last answer to FILE")
+    add(
+        "--changes",
+        dest="changes_to",
+        metavar="FILE",
+        help="write how the answer changes, as lines of an epoch, '+' or '-', and a record, which another job reads",
+    )
+    add(
+        "--plot",
+        metavar="FILE",
+        type=_picture,
+        help="draw the answer, and latencies if there are changes (.svg, .png, .pdf)",
+    )
+    add("--check", action="store_true", help="compute the last answer from scratch with another library, and compare")
+    add("--quiet", action="store_true", help="print no summary and show no progress")
+
+
+def at_least(least: Number) -> Callable[[str], Number]:
+    """Return the type of an argument that is a finite number of at least `least`, and an integer if `least` is one."""
+    kind = type(least)
+    what = "whole number" if kind is int else "number"
+
+    def number(text: str) -> Number:
+        try:
+            given = kind(text)
+        except ValueError:
+            given = kind(least - 1)
+        if given < least or not math.isfinite(given):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a {what} of at least {least}")
+        return given
+
+    return number
+
+
+def _policy(text: str) -> str:
+    if text in ("stop", "skip") or (text.startswith("report:") and len(text) > len("report:")):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is neither 'stop' nor 'skip' nor 'report:FILE'")
+
+
+def _picture(text: str) -> str:
+    if Path(text).suffix in (".svg", ".png", ".pdf"):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} does not end in .svg, .png or .pdf")

@@ -1,0 +1,154 @@
+"""Run a job from the command line: read its options, start its workers, report, write, check and draw."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from differential.jobs.command_line import parse
+from differential.jobs.display import Display
+from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
+from differential.jobs.gathered import Delta, added_up
+from differential.jobs.input.changes import open_changes
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import Layout
+from differential.jobs.job import Answer, Edges, Job, Shown
+from differential.jobs.picture import draw, suffix_of
+from differential.jobs.program import Outcome, Run, Task
+from timely import TimelyError, Worker, execute, fail
+from timely.errors import DataError
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
+
+class CheckError(TimelyError):
+    """An answer differs from the one computed from scratch."""
+
+
+def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:
+    """Run a job with the arguments of the command line, or with others; return the exit status."""
+    options = parse(job, arguments, program or f"python {sys.argv[0]}")
+    try:
+        task = _task(job, options)
+        execute(lambda worker: _work(worker, task))
+    except BrokenPipeError:
+        # Whoever read standard output has closed it. Python would complain once more when it flushes it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return fail(f"{job.name}: standard output was closed before the job had ended")
+    except (DataError, CheckError) as error:
+        return fail(f"{job.name}: {error}")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _task(job: Job, options: argparse.Namespace) -> Task:
+    """Return the job with its input opened."""
+    faults = Faults(options.on_error)
+    weight = options.weight or ("3" if job.is_weighted(options) else None)
+    layout = Layout(weight, options.time, options.header, options.names, options.separator)
+    graph = open_graph(options.graph, layout, faults)
+    changes = () if options.changes is None else open_changes(options.changes, graph, layout, faults, options.follow)
+    return Task(job, options, graph, changes, faults)
+
+
+def _work(worker: Worker, task: Task) -> None:
+    """Run the job on a worker, and on worker 0 write what the options ask for."""
+    options, is_first = task.options, worker.index == 0
+    with ExitStack() as stack:
+        files = _open(stack, task) if is_first else {}
+        display = stack.enter_context(Display(is_first and not options.quiet))
+        emit = None
+        if "changes_to" in files:
+
+            def emit(label: Any, delta: Delta) -> None:
+                write_changes(files["changes_to"], label, _named(task, delta.columns), delta.diffs.tolist())
+
+        outcome = Run(worker, task, display, emit)()
+        if outcome is not None:
+            _finish(task, outcome, files)
+
+
+def _open(stack: ExitStack, task: Task) -> dict[str, OutputFile]:
+    """Open all files to write, before anything is read."""
+    options, files = task.options, {}
+    for option in ("changes_to", "json", "csv", "parquet", "rejects", "plot"):
+        name = getattr(options, option)
+        if name is not None:
+            binary = option in ("csv", "parquet", "plot")
+            live = option == "changes_to" and options.follow
+            files[option] = stack.enter_context(OutputFile(name, is_live=live, binary=binary))
+    return files
+
+
+def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
+    """Check the answer, describe it, and write it."""
+    job, options, report = task.job, task.options, outcome.report
+    names = task.graph.names
+    name = str if names is None else lambda node: names.text(np.array([node]))[0]
+    shown = Shown(outcome.answer, options, name)
+    if options.check:
+        _check(task, outcome)
+    lines = [*job.summary(shown), *report.lines()]
+    if options.check:
+        lines.append("checked: the answer from scratch is the same")
+    if not options.quiet:
+        stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
+        print(*lines, sep="\n", file=stream, flush=True)
+    if "json" in files:
+        write_json(files["json"], {"job": job.name, "answer": lines[: len(lines)], **report.as_json()})
+    if "csv" in files:
+        write_csv(files["csv"], _table(task, outcome.answer))
+    if "parquet" in files:
+        write_parquet(files["parquet"], _table(task, outcome.answer))
+    if "plot" in files:
+        draw(files["plot"].stream, suffix_of(options.plot), job.picture, shown, report)
+    if "rejects" in files:
+        files["rejects"].write("file\tline\treason\ttext\n")
+        for fault in outcome.faults:
+            files["rejects"].write(f"{fault.file}\t{fault.line}\t{fault.reason}\t{fault.text}\n")
+
+
+def _check(task: Task, outcome: Outcome) -> None:
+    """Raise CheckError if the answer differs from the one computed from scratch."""
+    columns = outcome.edges.columns or (np.zeros(0, np.int64),) * 2
+    every = [np.repeat(column, outcome.edges.counts) for column in columns]
+    edges = Edges(every[0], every[1], every[2] if len(every) > 2 else None)
+    found = tuple(np.asarray(column) for column in task.job.check(edges, outcome.nodes, task.options))
+    counts = np.ones(len(found[0]), np.int64)
+    wrong = [Delta(0, tuple(outcome.answer.columns), outcome.answer.counts), Delta(0, found, -counts)]
+    wrong = [delta for delta in wrong if len(delta.diffs)]
+    if wrong and len((difference := added_up(0, wrong)).diffs):
+        record = tuple(column[0] for column in _named(task, tuple(column[:1] for column in difference.columns)))
+        which = "should not be in the answer" if difference.diffs[0] > 0 else "is missing from the answer"
+        raise CheckError(f"the answer is wrong: {len(difference.diffs):,} records differ; {record} {which}")
+
+
+def _named(task: Task, columns: Sequence[Any]) -> list[list[Any]]:
+    """Return the columns of an answer as lists, in which nodes have their names."""
+    names, fields = task.graph.names, task.job.fields
+    return [
+        names.text(column) if names is not None and field.is_node else column.tolist()
+        for column, field in zip(columns, fields)
+    ]
+
+
+def _table(task: Task, answer: Answer) -> pa.Table:
+    """Return an answer as a table in which nodes have their names."""
+    names, fields = task.graph.names, task.job.fields
+    columns: dict[str, Any] = {}
+    for index, field in enumerate(fields):
+        column = answer.columns[index] if answer.columns else np.zeros(0, np.int64)
+        columns[field.name] = pa.array(names.text(column)) if names is not None and field.is_node else column
+    if task.job.is_multiset:
+        columns["occurrences"] = answer.counts
+    return pa.table(columns)

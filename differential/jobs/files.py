@@ -1,0 +1,160 @@
+"""The files that a job writes. None replaces another before it is complete.
+
+A file is written under a temporary name beside its place, and takes its place once the job has ended well. So a job
+that fails, or is interrupted, leaves a file from before as it was, and a directory that cannot be written to is found
+before anything is read. Streams (`-`, a pipe, a device) and the changes of a job that follows a file appear as they are
+made, because someone may be reading them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from timely.errors import DataError
+
+STANDARD = "-"
+"""The name of standard output."""
+
+
+class OutputFile:
+    """A file that takes its place when the `with` block ends without an exception.
+
+    Raises DataError where the file cannot be written, also if that turns out later.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp(), "answer.txt")
+    >>> with OutputFile(str(place)) as file:
+    ...     _ = file.write("complete")
+    ...     place.exists()
+    False
+    >>> place.read_text()
+    'complete'
+    """
+
+    def __init__(self, name: str, *, is_live: bool = False, binary: bool = False) -> None:
+        self.name = name
+        self._path = Path(name)
+        self._partial: Path | None = None
+        mode = "wb" if binary else "w"
+        encoding = None if binary else "utf-8"
+        try:
+            if name == STANDARD:
+                self._file: IO[Any] = sys.stdout.buffer if binary else sys.stdout
+            elif is_live or _is_stream(self._path):
+                self._file = open(self._path, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
+            else:
+                if self._path.is_dir():
+                    raise IsADirectoryError(21, "it is a directory")
+                self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
+                self._file = open(self._partial, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self.name == STANDARD:
+                self._file.flush()
+                return
+            if kind is None and self._partial is not None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            self._file.close()
+            if kind is None and self._partial is not None:
+                os.replace(self._partial, self._path)
+                self._partial = None
+        except OSError as fault:
+            if kind is None:
+                raise self._failure(fault) from None
+        finally:
+            if self._partial is not None:
+                with suppress(OSError):
+                    self._partial.unlink()
+
+    @property
+    def stream(self) -> IO[Any]:
+        """The open file, for a library that writes to it; `guard` makes its errors clear."""
+        return self._file
+
+    def write(self, text: Any) -> None:
+        """Write text, or bytes to a binary file."""
+        try:
+            self._file.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def flush(self) -> None:
+        """Make what was written visible to readers."""
+        try:
+            self._file.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: OSError) -> DataError:
+        return DataError(f"cannot write {self.name}: {error.strerror or error}")
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether there is a pipe, a device or a socket at `path`, to which one writes directly."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def write_csv(file: OutputFile, table: pa.Table) -> None:
+    """Write a table as CSV with a header."""
+    _guarded(file, lambda: csv.write_csv(table, file.stream))
+
+
+def write_parquet(file: OutputFile, table: pa.Table) -> None:
+    """Write a table as Parquet."""
+    _guarded(file, lambda: parquet.write_table(table, file.stream))
+
+
+def write_json(file: OutputFile, content: Any) -> None:
+    """Write JSON."""
+    file.write(json.dumps(content, indent=2) + "\n")
+
+
+def write_changes(file: OutputFile, epoch: Any, columns: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
+    """Write the changes of an epoch: a line each of the epoch, `+` or `-`, and the fields, separated by tabs.
+
+    A record whose count changes by more than one has as many lines.
+    """
+    lines = []
+    for record, diff in zip(zip(*columns), diffs):
+        line = "\t".join([str(epoch), "+" if diff > 0 else "-", *map(str, record)])
+        lines += [line] * abs(diff)
+    if lines:
+        file.write("\n".join(lines) + "\n")
+        file.flush()
+
+
+def _guarded(file: OutputFile, write: Any) -> None:
+    try:
+        write()
+    except BrokenPipeError:
+        raise
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"cannot write {file.name}: {error}") from None

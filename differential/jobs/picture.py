@@ -1,0 +1,172 @@
+"""Pictures of an answer, and of the latency of changes.
+
+A job chooses one of the functions that return a `Picture`. `draw` puts the picture of the answer and, if there were
+changes, their latencies over time and as a distribution, into one figure. Colours are those of Okabe and Ito, which
+people with colour-blindness tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from differential.jobs.job import Column, Picture, Shown
+from differential.jobs.report import Report, counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#767676"
+
+PANEL = (4.6, 3.6)
+"""Width and height of a panel, in inches."""
+
+STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "jobs",  # the same picture gives the same file
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+}
+
+
+LABEL: dict[str, Any] = {"fontsize": 8, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}}
+"""The appearance of a label inside a panel, legible on top of points and lines."""
+
+
+def draw(file: IO[Any], suffix: str, picture: Picture | None, shown: Shown, report: Report) -> None:
+    """Write the figure; `suffix` is that of its format. `picture` is the job's, or None if it has none."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    panels: list[Callable[[Axes], None]] = []
+    if picture is not None:
+        panels.append(lambda axes: picture(axes, shown))
+    if report.batches:
+        panels += [lambda axes: _over_time(axes, report), lambda axes: _distribution(axes, report)]
+    with rc_context(STYLE):
+        figure = Figure(figsize=(PANEL[0] * max(1, len(panels)), PANEL[1]), layout="constrained")
+        figure.suptitle(f"{report.graph}: {counted(report.edges, 'edge')}", fontsize=10)
+        for axes, panel in zip(np.atleast_1d(figure.subplots(1, max(1, len(panels)))), panels):
+            panel(axes)
+        metadata = {"Date": None} if suffix == ".svg" else None
+        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata, dpi=160)
+
+
+def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
+    """Return the picture of how many groups have how many members; records with equal fields number `field` are one."""
+
+    def panel(axes: Axes, shown: Shown) -> None:
+        if not len(shown.answer):
+            return _nothing(axes, title)
+        _, sizes = np.unique(shown.answer.columns[field], return_counts=True)
+        size, number = np.unique(sizes, return_counts=True)
+        _points(axes, size, number)
+        axes.set(title=title, xlabel=f"size ({unit})", ylabel="how many of this size")
+        return None
+
+    return panel
+
+
+def degrees(value: int, count: int, title: str, unit: str) -> Picture:
+    """Return the picture of an answer that is a distribution: values in one field, how many have each in another."""
+
+    def panel(axes: Axes, shown: Shown) -> None:
+        if not len(shown.answer):
+            return _nothing(axes, title)
+        _points(axes, shown.answer.columns[value], shown.answer.columns[count])
+        axes.set(title=title, xlabel=unit, ylabel="nodes")
+        return None
+
+    return panel
+
+
+def bars(field: int, title: str, unit: str, most: int = 60) -> Picture:
+    """Return the picture of how many records have each value of a field, which takes few values."""
+
+    def panel(axes: Axes, shown: Shown) -> None:
+        if not len(shown.answer):
+            return _nothing(axes, title)
+        column = shown.answer.columns[field]
+        values, numbers = np.unique(column, return_counts=True)
+        if len(values) <= most and values.dtype.kind == "i":
+            axes.bar(values, numbers, color=BLUE, width=0.8)
+        else:
+            axes.hist(column, bins=most, color=BLUE)
+        axes.set_yscale("log", nonpositive="clip")
+        axes.set(title=title, xlabel=unit, ylabel="nodes")
+        return None
+
+    return panel
+
+
+def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
+    """Return the picture of the values of a field in descending order, on logarithmic axes."""
+
+    def panel(axes: Axes, shown: Shown) -> None:
+        if not len(shown.answer):
+            return _nothing(axes, title)
+        values = np.sort(shown.answer.columns[field])[::-1] * scale
+        axes.loglog(np.arange(1, len(values) + 1), values, color=BLUE, linewidth=1.8)
+        axes.set(title=title, xlabel="place", ylabel=unit)
+        return None
+
+    return panel
+
+
+def _points(axes: Axes, values: Column, numbers: Column) -> None:
+    """Draw how many there are of each value. Zero, which a logarithmic axis cannot show, has a place of its own."""
+    if (values == 0).any():
+        axes.set_xscale("symlog", linthresh=1)
+    else:
+        axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.plot(values, numbers, linestyle="none", marker="o", markersize=4, color=BLUE, alpha=0.75)
+
+
+def _over_time(axes: Axes, report: Report) -> None:
+    """Draw the latency of each change in the order of the changes."""
+    latencies = report.latencies()
+    ordinal = np.arange(1, len(latencies) + 1)
+    axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=3, color=BLUE, alpha=0.5, rasterized=True)
+    window = max(1, len(latencies) // 100)
+    if window > 2:
+        middle = np.array([np.median(part) for part in np.array_split(latencies, len(latencies) // window)])
+        axes.plot(np.linspace(1, len(latencies), len(middle)), middle, color=ORANGE, linewidth=1.5)
+        axes.text(len(latencies), middle[-1], "running median", color=ORANGE, ha="right", va="top", **LABEL)
+    axes.set_yscale("log")
+    axes.set(title="Latency of each change", xlabel="change", ylabel="latency (ms)")
+
+
+def _distribution(axes: Axes, report: Report) -> None:
+    """Draw the share of the changes that took longer than each latency."""
+    latencies = np.sort(report.latencies())
+    share = 1 - np.arange(len(latencies)) / len(latencies)
+    axes.step(latencies, share, where="pre", color=BLUE, linewidth=1.8)
+    for name, value in report.latency().items():
+        axes.axvline(value, color=GREY, linewidth=0.8, linestyle=":")
+        axes.text(value, share[-1], f"{name} {value:.2g}", rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set(title="Distribution of latencies", xlabel="latency (ms)", ylabel="share of changes that took longer")
+
+
+def _nothing(axes: Axes, title: str) -> None:
+    axes.set(title=title)
+    axes.text(0.5, 0.5, "the answer is empty", ha="center", va="center", transform=axes.transAxes, color=GREY)
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix of a picture's file name.
+
+    >>> suffix_of("plots/sizes.svg")
+    '.svg'
+    """
+    return Path(name).suffix

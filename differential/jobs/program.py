@@ -1,0 +1,277 @@
+"""The program of a graph job: each worker runs it.
+
+Each worker inserts its share of the graph in epoch 0. After that only worker 0 has an input. It reads the changes,
+makes each of them in an epoch of its own, and receives the answer. The library distributes the work, so this asymmetry
+costs little: the changes are few beside the graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential import Collection, InputSession, new_input
+from differential.jobs.display import Display
+from differential.jobs.gathered import Delta, Gathered
+from differential.jobs.input.changes import Change
+from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.graph import Edges, Graph
+from differential.jobs.job import Answer, Inputs, Job
+from differential.jobs.presence import Presence
+from differential.jobs.report import Report
+from timely import Worker
+from timely.errors import DataError
+
+AHEAD = 4096
+"""So many changes are read at once, to ask in one epoch for all edges that they remove."""
+
+WAIT = 0.05
+"""Seconds between two looks at a file that is followed."""
+
+
+@dataclass
+class Task:
+    """What the workers of a process share: the job, its options, and its input."""
+
+    job: Job
+    options: argparse.Namespace
+    graph: Graph
+    changes: Iterable[Change | None]
+    faults: Faults
+
+
+class Outcome(NamedTuple):
+    """What worker 0 has at the end."""
+
+    report: Report
+    answer: Answer
+    edges: Answer
+    """The edges after all changes, if the answer is to be checked; otherwise nothing."""
+    nodes: Mapping[str, NDArray[np.int64]]
+    faults: list[Fault]
+
+
+Emit = Callable[[Any, Delta], None]
+"""Receives the label of an epoch and how the answer changed in it."""
+
+
+class Run:
+    """One run of a job on one worker."""
+
+    def __init__(self, worker: Worker, task: Task, display: Display, emit: Emit | None) -> None:
+        self._worker = worker
+        self._task = task
+        self._display = display
+        self._emit = emit
+        self._is_first = worker.index == 0
+        self._labels: dict[int, Any] = {}
+        self._report = Report(task.graph.label)
+        self._nodes: dict[str, NDArray[np.int64]] = {}
+        job, options = task.job, task.options
+        with worker.dataflow(job.name) as scope:
+            self._edges, edges = new_input(scope, name="edges")
+            self._sessions: dict[str, InputSession] = {}
+            given: dict[str, Collection] = {}
+            for nodes in job.nodes:
+                self._sessions[nodes.name], given[nodes.name] = new_input(scope, name=nodes.name)
+            self._answer = Gathered(job.question(Inputs(edges, given), options))
+            width = 3 if job.is_weighted(options) else 2
+            self._presence = Presence(scope, edges, width) if options.changes is not None else None
+            self._all_edges = Gathered(edges, "edges to check") if options.check else None
+            self._tally, tally = new_input(scope, name="rows read")
+            self._read = Gathered(tally, "rows read")
+            self._rejects, rejects = new_input(scope, name="rejected lines")
+            self._rejected = Gathered(rejects, "rejected lines")
+
+    def __call__(self) -> Outcome | None:
+        """Load the graph and make all changes. Return the outcome on worker 0, None on the others."""
+        self._load()
+        if not self._is_first:
+            for session in self._all_sessions():
+                session.close()
+            self._worker.step_while(lambda: not self._is_done())
+            return None
+        for chunk in _chunks(self._task.changes, AHEAD, self._wait):
+            self._change(chunk)
+        end = self._edges.epoch
+        for session in self._all_sessions():
+            session.close()
+        self._worker.step_while(lambda: not self._is_done())
+        return self._outcome(end)
+
+    def _all_sessions(self) -> list[InputSession]:
+        sessions = [self._edges, *self._sessions.values()]
+        return sessions if self._presence is None else [*sessions, self._presence.session]
+
+    def _gathered(self) -> list[Gathered]:
+        found = [] if self._presence is None else [self._presence.found]
+        every = [] if self._all_edges is None else [self._all_edges]
+        return [self._answer, self._read, self._rejected, *found, *every]
+
+    def _is_done(self) -> bool:
+        return all(each.is_done for each in self._gathered())
+
+    # The graph
+
+    def _load(self) -> None:
+        """Insert this worker's share of the graph in epoch 0, and on worker 0 wait for the first answer."""
+        worker, graph = self._worker, self._task.graph
+        begun = clock.perf_counter()
+        self._display.begin(f"reading {graph.label}", graph.total)
+        rows, done = 0, 0
+
+        def advance(amount: int) -> None:
+            nonlocal done
+            done += amount
+
+        first: Edges | None = None
+        for edges in graph.share(worker.index, worker.peers, advance):
+            if first is None and len(edges.source):
+                first = edges
+            columns = (edges.source, edges.target)
+            self._edges.insert(*columns, *(() if edges.weight is None else (edges.weight,)))
+            self._edges.flush()
+            rows += len(edges.source)
+            self._display.advance(done, rows, "edges")
+            worker.step_while(lambda: self._edges.is_congested)
+        self._tally.insert(worker.index, rows)
+        if self._is_first:
+            self._insert_nodes(first)
+        for fault in self._task.faults.take():
+            self._rejects.insert(*_fields(fault))
+        self._tally.close()
+        self._rejects.close()
+        self._report.read_seconds = clock.perf_counter() - begun
+        if self._is_first:
+            self._display.begin("computing the answer", None)
+            begun = clock.perf_counter()
+            stop = self._display.listen(worker)
+            self._advance()
+            stop()
+            self._report.initial_seconds = clock.perf_counter() - begun
+            self._publish({0: 0})
+
+    def _insert_nodes(self, first: Edges | None) -> None:
+        """Insert the nodes that the command line names."""
+        for nodes in self._task.job.nodes:
+            texts = getattr(self._task.options, nodes.name)
+            if texts is not None:
+                found = [self._number(text, nodes.name) for text in texts]
+            else:
+                found = [int(first.source[0])] if nodes.has_default and first is not None else []
+            self._nodes[nodes.name] = np.array(found, np.int64)
+            if found:
+                self._sessions[nodes.name].insert(self._nodes[nodes.name])
+
+    def _number(self, text: str, option: str) -> int:
+        names = self._task.graph.names
+        if names is not None:
+            return names.number_of(text)
+        try:
+            return int(text)
+        except ValueError:
+            raise DataError(f"--{option} {text}: the nodes of {self._task.graph.label} are integers") from None
+
+    # Changes
+
+    def _change(self, chunk: list[Change]) -> None:
+        """Make changes, `options.batch` at a time, each in an epoch of its own."""
+        assert self._presence is not None
+        unknown = self._presence.unknown(chunk)
+        if unknown:
+            epoch = self._presence.session.epoch
+            self._presence.ask(unknown)
+            self._advance()
+            self._presence.learn(unknown, epoch)
+        changes = iter(chunk)
+        while batch := list(islice(changes, self._task.options.batch)):
+            self._make(batch)
+
+    def _make(self, batch: list[Change]) -> None:
+        assert self._presence is not None
+        admitted = [self._presence.admitted(change, partial(self._refuse, change)) for change in batch]
+        labels = {}
+        begun = clock.perf_counter()
+        for change in admitted:
+            columns = (change.source, change.target)
+            self._edges.update(*columns, *(() if change.weight is None else (change.weight,)), diff=change.diff)
+            labels[self._edges.epoch] = change.epoch
+            self._edges.advance_to(self._edges.epoch + 1)
+        self._advance(self._edges.epoch)
+        self._report.batches.append((len(batch), clock.perf_counter() - begun))
+        self._report.updates += sum(len(change.diff) for change in admitted)
+        self._publish(labels)
+        self._display.advance(self._report.changes, self._report.changes, "changes")
+
+    def _refuse(self, change: Change, edge: tuple[Any, ...]) -> None:
+        names = self._task.graph.names
+        ends = [str(node) for node in edge[:2]] if names is None else names.text(np.array(edge[:2]))
+        text = " -> ".join(ends) + "".join(f" ({weight})" for weight in edge[2:])
+        self._task.faults.report(change.file, change.line, text, "removes an edge that is not there")
+
+    def _advance(self, epoch: int | None = None) -> None:
+        """Complete an epoch, by default the present one, and wait until everything is final before it."""
+        epoch = self._edges.epoch + 1 if epoch is None else epoch
+        for session in self._all_sessions():
+            if session.epoch < epoch:
+                session.advance_to(epoch)
+        gathered = self._gathered()
+
+        def waits() -> bool:
+            self._display.computing()
+            return any(each.less_than(epoch) for each in gathered)
+
+        self._worker.step_while(waits)
+
+    def _publish(self, labels: Mapping[int, Any]) -> None:
+        """Take the changes of the answer in these epochs, and emit them."""
+        for delta in self._answer.deltas(self._edges.epoch):
+            if (delta.diffs != 0).any() and self._emit is not None:
+                self._emit(labels.get(delta.epoch, delta.epoch), delta)
+
+    def _wait(self) -> None:
+        """Wait for changes to arrive in a file that is followed."""
+        self._worker.step()
+        clock.sleep(WAIT)
+
+    def _outcome(self, end: int) -> Outcome:
+        """Return what there is after the last change; `end` is the epoch in which the inputs were closed."""
+        for each in self._gathered():
+            each.deltas(end + 1)
+        report = self._report
+        _, rows = self._read.answer().columns
+        report.edges = int(rows.sum())
+        report.differences = self._answer.differences
+        rejected = self._rejected.answer().columns
+        faults = [Fault(*row) for row in zip(*(column.tolist() for column in rejected))]
+        faults += self._task.faults.take()
+        report.rejected = len(faults)
+        edges = Answer((), np.zeros(0, np.int64)) if self._all_edges is None else self._all_edges.answer()
+        return Outcome(report, self._answer.answer(), edges, self._nodes, faults)
+
+
+def _fields(fault: Fault) -> tuple[str, int, str, str]:
+    return fault.file, fault.line, fault.text, fault.reason
+
+
+def _chunks(changes: Iterable[Change | None], size: int, wait: Callable[[], None]) -> Iterator[list[Change]]:
+    """Yield the changes in lists: full ones, or what has arrived. Wait if nothing has."""
+    chunk: list[Change] = []
+    for change in changes:
+        if change is not None:
+            chunk.append(change)
+        if chunk and (change is None or len(chunk) == size):
+            yield chunk
+            chunk = []
+        elif change is None:
+            wait()
+    if chunk:
+        yield chunk
