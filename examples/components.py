@@ -16,7 +16,7 @@ import numpy as np
 
 from differential import Collection
 from differential.graphs import weakly_connected_components
-from differential.jobs import Field, Inputs, Job, Options, Shown, picture, run, scratch
+from differential.jobs import Field, Inputs, Job, Options, Shown, counted, picture, run, scratch
 
 
 def components(inputs: Inputs, options: Options) -> Collection:
@@ -32,8 +32,8 @@ def summary(shown: Shown) -> Iterator[str]:
     labels, sizes = np.unique(shown.answer.columns[1], return_counts=True)
     largest = int(sizes.argmax())
     share = sizes[largest] / sizes.sum()
-    yield f"{len(labels):,} components of {sizes.sum():,} nodes"
-    yield f"the largest, of {shown.name(labels[largest])}, has {sizes[largest]:,} nodes ({share:.1%})"
+    yield f"{counted(len(labels), 'component')} of {counted(sizes.sum(), 'node')}"
+    yield f"the largest, of {shown.name(labels[largest])}, has {counted(sizes[largest], 'node')} ({share:.1%})"
 
 
 JOB = Job(

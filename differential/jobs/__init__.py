@@ -8,7 +8,22 @@ A job is a short program in `examples/`, which an installed package contains, to
 formats, changes, progress, output, pictures, and answers from scratch to check against. It needs the extra `jobs`.
 """
 
+from differential.jobs.command_line import at_least
 from differential.jobs.entry import run
-from differential.jobs.job import Answer, Edges, Field, Inputs, Job, Nodes, Options, Shown
+from differential.jobs.job import AddOption, Answer, Edges, Field, Inputs, Job, Nodes, Options, Shown
+from differential.jobs.report import counted
 
-__all__ = ["Answer", "Edges", "Field", "Inputs", "Job", "Nodes", "Options", "Shown", "run"]
+__all__ = [
+    "AddOption",
+    "Answer",
+    "Edges",
+    "Field",
+    "Inputs",
+    "Job",
+    "Nodes",
+    "Options",
+    "Shown",
+    "at_least",
+    "counted",
+    "run",
+]

@@ -135,7 +135,7 @@ def _check(task: Task, outcome: Outcome) -> None:
 
 def _named(task: Task, columns: Sequence[Any]) -> list[list[Any]]:
     """Return the columns of an answer as lists, in which nodes have their names."""
-    names, fields = task.graph.names, task.job.fields
+    names, fields = task.graph.names, task.job.fields_for(task.options)
     return [
         names.text(column) if names is not None and field.is_node else column.tolist()
         for column, field in zip(columns, fields)
@@ -144,7 +144,7 @@ def _named(task: Task, columns: Sequence[Any]) -> list[list[Any]]:
 
 def _table(task: Task, answer: Answer) -> pa.Table:
     """Return an answer as a table in which nodes have their names."""
-    names, fields = task.graph.names, task.job.fields
+    names, fields = task.graph.names, task.job.fields_for(task.options)
     columns: dict[str, Any] = {}
     for index, field in enumerate(fields):
         column = answer.columns[index] if answer.columns else np.zeros(0, np.int64)

@@ -80,6 +80,7 @@ class Shown(NamedTuple):
     name: Callable[[int], str]
 
 
+Fields = tuple[Field, ...] | Callable[[Options], tuple[Field, ...]]
 Question = Callable[[Inputs, Options], Collection]
 Summary = Callable[[Shown], Iterator[str]]
 Check = Callable[[Edges, Mapping[str, NDArray[np.int64]], Options], Columns]
@@ -100,7 +101,7 @@ class Job:
     name: str
     about: str
     """The docstring of the program: the help of its command line."""
-    fields: tuple[Field, ...]
+    fields: Fields
     question: Question
     summary: Summary
     check: Check
@@ -111,3 +112,7 @@ class Job:
     settle: Callable[[Options], None] | None = None
     is_multiset: bool = False
     """Whether records of the answer may occur more than once; the answer then has one more column, `occurrences`."""
+
+    def fields_for(self, options: Options) -> tuple[Field, ...]:
+        """Return the columns of the answer to the question with these options."""
+        return self.fields(options) if callable(self.fields) else self.fields

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#767676"
 
+MOST = 60
+"""A histogram has at most so many bars."""
+
 PANEL = (4.6, 3.6)
 """Width and height of a panel, in inches."""
 
@@ -75,33 +78,21 @@ def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
     return panel
 
 
-def degrees(value: int, count: int, title: str, unit: str) -> Picture:
-    """Return the picture of an answer that is a distribution: values in one field, how many have each in another."""
-
-    def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return _nothing(axes, title)
-        _points(axes, shown.answer.columns[value], shown.answer.columns[count])
-        axes.set(title=title, xlabel=unit, ylabel="nodes")
-        return None
-
-    return panel
-
-
-def bars(field: int, title: str, unit: str, most: int = 60) -> Picture:
-    """Return the picture of how many records have each value of a field, which takes few values."""
+def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> Picture:
+    """Return the picture of how many records have each value of a field, which takes few values or is divided."""
 
     def panel(axes: Axes, shown: Shown) -> None:
         if not len(shown.answer):
             return _nothing(axes, title)
         column = shown.answer.columns[field]
         values, numbers = np.unique(column, return_counts=True)
-        if len(values) <= most and values.dtype.kind == "i":
+        if len(values) <= MOST and values.dtype.kind == "i":
             axes.bar(values, numbers, color=BLUE, width=0.8)
         else:
-            axes.hist(column, bins=most, color=BLUE)
-        axes.set_yscale("log", nonpositive="clip")
-        axes.set(title=title, xlabel=unit, ylabel="nodes")
+            axes.hist(column, bins=MOST, color=BLUE)
+        if numbers.max() > 100:
+            axes.set_yscale("log")
+        axes.set(title=title, xlabel=unit, ylabel=counted_in)
         return None
 
     return panel
@@ -119,6 +110,49 @@ def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
         return None
 
     return panel
+
+
+def degrees(axes: Axes, shown: Shown) -> None:
+    """Draw how many nodes have each degree, from degrees of nodes or from their distribution."""
+    if not len(shown.answer):
+        return _nothing(axes, "Degrees")
+    degree, number = shown.answer.columns
+    if not shown.options.distribution:
+        degree, number = np.unique(number, return_counts=True)
+    _points(axes, degree, number)
+    direction = "incoming" if shown.options.incoming else "outgoing"
+    axes.set(title="Distribution of degrees", xlabel=f"degree ({direction} edges)", ylabel="nodes")
+    return None
+
+
+def core_sizes(axes: Axes, shown: Shown) -> None:
+    """Draw how many nodes are in each core, or the degrees inside of the one that was asked for."""
+    core = shown.options.core
+    title = "Sizes of cores" if core is None else f"Degrees inside of the {core}-core"
+    if not len(shown.answer):
+        return _nothing(axes, title)
+    nodes, depth = shown.answer.columns
+    if core is None:
+        depths, exact = np.unique(depth, return_counts=True)
+        axes.step(depths, exact[::-1].cumsum()[::-1], where="mid", color=BLUE, linewidth=1.8)
+        axes.set_yscale("log")
+        axes.set(title=title, xlabel="k", ylabel="nodes in the k-core")
+        return None
+    _, degree = np.unique(nodes, return_counts=True)
+    _points(axes, *np.unique(degree, return_counts=True))
+    axes.set(title=title, xlabel="neighbours in the core", ylabel="nodes")
+    return None
+
+
+def occurrences(axes: Axes, shown: Shown) -> None:
+    """Draw in how many occurrences of a motif nodes are."""
+    title = "Occurrences of the motif at each node"
+    if not len(shown.answer):
+        return _nothing(axes, title)
+    _, numbers = np.unique(np.concatenate(shown.answer.columns), return_counts=True)
+    _points(axes, *np.unique(numbers, return_counts=True))
+    axes.set(title=title, xlabel="occurrences", ylabel="nodes in so many")
+    return None
 
 
 def _points(axes: Axes, values: Column, numbers: Column) -> None:

@@ -91,10 +91,10 @@ class Report:
             yield f"latency of a change: {latency} ms"
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, whose plural ends in s unless one is given.
 
-    >>> counted(1, "edge"), counted(1200, "edge")
-    ('1 edge', '1,200 edges')
+    >>> counted(1, "edge"), counted(1200, "edge"), counted(2, "community", "communities")
+    ('1 edge', '1,200 edges', '2 communities')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"

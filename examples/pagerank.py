@@ -1,0 +1,72 @@
+"""Which nodes matter: PageRank, exact and in whole numbers.
+
+    python examples/pagerank.py rmat:14,8 --plot ranks.svg
+    timely run -n 2 examples/pagerank.py graph.tsv.gz changes.tsv --tolerance 10000
+
+Ranks are in millionths of the mean rank. A changed edge moves a millionth or two of nearly every node's rank, so an
+exact answer costs much for each change; with a tolerance, smaller changes are not passed on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from differential import Collection
+from differential.graphs import pagerank
+from differential.jobs import AddOption, Field, Inputs, Job, Options, Shown, at_least, picture, run, scratch
+
+UNIT = 1_000_000
+
+
+def ranks(inputs: Inputs, options: Options) -> Collection:
+    """Return (node, rank)."""
+    return pagerank(
+        inputs.edges, damping=options.damping, rounds=options.rounds, unit=UNIT, tolerance=options.tolerance
+    )
+
+
+def summary(shown: Shown) -> Iterator[str]:
+    """Yield the nodes of the highest ranks."""
+    if not len(shown.answer):
+        yield "no ranks"
+        return
+    nodes, rank = shown.answer.columns
+    yield f"{len(nodes):,} nodes; the highest ranks, where the mean is 1:"
+    for place in (-rank).argsort(kind="stable")[: shown.options.top]:
+        yield f"  {rank[place] / UNIT:10.3f}  {shown.name(nodes[place])}"
+
+
+def add_options(add: AddOption) -> None:
+    """Add the options of this job."""
+    add(
+        "--damping",
+        type=float,
+        default=0.85,
+        metavar="SHARE",
+        help="the share of rank that edges pass on (default 0.85)",
+    )
+    add("--rounds", type=at_least(0), default=20, metavar="N", help="rounds of passing on (default 20)")
+    add(
+        "--tolerance",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="pass on ranks rounded to N millionths (default 1)",
+    )
+    add("--top", type=at_least(1), default=10, metavar="N", help="print the N highest ranks (default 10)")
+
+
+JOB = Job(
+    name="pagerank",
+    about=__doc__,
+    fields=(Field("node", is_node=True), Field("rank")),
+    question=ranks,
+    summary=summary,
+    check=scratch.pagerank,
+    picture=picture.ranked(1, "PageRank", "rank (the mean is 1)", 1 / UNIT),
+    add_options=add_options,
+)
+
+if __name__ == "__main__":
+    sys.exit(run(JOB))
