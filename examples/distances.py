@@ -25,7 +25,7 @@ def distances(inputs: Inputs, options: Options) -> Collection:
     """Return (source, target, distance), or (node, distance) from the nearest source."""
     sources, targets = inputs.nodes["from"], inputs.nodes["to"]
     if options.weighted:
-        return shortest_distances(inputs.edges, sources.map(lambda node: (node, 0)))
+        return shortest_distances(inputs.edges, sources)
     if not options.to:
         return bfs(inputs.edges, sources)
     pairs = sources.map(lambda node: (0, node)).join_map(

@@ -21,6 +21,8 @@ CHANGES = """\
 a file of changes: lines of '+' or '-', a source and a target, after an epoch if lines with the same epoch happen
 together; otherwise each line is a change of its own"""
 
+CHECK = "compute the last answer from scratch with another library, and compare the two"
+
 EPILOG = """\
 Answers are the same for any number of processes and workers. Latency is the time from inserting a batch of changes
 until the answer is final, divided by the number of changes in the batch.
@@ -53,6 +55,10 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
         job.add_options(own.add_argument)
     _add_input(parser)
     _add_output(parser)
+    if job.check is None:
+        parser.set_defaults(check=False)
+    else:
+        own.add_argument("--check", action="store_true", help=CHECK)
     options = parser.parse_args(arguments)
     options.rejects = None
     if options.on_error.startswith("report:"):
@@ -130,7 +136,6 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         type=_picture,
         help="draw the answer, and latencies if there are changes (.svg, .png, .pdf)",
     )
-    add("--check", action="store_true", help="compute the last answer from scratch with another library, and compare")
     add("--quiet", action="store_true", help="print no summary and show no progress")
 
 

@@ -1,8 +1,8 @@
 """Progress on the terminal: what a job reads, computes and follows.
 
 The display is on standard error, and only if that is a terminal. While the first answer is computed, it shows in which
-round of a loop the dataflow is, and how many records the operators have sent each other since the last look: as a loop
-settles, they become fewer. Both come from the worker's log, which records them only while someone listens.
+round of a loop the dataflow is, and how many records the operators send each other: as a loop settles, they become
+fewer. Both come from the worker's log, which records them only while someone listens.
 """
 
 from __future__ import annotations
@@ -66,10 +66,11 @@ class Display:
             self._show(completed=done, figures=f"{rows:,} {noun}, {rate:,.0f}/s")
 
     def computing(self) -> None:
-        """Show the round and how many records have been sent since the last refresh."""
+        """Show the round, and how many records operators have sent each other a second since the last refresh."""
+        looked_at = self._shown_at
         if self._is_due():
             rounds = f"round {self._round:,}, " if self._round else ""
-            self._show(figures=f"{rounds}{self._sent:,} records in {PERIOD} s")
+            self._show(figures=f"{rounds}{self._sent / (self._shown_at - looked_at):,.0f} records/s")
             self._sent = 0
 
     def listen(self, worker: Worker) -> Callable[[], None]:

@@ -23,7 +23,7 @@ from differential.jobs.input.layout import Layout
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task
-from timely import TimelyError, Worker, execute, fail
+from timely import Config, TimelyError, Worker, execute, fail
 from timely.errors import DataError
 
 INTERRUPTED = 130
@@ -38,7 +38,7 @@ def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = 
     """Run a job with the arguments of the command line, or with others; return the exit status."""
     options = parse(job, arguments, program or f"python {sys.argv[0]}")
     try:
-        task = _task(job, options)
+        task = task_of(job, options)
         execute(lambda worker: _work(worker, task))
     except BrokenPipeError:
         # Whoever read standard output has closed it. Python would complain once more when it flushes it at exit.
@@ -51,13 +51,16 @@ def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = 
     return 0
 
 
-def _task(job: Job, options: argparse.Namespace) -> Task:
+def task_of(job: Job, options: argparse.Namespace) -> Task:
     """Return the job with its input opened."""
     faults = Faults(options.on_error)
     weight = options.weight or ("3" if job.is_weighted(options) else None)
     layout = Layout(weight, options.time, options.header, options.names, options.separator)
-    graph = open_graph(options.graph, layout, faults)
-    changes = () if options.changes is None else open_changes(options.changes, graph, layout, faults, options.follow)
+    is_first = Config.from_environ().process == 0
+    graph = open_graph(options.graph, layout, faults, is_first=is_first)
+    changes = None
+    if options.changes is not None and is_first:
+        changes = open_changes(options.changes, graph.names, layout, faults, follow=options.follow)
     return Task(job, options, graph, changes, faults)
 
 
@@ -97,7 +100,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
     name = str if names is None else lambda node: names.text(np.array([node]))[0]
     shown = Shown(outcome.answer, options, name)
     if options.check:
-        _check(task, outcome)
+        check(task, outcome)
     lines = [*job.summary(shown), *report.lines()]
     if options.check:
         lines.append("checked: the answer from scratch is the same")
@@ -118,8 +121,9 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
             files["rejects"].write(f"{fault.file}\t{fault.line}\t{fault.reason}\t{fault.text}\n")
 
 
-def _check(task: Task, outcome: Outcome) -> None:
+def check(task: Task, outcome: Outcome) -> None:
     """Raise CheckError if the answer differs from the one computed from scratch."""
+    assert task.job.check is not None
     columns = outcome.edges.columns or (np.zeros(0, np.int64),) * 2
     every = [np.repeat(column, outcome.edges.counts) for column in columns]
     edges = Edges(every[0], every[1], every[2] if len(every) > 2 else None)

@@ -39,7 +39,8 @@ class Nodes(NamedTuple):
     """Nodes that the command line names, as `--from A`: an input of the question.
 
     `name` is the name of the input and of the option. Without the option the input holds the source of the first edge,
-    if `has_default`, and otherwise nothing.
+    if `has_default`, and otherwise nothing. If edges have weights, its records are (node, 0), to which weights can be
+    added.
     """
 
     name: str
@@ -104,7 +105,7 @@ class Job:
     fields: Fields
     question: Question
     summary: Summary
-    check: Check
+    check: Check | None = None
     picture: Picture | None = None
     nodes: tuple[Nodes, ...] = ()
     is_weighted: Callable[[Options], bool] = field(default=lambda options: False)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from differential import Collection, InputSession, new_input
 from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
-from differential.jobs.input.changes import Change
+from differential.jobs.input.changes import Change, Changes
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.graph import Edges, Graph
+from differential.jobs.input.edges import Edges, Graph
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import Presence
 from differential.jobs.report import Report
@@ -44,7 +44,7 @@ class Task:
     job: Job
     options: argparse.Namespace
     graph: Graph
-    changes: Iterable[Change | None]
+    changes: Changes | None
     faults: Faults
 
 
@@ -72,7 +72,7 @@ class Run:
         self._display = display
         self._emit = emit
         self._is_first = worker.index == 0
-        self._labels: dict[int, Any] = {}
+        self._timed: list[Edges] = []
         self._report = Report(task.graph.label)
         self._nodes: dict[str, NDArray[np.int64]] = {}
         job, options = task.job, task.options
@@ -99,8 +99,9 @@ class Run:
                 session.close()
             self._worker.step_while(lambda: not self._is_done())
             return None
-        for chunk in _chunks(self._task.changes, AHEAD, self._wait):
-            self._change(chunk)
+        for changes in (self._arrivals(), () if self._task.changes is None else self._task.changes.epochs()):
+            for chunk in _chunks(changes, AHEAD, self._wait):
+                self._change(chunk)
         end = self._edges.epoch
         for session in self._all_sessions():
             session.close()
@@ -133,7 +134,7 @@ class Run:
             done += amount
 
         first: Edges | None = None
-        for edges in graph.share(worker.index, worker.peers, advance):
+        for edges in self._share(advance):
             if first is None and len(edges.source):
                 first = edges
             columns = (edges.source, edges.target)
@@ -142,11 +143,13 @@ class Run:
             rows += len(edges.source)
             self._display.advance(done, rows, "edges")
             worker.step_while(lambda: self._edges.is_congested)
-        self._tally.insert(worker.index, rows)
         if self._is_first:
-            self._insert_nodes(first)
-        for fault in self._task.faults.take():
-            self._rejects.insert(*_fields(fault))
+            self._insert_nodes(first or next(iter(self._timed or graph.share(0, 1)), None))
+        # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
+        rejected, faults = self._task.faults.take()
+        self._tally.insert(worker.index, rows, rejected)
+        for fault in faults:
+            self._rejects.insert(*fault)
         self._tally.close()
         self._rejects.close()
         self._report.read_seconds = clock.perf_counter() - begun
@@ -159,6 +162,27 @@ class Run:
             self._report.initial_seconds = clock.perf_counter() - begun
             self._publish({0: 0})
 
+    def _share(self, advance: Callable[[int], None]) -> Iterator[Edges]:
+        """Yield the edges of this worker's share that are there from the beginning."""
+        worker, graph = self._worker, self._task.graph
+        if self._task.options.time is None:
+            yield from graph.share(worker.index, worker.peers, advance)
+        elif self._is_first:
+            self._timed = list(graph.share(0, 1, advance))
+
+    def _arrivals(self) -> Iterator[Change]:
+        """Yield the edges that have times, in the order of their times, those of one time together."""
+        if not self._timed:
+            return
+        source, target, weight, time = (
+            None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._timed)
+        )
+        order = np.argsort(time, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
+            ones = np.ones(len(rows), np.int64)
+            weights = None if weight is None else weight[rows]
+            yield Change(int(time[rows[0]]), 0, source[rows], target[rows], weights, ones)
+
     def _insert_nodes(self, first: Edges | None) -> None:
         """Insert the nodes that the command line names."""
         for nodes in self._task.job.nodes:
@@ -168,7 +192,11 @@ class Run:
             else:
                 found = [int(first.source[0])] if nodes.has_default and first is not None else []
             self._nodes[nodes.name] = np.array(found, np.int64)
-            if found:
+            if found and self._task.job.is_weighted(self._task.options):
+                # A distance of 0 in the type of the weights: a sum has one type.
+                zero = np.zeros(len(found), np.int64 if first is None or first.weight is None else first.weight.dtype)
+                self._sessions[nodes.name].insert(self._nodes[nodes.name], zero)
+            elif found:
                 self._sessions[nodes.name].insert(self._nodes[nodes.name])
 
     def _number(self, text: str, option: str) -> int:
@@ -184,9 +212,7 @@ class Run:
 
     def _change(self, chunk: list[Change]) -> None:
         """Make changes, `options.batch` at a time, each in an epoch of its own."""
-        assert self._presence is not None
-        unknown = self._presence.unknown(chunk)
-        if unknown:
+        if self._presence is not None and (unknown := self._presence.unknown(chunk)):
             epoch = self._presence.session.epoch
             self._presence.ask(unknown)
             self._advance()
@@ -196,26 +222,27 @@ class Run:
             self._make(batch)
 
     def _make(self, batch: list[Change]) -> None:
-        assert self._presence is not None
-        admitted = [self._presence.admitted(change, partial(self._refuse, change)) for change in batch]
+        if self._presence is not None:
+            batch = [self._presence.admitted(change, partial(self._refuse, change)) for change in batch]
         labels = {}
         begun = clock.perf_counter()
-        for change in admitted:
+        for change in batch:
             columns = (change.source, change.target)
             self._edges.update(*columns, *(() if change.weight is None else (change.weight,)), diff=change.diff)
             labels[self._edges.epoch] = change.epoch
             self._edges.advance_to(self._edges.epoch + 1)
         self._advance(self._edges.epoch)
         self._report.batches.append((len(batch), clock.perf_counter() - begun))
-        self._report.updates += sum(len(change.diff) for change in admitted)
+        self._report.updates += sum(len(change.diff) for change in batch)
         self._publish(labels)
         self._display.advance(self._report.changes, self._report.changes, "changes")
 
     def _refuse(self, change: Change, edge: tuple[Any, ...]) -> None:
+        assert self._task.changes is not None
         names = self._task.graph.names
         ends = [str(node) for node in edge[:2]] if names is None else names.text(np.array(edge[:2]))
         text = " -> ".join(ends) + "".join(f" ({weight})" for weight in edge[2:])
-        self._task.faults.report(change.file, change.line, text, "removes an edge that is not there")
+        self._task.faults.add(Fault(self._task.changes.label, change.line, text, "removes an edge that is not there"))
 
     def _advance(self, epoch: int | None = None) -> None:
         """Complete an epoch, by default the present one, and wait until everything is final before it."""
@@ -247,19 +274,14 @@ class Run:
         for each in self._gathered():
             each.deltas(end + 1)
         report = self._report
-        _, rows = self._read.answer().columns
-        report.edges = int(rows.sum())
+        _, rows, rejected = self._read.answer().columns
+        of_changes, faults = self._task.faults.take()
+        report.edges, report.rejected = int(rows.sum()), int(rejected.sum()) + of_changes
         report.differences = self._answer.differences
-        rejected = self._rejected.answer().columns
-        faults = [Fault(*row) for row in zip(*(column.tolist() for column in rejected))]
-        faults += self._task.faults.take()
-        report.rejected = len(faults)
+        columns = self._rejected.answer().columns
+        faults = [*(Fault(*row) for row in zip(*(column.tolist() for column in columns))), *faults]
         edges = Answer((), np.zeros(0, np.int64)) if self._all_edges is None else self._all_edges.answer()
         return Outcome(report, self._answer.answer(), edges, self._nodes, faults)
-
-
-def _fields(fault: Fault) -> tuple[str, int, str, str]:
-    return fault.file, fault.line, fault.text, fault.reason
 
 
 def _chunks(changes: Iterable[Change | None], size: int, wait: Callable[[], None]) -> Iterator[list[Change]]:

@@ -1,0 +1,157 @@
+"""A job that cannot go on prints one clear line, ends with a status that is not 0, and leaves files as they were."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time as clock
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs.running import outcome, write_lines
+from tests.integration.launcher.launching import ROOT, signals_enabled
+from timely.errors import DataError
+
+SECONDS = 50
+INTERRUPTED = 130
+
+
+def run(*arguments: str | Path, script: str = "examples/components.py") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, script, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+
+
+def refused(*arguments: str | Path) -> str:
+    """Return the only line that a job prints when it fails."""
+    done = run(*arguments)
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.strip()
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    return write_lines(tmp_path / "graph.tsv", [(1, 2), (2, 3), (5, 6)])
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path / "absent.tsv") in refused(tmp_path / "absent.tsv")
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.tsv").touch()
+    assert "empty.tsv" in refused(tmp_path / "empty.tsv")
+
+
+def test_a_truncated_file_is_named(tmp_path: Path) -> None:
+    text = "".join(f"{node}\t{node * 7919 % 100_000}\n" for node in range(20_000))
+    whole = gzip.compress(text.encode())
+    (tmp_path / "cut.tsv.gz").write_bytes(whole[: len(whole) // 2])
+    assert "cut.tsv.gz" in refused(tmp_path / "cut.tsv.gz")
+
+
+@pytest.mark.parametrize(("row", "what"), [((4,), "4"), ((4, "x"), "x")])
+def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, row: tuple[object, ...], what: str) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [*[(node, node + 1) for node in range(1000)], row, (1, 2)])
+    message = refused(graph)
+    assert "graph.tsv, line 1001" in message
+    assert what in message
+
+
+def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3), (7,)])
+    for workers in (1, 3):
+        found, _ = outcome("components", [graph, "--on-error", "skip"], workers)
+        assert (found.report.edges, found.report.rejected) == (2, 2)
+
+
+def test_wrong_lines_are_reported(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3)])
+    changes = write_lines(tmp_path / "changes.tsv", [("+", 4, 5), ("-", 8, 9), ("*", 1, 2)])
+    done = run(graph, changes, "--on-error", f"report:{tmp_path / 'rejects.tsv'}")
+    assert done.returncode == 0, done.stderr
+    assert "3 lines rejected" in done.stdout
+    header, *rows = (tmp_path / "rejects.tsv").read_text().splitlines()
+    assert header == "file\tline\treason\ttext"
+    found = [tuple(row.split("\t"))[:2] for row in rows]
+    assert sorted(found) == [(str(changes), "2"), (str(changes), "3"), (str(graph), "2")]
+
+
+def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> None:
+    changes = write_lines(tmp_path / "changes.tsv", [("-", 1, 2), ("+", 1, 2), ("-", 1, 2), ("-", 1, 2)])
+    message = refused(graph, changes)
+    assert "changes.tsv, line 4" in message
+    assert "1 -> 2" in message
+    found, _ = outcome("components", [graph, changes, "--on-error", "skip"], 2)
+    assert found.report.rejected == 1
+
+
+def test_an_unknown_node_is_named_with_those_it_resembles(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("Oslo", "Bergen"), ("Bergen", "Voss")])
+    with pytest.raises(DataError, match="Oslo"):
+        outcome("distances", [graph, "--from", "Osla"])
+
+
+@pytest.mark.parametrize("option", ["--csv", "--json", "--parquet", "--changes", "--plot"])
+def test_an_output_that_cannot_be_written_is_named_before_anything_is_read(graph: Path, option: str) -> None:
+    name = "/proc/absent/file.svg"
+    assert refused(graph, option, name).startswith(f"components: cannot write {name}")
+
+
+def test_a_full_disk_is_named(graph: Path, tmp_path: Path) -> None:
+    for option in ("--csv", "--json"):
+        assert "cannot write /dev/full" in run(graph, option, "/dev/full").stderr
+
+
+def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> None:
+    changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 5), ("-", 8, 9)])
+    before = tmp_path / "answer.csv"
+    before.write_text("good")
+    refused(graph, changes, "--csv", before, "--changes", tmp_path / "new")
+    assert before.read_text() == "good"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "changes.tsv", "graph.tsv"]
+
+
+def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
+    command = [sys.executable, "examples/components.py", "random:20000,20000", "--changes", "-"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        error = process.stderr.read()
+        assert process.wait(SECONDS) == 1
+    assert error == "components: standard output was closed before the job had ended\n"
+
+
+def test_ctrl_c_ends_the_job_and_leaves_nothing(graph: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "changes")
+    command = [sys.executable, "examples/components.py", graph, tmp_path / "changes", "--follow"]
+    with signals_enabled():
+        process = subprocess.Popen(
+            [*map(str, command), "--csv", str(tmp_path / "answer.csv"), "--changes", str(tmp_path / "out")],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with process, open(tmp_path / "changes", "w") as pipe:
+        pipe.write("+\t3\t5\n")
+        pipe.flush()
+        deadline = clock.monotonic() + SECONDS
+        out = tmp_path / "out"
+        while not (out.exists() and out.read_text().count("\n") > 5):
+            assert clock.monotonic() < deadline, "the change was not followed"
+            assert process.poll() is None, process.communicate()
+            clock.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate(timeout=SECONDS)
+    assert process.returncode == INTERRUPTED, (output, error)
+    assert error == ""
+    assert not (tmp_path / "answer.csv").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith("partial")]

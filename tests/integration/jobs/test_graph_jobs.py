@@ -1,0 +1,101 @@
+"""Each graph job answers as another library does, initially and after changes, for every number of workers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs.running import DEBIAN, ENRON, head, outcome, write_changes, write_lines
+from tests.integration.launcher.launching import ROOT
+
+JOBS = [
+    "components",
+    "cycles",
+    "distances",
+    "distances --from {a} --to {b} --to {c}",
+    "distances --from {a} --from {b}",
+    "pagerank --rounds 5",
+    "pagerank --rounds 5 --tolerance 1000 --damping 0.9",
+    "kcore",
+    "kcore --core 3",
+    "triangles",
+    "triangles --motif 0-1,1-2,2-3,3-0",
+    "communities --rounds 4",
+    "asp --landmarks 3",
+    "asp --landmarks 5 --from {a} --from {b} --to {c}",
+    "closure",
+    "closure --same-generation",
+    "degrees",
+    "degrees --distribution --incoming",
+    "colouring",
+]
+"""Questions, with nodes of the graph in braces."""
+
+LARGE = ("closure", "triangles --motif")
+"""What has answers so large that it is asked about few edges."""
+
+
+@pytest.fixture(scope="module", params=["names", "integers"])
+def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[Path, Path, list[str]]]:
+    """Return a graph, its changes and three of its nodes: a large one, and a small one."""
+    graphs = {}
+    for is_small, count in ((False, 1500), (True, 150)):
+        directory = tmp_path_factory.mktemp("graph")
+        edges = head(DEBIAN if request.param == "names" else ENRON, directory / "graph.tsv", count)
+        changes = write_changes(directory / "changes.tsv", edges, 30)
+        nodes = sorted({node for edge in edges for node in edge})
+        graphs[is_small] = directory / "graph.tsv", changes, [edges[0][0], edges[0][1], nodes[len(nodes) // 2]]
+    return graphs
+
+
+@pytest.mark.parametrize("question", JOBS)
+def test_a_job_answers_as_another_library_does(question: str, real: dict[bool, tuple[Path, Path, list[str]]]) -> None:
+    graph, changes, (a, b, c) = real[question.startswith(LARGE)]
+    name, *arguments = question.format(a=a, b=b, c=c).split()
+    initial, _ = outcome(name, [graph, *arguments])
+    answers = [outcome(name, [graph, changes, "--batch", batch, *arguments], workers)
+               for workers, batch in ((1, "1"), (2, "4"), (3, "1"))]
+    final = answers[0][0].answer
+    for each, deltas in answers:
+        assert [column.tolist() for column in each.answer.columns] == [column.tolist() for column in final.columns]
+        added = Counter[tuple[int, ...]]()
+        for _, delta in deltas:
+            for *record, diff in zip(*(column.tolist() for column in delta.columns), delta.diffs.tolist()):
+                added[tuple(record)] += diff
+        records = zip(*(column.tolist() for column in final.columns))
+        assert {key: count for key, count in added.items() if count} == dict(zip(records, final.counts.tolist()))
+    assert len(initial.answer) or len(final), "an answer that is always empty tests nothing"
+
+
+@pytest.mark.parametrize("question", JOBS)
+def test_a_job_answers_about_a_skewed_graph(question: str) -> None:
+    name, *arguments = question.format(a=0, b=1, c=2).split()
+    found, _ = outcome(name, ["rmat:6,3,5", *arguments], 2)
+    assert found.report.edges == 192
+
+
+def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
+    for kind, lengths in (("whole", (2, 3, 9)), ("fractional", (0.5, 0.25, 1.5))):
+        graph = write_lines(tmp_path / f"{kind}.tsv", zip("aba", "bcc", lengths))
+        found, _ = outcome("distances", [graph, "--weighted", "--from", "a"])
+        assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
+
+
+def test_two_processes_answer_as_one(tmp_path: Path) -> None:
+    edges = head(DEBIAN, tmp_path / "graph.tsv", 5000)
+    write_changes(tmp_path / "changes.tsv", edges, 20)
+    answers = []
+    for processes in (1, 2):
+        arguments = [tmp_path / "graph.tsv", tmp_path / "changes.tsv", "--check", "--csv", tmp_path / f"{processes}.csv"]
+        command = ["-m", "timely", "run", "-n", str(processes), "examples/components.py", *map(str, arguments)]
+        done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=50)
+        assert done.returncode == 0, done.stderr
+        assert "5,000 edges" in done.stdout
+        assert "the answer from scratch is the same" in done.stdout
+        answers.append((tmp_path / f"{processes}.csv").read_text())
+    assert answers[0] == answers[1]
+    assert answers[0].startswith('"node","component"\n"0ad","0ad"\n')
