@@ -1,0 +1,1 @@
+"""Jobs: questions about a graph in a file, answered from the command line."""
