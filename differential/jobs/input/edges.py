@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.jobs.input.layout import WeightKind
 from differential.jobs.input.names import Names
 
 Ints = NDArray[np.int64]
@@ -45,6 +46,10 @@ class Graph(Protocol):
         Worker 0 numbers them when it reads its share, and they are complete once that share yields the first batch.
         In processes without worker 0 they stay empty.
         """
+
+    @property
+    def weight(self) -> WeightKind | None:
+        """Return the type of the weights, or None if edges have none."""
 
     @property
     def total(self) -> int | None:

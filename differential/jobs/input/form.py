@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from differential.jobs.input.layout import BLANKS, Layout, Places, places, weight_kind
+from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, places, weight_kind
 from timely.errors import DataError
 
 Kind = Literal["integer", "float", "name", "sign"]
@@ -55,6 +55,12 @@ class Form:
     def has_names(self) -> bool:
         """Return whether nodes are names."""
         return any(column.kind == "name" for column in self.columns)
+
+    @property
+    def weight(self) -> WeightKind | None:
+        """Return the type of the weights, or None if there are none."""
+        kind = next((column.kind for column in self.columns if column.role == "weight"), None)
+        return kind if kind == "integer" or kind == "float" else None
 
     def split(self, line: str) -> list[str]:
         """Return the fields of a line, without blanks around them."""

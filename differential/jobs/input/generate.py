@@ -38,6 +38,7 @@ class Generated(NamedTuple):
     seed: int
     make: Callable[[np.random.Generator, int], Ends]
     names: None = None
+    weight: None = None
 
     def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
         """Yield every `peers`-th chunk."""

@@ -48,6 +48,7 @@ class MatrixGraph:
         self._size = size
         self._form = form
         self._faults = faults
+        self.weight = form.weight
         self.label = text.label
         self.total = text.total
 

@@ -56,20 +56,20 @@ class Names:
         """Return the codes of names, a list of str or an Arrow array of strings; number those that are new."""
         if isinstance(names, Sequence) and len(names) <= BISECTIONS:
             return np.array([self._number(name) for name in names], np.int64)
-        encoded = names if pa.types.is_dictionary(getattr(names, "type", None)) else _encoded(names)
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.unify_dictionaries().combine_chunks()
-        distinct = encoded.dictionary
-        indices: NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False)
-        codes: NDArray[np.int64]
-        if len(distinct) > BISECTIONS:
-            codes = self._number_many(distinct, indices)
-        else:
-            listed = distinct.to_pylist()
-            codes = np.full(len(distinct), -1, np.int64)
-            for place in _first_appearances(indices):
-                codes[place] = self._number(listed[place])
-        return codes[indices]
+        is_encoded = pa.types.is_dictionary(getattr(names, "type", None))
+        encoded = names if is_encoded else _encoded(names)
+        chunked = encoded if isinstance(encoded, pa.ChunkedArray) else pa.chunked_array([encoded])
+        distinct, (indices,) = unified([chunked])
+        return self._codes_of(distinct, indices)[indices]
+
+    def number_ends(self, source: Any, target: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the codes of the sources and the targets of rows; number those that are new, row by row.
+
+        Both are Arrow chunked arrays of dictionary-encoded strings.
+        """
+        distinct, (sources, targets) = unified([source, target])
+        codes = self._codes_of(distinct, np.stack([sources, targets], axis=1).ravel())
+        return codes[sources], codes[targets]
 
     def text(self, codes: Iterable[int] | NDArray[np.int64]) -> list[str]:
         """Return the names that codes stand for."""
@@ -88,7 +88,7 @@ class Names:
         """Return the code of a name. Raises DataError, with the names most like it, if no node has it."""
         found = self._find(name)
         if found is None:
-            close = difflib.get_close_matches(name, list(self._candidates(name)), n=3, cutoff=0.6)
+            close = difflib.get_close_matches(name, list(dict.fromkeys(self._candidates(name))), n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise DataError(f"no node is named {name!r}{hint}")
         return found
@@ -109,10 +109,17 @@ class Names:
             return place
         return self._codes.get(name)
 
-    def _number_many(self, distinct: Any, indices: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the codes of different names; those that are new are numbered in the order of their appearance."""
+    def _codes_of(self, distinct: Any, indices: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the code of each different name; those that are new are numbered in the order of their indices."""
+        codes: NDArray[np.int64]
+        if len(distinct) <= BISECTIONS:
+            listed = distinct.to_pylist()
+            codes = np.full(len(distinct), -1, np.int64)
+            for place in _first_appearances(indices).tolist():
+                codes[place] = self._number(listed[place])
+            return codes
         found = pc.index_in(distinct, value_set=self._sorted.cast(distinct.type))
-        codes: NDArray[np.int64] = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         is_unknown = codes < 0
         appear = _first_appearances(indices)
         appear = appear[is_unknown[appear]]

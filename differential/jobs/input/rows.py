@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from differential.jobs.input.edges import Edges, Progress, Weights, ignore
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.layout import Layout, Places, places, weight_kind
+from differential.jobs.input.layout import Layout, Places, WeightKind, places, weight_kind
 from timely.errors import DataError
 
 SLICE = 1 << 18
@@ -23,10 +23,11 @@ class ArrayGraph:
 
     names = None
 
-    def __init__(self, path: str, array: NDArray[Any], where: Places, kind: str | None, faults: Faults) -> None:
+    def __init__(self, path: str, array: NDArray[Any], where: Places, kind: WeightKind | None, faults: Faults) -> None:
         self._array = array
         self._where = where
-        self._kind = kind or ("float" if array.dtype.kind == "f" else "integer")
+        self._kind: WeightKind = kind or ("float" if array.dtype.kind == "f" else "integer")
+        self.weight = None if where.weight is None else self._kind
         self._faults = faults
         self.label = path
         self.total = len(array)

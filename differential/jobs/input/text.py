@@ -25,6 +25,7 @@ class TextGraph:
         self._text = text
         self._form = form
         self._faults = faults
+        self.weight = form.weight
         self.label = text.label
         self.total = text.total
         self.names = Names() if form.has_names else None
