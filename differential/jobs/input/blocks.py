@@ -16,7 +16,7 @@ import pyarrow as pa
 from differential.jobs.input.edges import Progress
 from timely.errors import DataError
 
-BLOCK = 1 << 22
+BLOCK = 1 << 21
 """About how many bytes a block has."""
 COUNTED = 1 << 20
 LEAST_HEAD, MOST_HEAD = 1 << 16, 1 << 24

@@ -85,7 +85,7 @@ class Parser:
         text = self._plain(block)
         if text is None:
             return None
-        if not text.strip():
+        if not text or text.isspace():
             return self._joined([])
         self._read.block_size = len(text) + 1
         try:
@@ -108,10 +108,11 @@ class Parser:
             block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
             if b"\r" in block:
                 return None
-        if self._has_integers and (b"0x" in block or b"0X" in block):
+        # To look for one byte takes a tenth of the time that two bytes take.
+        is_hexadecimal = (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block)
+        if is_hexadecimal and self._has_integers:
             return None
-        if any(block.startswith(mark) or any(each + mark in block for each in BEFORE) for mark in MARKS):
-            block = MARKED.sub(b"", block)
+        block = _without_comments(block)
         if self._form.separator == BLANKS:
             block = _single_blanks(block)
         return block
@@ -233,6 +234,14 @@ def _trimmed(chunk: Any) -> Any:
     return chunk if trimmed.equals(chunk.dictionary) else pa.DictionaryArray.from_arrays(chunk.indices, trimmed)
 
 
+def _without_comments(block: bytes) -> bytes:
+    """Return a block without the lines that are comments."""
+    for mark in MARKS:
+        if mark[:1] in block and (block.startswith(mark) or any(before + mark in block for before in BEFORE)):
+            return MARKED.sub(b"", block)
+    return block
+
+
 def _single_blanks(block: bytes) -> bytes:
     """Return lines whose fields are separated by one space, without blanks around them."""
     if b"\t" in block:
@@ -252,8 +261,7 @@ def _line_numbers(block: bytes, first: int, count: int) -> NDArray[np.int64]:
 
 def plain_lines(block: bytes) -> int:
     """Return how many lines of a block are neither blank nor comments."""
-    text = MARKED.sub(b"", block) if any(mark in block for mark in MARKS) else block
-    text = _single_blanks(text.replace(b"\r", b""))
+    text = _single_blanks(_without_comments(block).replace(b"\r", b""))
     while b"\n\n" in text:
         text = text.replace(b"\n\n", b"\n")
     text = text.strip(b"\n")
