@@ -16,7 +16,7 @@ from differential.jobs.command_line import parse
 from differential.jobs.display import Display
 from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
-from differential.jobs.input.changes import open_changes
+from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import Layout
@@ -60,7 +60,7 @@ def task_of(job: Job, options: argparse.Namespace) -> Task:
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
     changes = None
     if options.changes is not None and is_first:
-        changes = open_changes(options.changes, graph.names, layout, faults, follow=options.follow)
+        changes = open_changes(options.changes, graph.names, layout, faults, follow=options.follow, weight=graph.weight)
     return Task(job, options, graph, changes, faults)
 
 

@@ -46,11 +46,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "differential.delta": ("differential.delta",),
     "differential.graphs": ("differential.graphs",),
+    "differential.jobs": ("differential.jobs",),
 }
 """The rooms of the packages, lowest first, and the modules or packages that each consists of."""
 PUBLIC = ("timely", "timely.lowlevel", "timely.errors", "timely.capture")
 """The modules of timely whose exported names a layer on top may use."""
-OWNERS = {"zmq": "timely.communication", "msgpack": "timely.communication", "numba": "differential.kernels"}
+OWNERS = {
+    "zmq": "timely.communication",
+    "msgpack": "timely.communication",
+    "numba": "differential.kernels",
+    "pyarrow": "differential.jobs.input",
+}
 
 
 def room_of(module: str) -> str:

@@ -1,0 +1,279 @@
+"""Blocks: the text of an input, cut at line ends, and divided among workers.
+
+A file is divided by ranges of bytes; a compressed file is decompressed by every worker, of which each parses every
+`peers`-th block; a stream, such as standard input, is read by worker 0 alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from differential.jobs.input.edges import Progress
+from timely.errors import DataError
+
+BLOCK = 1 << 21
+"""About how many bytes a block has."""
+COUNTED = 1 << 20
+LEAST_HEAD, MOST_HEAD = 1 << 16, 1 << 24
+"""How many bytes of a text are read to find its form: more if the first ones have less than two rows."""
+
+
+class Block(NamedTuple):
+    """Whole lines of a text."""
+
+    data: bytes
+    start: int
+    """The offset of the first byte in the text."""
+    line: Callable[[], int]
+    """Returns the number of the first line, from 1; that may take a pass over the text before it."""
+
+
+class Text(Protocol):
+    """A text that can be read from its beginning."""
+
+    @property
+    def label(self) -> str:
+        """Return what to call it."""
+
+    @property
+    def total(self) -> int | None:
+        """Return how many bytes there are to read, compressed if the file is, or None if that is unknown."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Return whether worker 0 reads everything."""
+
+    def head(self, size: int) -> bytes:
+        """Return the first `size` bytes, or all if there are fewer."""
+
+    def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
+        """Yield the blocks that worker `index` of `peers` reads; all workers together read all."""
+
+
+class PlainText:
+    """A text in a file that is not compressed, divided by ranges of bytes."""
+
+    is_alone = False
+
+    def __init__(self, path: str) -> None:
+        self.label = path
+        self.total = os.stat(path).st_size
+
+    def head(self, size: int) -> bytes:
+        """Return the first `size` bytes, or all if there are fewer."""
+        with open(self.label, "rb", buffering=0) as file:
+            return read_fully(file, size)
+
+    def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
+        """Yield the lines that begin in one of `peers` ranges of equal size."""
+        lines = _LineCount(self.label)
+        with open(self.label, "rb", buffering=0) as file:
+            begin = _line_start(file, self.total * index // peers)
+            end = _line_start(file, self.total * (index + 1) // peers)
+            file.seek(begin)
+            carry = b""
+            place = begin
+            while place < end:
+                data = file.read(min(BLOCK, end - place))
+                if not data:
+                    raise DataError(f"{self.label} became shorter while it was read: {place} of {self.total} bytes")
+                place += len(data)
+                progress(len(data))
+                whole, carry = _cut(carry, data, place == end)
+                if whole:
+                    start = place - len(carry) - len(whole)
+                    yield Block(whole, start, functools.partial(lines.at, start))
+
+
+class StreamText:
+    """A text that can be read once, by worker 0: standard input, or a pipe."""
+
+    total = None
+    is_alone = True
+
+    def __init__(self, label: str, stream: Any) -> None:
+        self.label = label
+        self._stream = stream
+        self._head = b""
+
+    def head(self, size: int) -> bytes:
+        """Return the first `size` bytes, or all if there are fewer."""
+        self._head += read_fully(self._stream, size - len(self._head))
+        return self._head[:size]
+
+    def rest(self) -> Prefixed:
+        """Return the stream from its beginning, to be read once."""
+        head, self._head = self._head, b""
+        return Prefixed(head, self._stream)
+
+    def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
+        """Yield all blocks to worker 0."""
+        if not index:
+            yield from _counted(self.rest(), progress)
+
+
+class PackedText:
+    """A text in a compressed file, decompressed by every worker."""
+
+    is_alone = False
+
+    def __init__(self, path: str, codec: str) -> None:
+        self.label = path
+        self.total = os.stat(path).st_size
+        self._codec = codec
+
+    def head(self, size: int) -> bytes:
+        """Return the first `size` bytes of the text, or all if there are fewer."""
+        with self._open() as packed:
+            return read_fully(unpacked(self.label, packed, self._codec), size)
+
+    def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
+        """Yield every `peers`-th block of the text."""
+        with self._open() as packed:
+            read = 0
+            stream = unpacked(self.label, packed, self._codec)
+            for number, block in enumerate(_counted(stream, lambda _: None)):
+                place = packed.tell()
+                if number % peers == index:
+                    progress(place - read)
+                    yield block
+                read = place
+
+    def _open(self) -> Any:
+        return open(self.label, "rb", buffering=0)
+
+
+class Unpacked:
+    """A compressed stream, as one that is not; reading it raises DataError if it is damaged."""
+
+    def __init__(self, label: str, stream: Any) -> None:
+        self._label = label
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        try:
+            data: bytes = self._stream.read(size)
+        except (OSError, pa.ArrowException) as error:
+            if getattr(error, "errno", None):
+                raise
+            raise DataError(f"{self._label} is damaged: {_reason(error)}") from None
+        return data
+
+
+def unpacked(label: str, stream: Any, codec: str) -> Unpacked:
+    """Return a stream that decompresses another."""
+    return Unpacked(label, pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec))
+
+
+def read_fully(stream: Any, size: int) -> bytes:
+    """Return the next `size` bytes of a stream, or all if there are fewer."""
+    parts = []
+    while size > 0 and (data := stream.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def head_of(text: Text, is_enough: Callable[[bytes], bool]) -> bytes:
+    """Return complete lines at the beginning of a text, more of them until they are enough or the text ends.
+
+    Raises DataError if the first line is too long for a text.
+    """
+    size = LEAST_HEAD
+    while True:
+        data = text.head(size)
+        if len(data) < size:
+            return data
+        whole = data[: data.rfind(b"\n") + 1]
+        if is_enough(whole):
+            return whole
+        if size >= MOST_HEAD:
+            if whole:
+                return whole
+            raise DataError(f"{text.label} has no line end within {size} bytes, so it is no text with an edge a line")
+        size *= 16
+
+
+class Prefixed:
+    """A stream of which the beginning was read before."""
+
+    def __init__(self, head: bytes, stream: Any) -> None:
+        self.closed = False
+        self._head = head
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        if self._head:
+            data, self._head = self._head[:size], self._head[size:]
+            return data
+        return self._stream.read(size) or b""
+
+
+class _LineCount:
+    """Counts the lines of a file before an offset, from where it counted last."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._place = 0
+        self._lines = 1
+
+    def at(self, place: int) -> int:
+        """Return the number, from 1, of the line that begins at an offset not before the last one asked for."""
+        with open(self._path, "rb", buffering=0) as file:
+            file.seek(self._place)
+            while self._place < place and (data := file.read(min(COUNTED, place - self._place))):
+                self._lines += data.count(b"\n")
+                self._place += len(data)
+        return self._lines
+
+
+def _counted(stream: Any, progress: Progress) -> Iterator[Block]:
+    """Yield the blocks of a stream, with line numbers."""
+    carry = b""
+    start, line = 0, 1
+    while True:
+        data = read_fully(stream, BLOCK)
+        progress(len(data))
+        whole, carry = _cut(carry, data, not data)
+        if whole:
+            yield Block(whole, start, functools.partial(int, line))
+            start += len(whole)
+            line += whole.count(b"\n")
+        if not data:
+            return
+
+
+def _cut(carry: bytes, data: bytes, is_last: bool) -> tuple[bytes, bytes]:
+    """Return the whole lines of what was read, and the beginning of a line that is left; none is left at the end."""
+    if is_last:
+        return carry + data, b""
+    end = data.rfind(b"\n") + 1
+    return (carry + data[:end], data[end:]) if end else (b"", carry + data)
+
+
+def _line_start(file: Any, place: int) -> int:
+    """Return the offset of the first line that begins at `place` or after it."""
+    if not place:
+        return 0
+    file.seek(place - 1)
+    at = place - 1
+    while data := file.read(LEAST_HEAD):
+        found = data.find(b"\n")
+        if found >= 0:
+            return at + found + 1  # type: ignore[no-any-return]
+        at += len(data)
+    return at
+
+
+def _reason(error: Exception) -> str:
+    text = str(error)
+    if "Truncated" in text:
+        return "it ends in the middle of the compressed data"
+    return text[:1].lower() + text[1:]

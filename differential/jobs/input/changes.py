@@ -1,0 +1,141 @@
+"""Changes to a graph: edges that appear and disappear, epoch by epoch.
+
+A text has a change a line: an optional epoch, `+` or `-`, the source, the target, and a weight if edges have one. Lines
+with the same epoch are one change; without epochs each line is one. Epochs never decrease. One worker reads all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time as clock
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from differential.jobs.input.edges import Ints, Weights
+
+SETTLED = 1.0
+"""After how many seconds without a new line an epoch is complete, while the file is followed."""
+
+
+class Change(NamedTuple):
+    """What changes in one epoch: columns of equal length."""
+
+    epoch: int
+    """As in the file; without epochs, the ordinal of the change, from 1."""
+    line: int
+    """The line of the first row, or its row, counted from 1."""
+    source: Ints
+    target: Ints
+    weight: Weights | None
+    """Present if and only if the layout has a column of weights."""
+    diff: Ints
+    """1 for an edge that appears, -1 for one that disappears."""
+
+
+class Batch(NamedTuple):
+    """Successive rows of changes."""
+
+    epoch: Ints | None
+    line: Ints
+    source: Ints
+    target: Ints
+    weight: Weights | None
+    diff: Ints
+
+    def rows(self, begin: int, end: int) -> Batch:
+        """Return some of the rows."""
+        one, *others = (None if each is None else each[begin:end] for each in self)
+        return Batch(one, *others)  # type: ignore[arg-type]
+
+    def without(self, places: Ints) -> Batch:
+        """Return the other rows."""
+        if not len(places):
+            return self
+        return Batch(*(None if each is None else np.delete(each, places) for each in self))  # type: ignore[arg-type]
+
+
+class Source(Protocol):
+    """Where rows of changes come from."""
+
+    @property
+    def label(self) -> str:
+        """Return what to call it."""
+
+    def batches(self) -> Iterator[Batch | None]:
+        """Yield all rows; None if there is nothing new while the source is followed."""
+
+
+class Changes:
+    """Changes that have been opened; `epochs` reads them, once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pending: list[Batch] = []
+        self._ordinal = 0
+        self._arrived = 0.0
+        self.label = source.label
+
+    def epochs(self) -> Iterator[Change | None]:
+        """Yield the changes in order; while a file is followed, None if there is nothing new.
+
+        Nothing here waits. A followed epoch is complete when a later one begins, or when nothing was added for
+        `SETTLED` seconds; rows of the same epoch that follow later are another change with the same label. Raises
+        DataError if the file is damaged, or at the first fault if faults stop the run.
+        """
+        for batch in self._source.batches():
+            if batch is not None and len(batch.line):
+                self._arrived = clock.monotonic()
+                yield from self._lines(batch) if batch.epoch is None else self._whole(batch, batch.epoch)
+            elif batch is None:
+                is_settled = clock.monotonic() - self._arrived >= SETTLED
+                yield self._finished() if self._pending and is_settled else None
+        if self._pending:
+            yield self._finished()
+
+    def _lines(self, batch: Batch) -> Iterator[Change]:
+        """Yield each row as a change."""
+        for row in range(len(batch.line)):
+            self._ordinal += 1
+            each = batch.rows(row, row + 1)
+            yield Change(self._ordinal, int(each.line[0]), each.source, each.target, each.weight, each.diff)
+
+    def _whole(self, batch: Batch, epoch: Ints) -> Iterator[Change]:
+        """Yield the epochs that are complete, and keep the last one."""
+        starts = [0, *(np.flatnonzero(np.diff(epoch)) + 1).tolist(), len(epoch)]
+        for begin, end in itertools.pairwise(starts):
+            if self._pending and self._label() != epoch[begin]:
+                yield self._finished()
+            self._pending.append(batch.rows(begin, end))
+
+    def _label(self) -> int:
+        epoch = self._pending[0].epoch
+        assert epoch is not None
+        return int(epoch[0])
+
+    def _finished(self) -> Change:
+        """Return the rows kept as a change."""
+        label, parts = self._label(), self._pending
+        self._pending = []
+        line, source, target, weight, diff = (
+            None if column[0] is None else np.concatenate(column) for column in zip(*(part[1:] for part in parts))
+        )
+        assert line is not None
+        assert source is not None
+        assert target is not None
+        assert diff is not None
+        return Change(label, int(line[0]), source, target, weight, diff)
+
+
+class Order:
+    """Checks that epochs never decrease."""
+
+    def __init__(self) -> None:
+        self._last = np.iinfo(np.int64).min
+
+    def late(self, epoch: Ints) -> Ints:
+        """Return the places of epochs that are less than one before them."""
+        reached = np.maximum.accumulate(np.append(self._last, epoch))
+        self._last = reached[-1]
+        return np.flatnonzero(epoch < reached[1:])

@@ -1,0 +1,69 @@
+"""Edges: batches of rows, and where they come from.
+
+The workers of all processes divide an input between them: each reads its share, and the shares of all workers together
+are the whole input, each row once. If nodes are names, worker 0 reads everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.jobs.input.layout import WeightKind
+from differential.jobs.input.names import Names
+
+Ints = NDArray[np.int64]
+Weights = NDArray[np.int64] | NDArray[np.float64]
+Progress = Callable[[int], None]
+"""Called with how much more was read, in the units of `Graph.total`."""
+
+
+class Edges(NamedTuple):
+    """A batch of edges: columns of equal length."""
+
+    source: Ints
+    target: Ints
+    weight: Weights | None = None
+    """Present if and only if the layout has a column of weights; of one type in all batches of a graph."""
+    time: Ints | None = None
+    """Present if and only if the layout has a column of times."""
+
+
+class Graph(Protocol):
+    """An input that has been opened; its rows are read by `share`."""
+
+    @property
+    def label(self) -> str:
+        """Return what to call it: the path, `standard input`, or the text of a generated graph."""
+
+    @property
+    def names(self) -> Names | None:
+        """Return the names of nodes, or None if nodes are integers.
+
+        Worker 0 numbers them when it reads its share, and they are complete once that share yields the first batch.
+        In processes without worker 0 they stay empty.
+        """
+
+    @property
+    def weight(self) -> WeightKind | None:
+        """Return the type of the weights, or None if edges have none."""
+
+    @property
+    def total(self) -> int | None:
+        """Return how much there is to read, in bytes or rows, or None if that is unknown.
+
+        All shares together report this much to `progress`.
+        """
+
+    def share(self, index: int, peers: int, progress: Progress = ...) -> Iterator[Edges]:
+        """Yield the edges that worker `index` of `peers` reads, and report to `progress` how much was read.
+
+        Raises DataError if the file is damaged, or at the first fault if faults stop the run.
+        """
+
+
+def ignore(_: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,186 @@
+"""The form of a text: separator, header, columns and their types, as the head of the file shows them.
+
+The same head has the same form in every process, so that all workers read a file alike. A line that does not have the
+form is a fault, wherever it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, places, weight_kind
+from timely.errors import DataError
+
+Kind = Literal["integer", "float", "name", "sign"]
+INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+RUN = re.compile("[ \t]+")
+MARK = b"\xef\xbb\xbf"
+"""The byte order mark of UTF-8, with which some programs begin a text."""
+COMMENTS = ("#", "%", "//")
+"""What a comment begins with, after blanks."""
+CANDIDATES = ("\t", ",", ";", BLANKS)
+
+
+class Column(NamedTuple):
+    """A column that is read."""
+
+    role: str
+    place: int
+    """Counted from 0."""
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the lines of a text are read."""
+
+    separator: str
+    """One character, or `BLANKS`."""
+    width: int
+    """How many columns each line has."""
+    columns: tuple[Column, ...]
+    body: int = 0
+    """The offset of the first byte after the header."""
+    line: int = 1
+    """The line at that offset, counted from 1."""
+    limits: tuple[int, int] | None = None
+    """The largest source and the largest target, if they are bounded; then 1 is the smallest."""
+
+    @property
+    def has_names(self) -> bool:
+        """Return whether nodes are names."""
+        return any(column.kind == "name" for column in self.columns)
+
+    @property
+    def weight(self) -> WeightKind | None:
+        """Return the type of the weights, or None if there are none."""
+        kind = next((column.kind for column in self.columns if column.role == "weight"), None)
+        return kind if kind == "integer" or kind == "float" else None
+
+    def split(self, line: str) -> list[str]:
+        """Return the fields of a line, without blanks around them."""
+        return split(line, self.separator)
+
+
+class Line(NamedTuple):
+    """A line that is neither blank nor a comment."""
+
+    number: int
+    start: int
+    """The offset of its first byte."""
+    end: int
+    """The offset after its end."""
+    text: str
+
+
+def split(line: str, separator: str) -> list[str]:
+    """Return the fields of a line, without blanks around them."""
+    if separator == BLANKS:
+        return RUN.split(line.strip(" \t"))
+    return [field.strip(" \t") for field in line.split(separator)]
+
+
+def lines(data: bytes, number: int = 1) -> Iterator[Line]:
+    """Yield the lines that are neither blank nor comments; bytes that are not UTF-8 become surrogates."""
+    start = 0
+    for raw in data.splitlines(keepends=True) if b"\r" not in data else _split_at_newlines(data):
+        end = start + len(raw)
+        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
+        if text.strip(" \t") and not text.lstrip(" \t").startswith(COMMENTS):
+            yield Line(number, start, end, text)
+        start = end
+        number += 1
+
+
+def _split_at_newlines(data: bytes) -> Iterator[bytes]:
+    """Yield lines that end with a newline; a carriage return alone ends none."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start) + 1 or len(data)
+        yield data[start:end]
+        start = end
+
+
+def edge_form(label: str, head: bytes, layout: Layout) -> Form:
+    """Return the form of a list of edges, from the complete lines at its beginning.
+
+    Raises DataError if there are none, or if no separator makes edges of them.
+    """
+    mark = len(MARK) if head.startswith(MARK) else 0
+    found = list(lines(head[mark:]))
+    if not found:
+        what = "has comments but no edges" if head.strip() else "is empty"
+        raise DataError(f"{label} {what}; an empty graph has a header: `--header`")
+    separator = layout.delimiter or _separator(label, found, layout)
+    rows = [split(line.text, separator) for line in found]
+    header = _header(rows, layout, label)
+    body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
+    data = rows[1:] if header else rows
+    width = Counter(map(len, data or rows)).most_common(1)[0][0]
+    where = places(label, layout, width, rows[0] if header else None)
+    return Form(separator, width, _columns(data, where, layout), mark + body, line)
+
+
+def _columns(rows: Sequence[Sequence[str]], where: Places, layout: Layout) -> tuple[Column, ...]:
+    if layout.names is not None:
+        is_named = layout.names
+    else:
+        is_named = bool(rows) and integers(rows, where) <= 0.5
+    kind: Kind = "name" if is_named else "integer"
+    columns = [Column("source", where.source, kind), Column("target", where.target, kind)]
+    if where.weight is not None:
+        columns.append(Column("weight", where.weight, weight_column(rows, where.weight, layout)))
+    if where.time is not None:
+        columns.append(Column("time", where.time, "integer"))
+    return tuple(columns)
+
+
+def weight_column(rows: Sequence[Sequence[str]], place: int, layout: Layout) -> Kind:
+    """Return the type of a column of weights: as stated, or `float` if the head has a fraction."""
+    stated = weight_kind(layout.weight)[1]
+    if stated is not None:
+        return stated
+    texts = [row[place] for row in rows if place < len(row)]
+    return "float" if any(FLOAT.fullmatch(text) and not INTEGER.fullmatch(text) for text in texts) else "integer"
+
+
+def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
+    """Return the share of rows in which both nodes are integers."""
+    places = (where.source, where.target)
+    found = [all(place < len(row) and INTEGER.fullmatch(row[place]) for place in places) for row in rows]
+    return sum(found) / len(rows)
+
+
+def _header(rows: Sequence[Sequence[str]], layout: Layout, label: str) -> bool:
+    """Return whether the first line names the columns: it has no nodes where the lines after it do."""
+    if layout.header is not None:
+        return layout.header
+    given = [column for column in (weight_kind(layout.weight)[0], layout.time) if column and not column.isdecimal()]
+    if given and set(given) <= set(rows[0]):
+        return True
+    if given or len(rows) < 2:
+        return False
+    where = places(label, layout, len(rows[1]), rows[0])
+    return not integers(rows[:1], where) and integers(rows[1:], where) > 0.5
+
+
+def _separator(label: str, found: Sequence[Line], layout: Layout) -> str:
+    """Return the separator with which most lines have two integers, or else equally many columns."""
+    best, best_score = BLANKS, (0.0, 0.0)
+    for separator in CANDIDATES:
+        rows = [split(line.text, separator) for line in found]
+        width = Counter(map(len, rows)).most_common(1)[0][0]
+        try:
+            where = places(label, layout, width, rows[0])
+        except DataError:
+            continue
+        regular = [len(row) == width and bool(row[where.source] and row[where.target]) for row in rows]
+        score = (integers(rows, where), sum(regular) / len(rows))
+        if score > best_score:
+            best, best_score = separator, score
+    return best

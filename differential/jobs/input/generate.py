@@ -1,0 +1,93 @@
+"""Generated graphs: `random:NODES,EDGES[,SEED]` and `rmat:SCALE,FACTOR[,SEED]`.
+
+Edges are made in chunks, each from a seed of its own, so that a graph is the same for any number of workers, and every
+worker makes only its chunks. `rmat` is the recursive matrix of Graph500 (Chakrabarti, Zhan and Faloutsos, SDM 2004): 2
+** SCALE nodes and FACTOR times as many edges, each of which falls into one of four quadrants at each of SCALE levels.
+Nodes are not renumbered: node 0 has the most edges.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from differential.jobs.input.edges import Edges, Ints, Progress, ignore
+from differential.jobs.input.layout import Layout
+from timely.errors import DataError
+
+CHUNK = 1 << 18
+"""How many edges are made from one seed."""
+LOWER_SOURCE = 0.57 + 0.19
+"""The probability that the source is in the lower half of the nodes."""
+LOWER_TARGET = (0.57 / (0.57 + 0.19), 0.19 / (0.19 + 0.05))
+"""The probability that the target is in the lower half, if the source is in the lower half, and if it is not."""
+USAGE = {"random": "random:NODES,EDGES[,SEED]", "rmat": "rmat:SCALE,FACTOR[,SEED]"}
+MOST_SCALE = 40
+
+Ends = tuple[Ints, Ints]
+
+
+class Generated(NamedTuple):
+    """A graph made by a generator; `make` returns so many sources and targets."""
+
+    label: str
+    total: int
+    seed: int
+    make: Callable[[np.random.Generator, int], Ends]
+    names: None = None
+    weight: None = None
+
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+        """Yield every `peers`-th chunk."""
+        for chunk in range(index, -(-self.total // CHUNK), peers):
+            count = min(CHUNK, self.total - chunk * CHUNK)
+            source, target = self.make(np.random.default_rng((self.seed, chunk)), count)
+            progress(count)
+            yield Edges(source, target)
+
+
+def generated(text: str, layout: Layout) -> Generated | None:
+    """Return the graph that a text such as `random:100,300` describes, or None if it names no generator.
+
+    Raises DataError if the numbers make no graph, or if the layout has a weight, a time or names.
+    """
+    name, colon, rest = text.partition(":")
+    if not colon or name not in USAGE or os.path.exists(text):
+        return None
+    if not layout.is_plain or layout.names:
+        raise DataError(f"{text}: a generated graph has integers as nodes, and neither weights nor times")
+    given = rest.split(",")
+    if not 2 <= len(given) <= 3 or not all(number.isascii() and number.isdecimal() for number in given):
+        raise DataError(f"{text}: a generated graph is written {USAGE[name]}, with whole numbers")
+    one, other, seed = map(int, [*given, "0"][:3])
+    if name == "random":
+        if not 0 < one < 1 << 63:
+            raise DataError(f"{text}: the number of nodes must be at least 1, and less than 2 ** 63")
+        return Generated(text, other, seed, _random(one))
+    if one > MOST_SCALE:
+        raise DataError(f"{text}: the scale must be at most {MOST_SCALE}, for 2 ** {MOST_SCALE} nodes")
+    return Generated(text, other << one, seed, _rmat(one))
+
+
+def _random(nodes: int) -> Callable[[np.random.Generator, int], Ends]:
+    def make(generator: np.random.Generator, count: int) -> Ends:
+        ends = generator.integers(0, nodes, (2, count), np.int64)
+        return ends[0], ends[1]
+
+    return make
+
+
+def _rmat(scale: int) -> Callable[[np.random.Generator, int], Ends]:
+    def make(generator: np.random.Generator, count: int) -> Ends:
+        source, target = np.zeros((2, count), np.int64)
+        for _ in range(scale):
+            is_upper = generator.random(count) >= LOWER_SOURCE
+            lower = np.where(is_upper, LOWER_TARGET[1], LOWER_TARGET[0])
+            source = source << 1 | is_upper
+            target = target << 1 | (generator.random(count) >= lower)
+        return source, target
+
+    return make

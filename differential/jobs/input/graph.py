@@ -1,0 +1,40 @@
+"""Open a graph: a file in one of several formats, standard input, or a generator."""
+
+from __future__ import annotations
+
+from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.generate import generated
+from differential.jobs.input.layout import Layout
+from differential.jobs.input.matrix_market import BANNER, open_matrix
+from differential.jobs.input.nothing import Nothing
+from differential.jobs.input.rows import open_npy
+from differential.jobs.input.source import is_stream, label_of, open_source, reading
+from differential.jobs.input.table_graph import TableGraph
+from differential.jobs.input.text import open_text
+
+__all__ = ["Edges", "Graph", "open_graph"]
+
+
+def open_graph(text: str, layout: Layout, faults: Faults, *, is_first: bool = True) -> Graph:
+    """Return the graph in a file, on standard input (`-`), or of a generator, such as `random:100,300`.
+
+    The first bytes of a file show its format. Every process opens the graph, before its workers start. `is_first` is
+    whether worker 0 is in this process: standard input and pipes are opened there alone, and have no rows elsewhere.
+    Raises DataError if there is no such file, or if it is no graph that has the layout.
+    """
+    if graph := generated(text, layout):
+        return graph
+    label = label_of(text)
+    if is_stream(text) and not is_first:
+        return Nothing(label, layout)
+    source = open_source(text)
+    with reading(label):
+        if source.table is not None:
+            return TableGraph(source.table, layout, faults)
+        if source.array is not None:
+            return open_npy(source.array, layout, faults)
+        assert source.text is not None
+        if source.text.head(len(BANNER)) == BANNER:
+            return open_matrix(source.text, layout, faults)
+        return open_text(source.text, layout, faults)

@@ -1,0 +1,52 @@
+"""Open changes: a file in one of several formats, or a text that is followed as it grows."""
+
+from __future__ import annotations
+
+import os
+
+from differential.jobs.input.changes import Changes
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.follow import Followed
+from differential.jobs.input.layout import Layout, WeightKind
+from differential.jobs.input.names import Names
+from differential.jobs.input.source import PEEKED, codec_of, is_stream, label_of, open_source, reading
+from differential.jobs.input.table_changes import TableChanges
+from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
+from timely.errors import DataError
+
+
+def open_changes(
+    path: str,
+    names: Names | None,
+    layout: Layout,
+    faults: Faults,
+    *,
+    follow: bool = False,
+    weight: WeightKind | None = None,
+) -> Changes:
+    """Return the changes in a file, or on standard input (`-`).
+
+    `names` and `weight` are those of the graph. With `follow` the file is read as it grows; it must be a text that is
+    not compressed. Raises DataError if there is no such file, or if it has no changes of this form.
+    """
+    label = label_of(path)
+    text = TextChanges(label, names, layout, faults, weight)
+    if follow:
+        with reading(label):
+            return Changes(FollowedChanges(_followed(path), text))
+    source = open_source(path)
+    if source.table is not None:
+        return Changes(TableChanges(source.table, names, layout, faults, weight))
+    if source.text is None:
+        raise DataError(f"{label} is an array, which has no signs; changes are a text, a Parquet file or an Arrow file")
+    with reading(label):
+        return Changes(FileChanges(source.text, text))
+
+
+def _followed(path: str) -> Followed:
+    if not is_stream(path):
+        with open(path, "rb") as file:
+            head = file.read(PEEKED)
+        if codec_of(path, head) is not None or b"\0" in head:
+            raise DataError(f"{path} cannot be followed: only a text that is not compressed can")
+    return Followed(path, os.dup(0) if path == "-" else None)

@@ -1,0 +1,114 @@
+"""What an input is: text, a table or an array, as its first bytes show."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from differential.jobs.input.blocks import PackedText, PlainText, StreamText, Text, read_fully, unpacked
+from differential.jobs.input.table import Table, open_ipc, open_ipc_stream, open_parquet
+from timely.errors import DataError
+
+STANDARD_INPUT = "standard input"
+CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
+IPC_STREAM = b"\xff\xff\xff\xff"
+ARCHIVES = {b"PK\x03\x04": "a zip archive", b"\xfd7zXZ\0": "compressed with xz", b"7z\xbc\xaf\x27\x1c": "a 7z archive"}
+TAR = slice(257, 262)
+"""Where an archive of files states that it is one."""
+PEEKED = 512
+"""How many bytes show the format."""
+
+
+class Source(NamedTuple):
+    """An input: one of these is present."""
+
+    text: Text | None = None
+    table: Table | None = None
+    array: str | None = None
+    """The path of an npy file."""
+
+
+@contextmanager
+def reading(label: str) -> Iterator[None]:
+    """Raise DataError, with the reason, where the system cannot read a file."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{label} cannot be read: {error.strerror or error}") from None
+
+
+def label_of(path: str) -> str:
+    """Return what to call an input: its path, or `standard input` for `-`."""
+    return STANDARD_INPUT if path == "-" else path
+
+
+def is_stream(path: str) -> bool:
+    """Return whether an input can be read once only: standard input, or a pipe. Raises DataError for a directory."""
+    if path == "-":
+        return True
+    with reading(path):
+        mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{path} is a directory, not a file")
+    return not stat.S_ISREG(mode)
+
+
+def open_source(path: str) -> Source:
+    """Return an input. Raises DataError if it cannot be read, or has no format that is known."""
+    with reading(label_of(path)):
+        if is_stream(path):
+            return _open_stream(label_of(path), path)
+        with open(path, "rb", buffering=0) as file:
+            head = read_fully(file, PEEKED)
+        return _open_file(path, head)
+
+
+def standard_input() -> Any:
+    """Return standard input, as an unbuffered stream of bytes."""
+    return open(os.dup(0), "rb", buffering=0)
+
+
+def codec_of(label: str, head: bytes) -> str | None:
+    """Return how a file is compressed, from its first bytes, or None. Raises DataError if it cannot be read."""
+    for magic, what in ARCHIVES.items():
+        if head.startswith(magic):
+            raise DataError(f"{label} is {what}; unpack it, and give the path of what is inside, or pipe it to `-`")
+    return next((codec for magic, codec in CODECS.items() if head.startswith(magic)), None)
+
+
+def _open_file(path: str, head: bytes) -> Source:
+    if head.startswith(PARQUET):
+        return Source(table=open_parquet(path))
+    if head.startswith(IPC):
+        return Source(table=open_ipc(path))
+    if head.startswith(IPC_STREAM):
+        return Source(table=open_ipc_stream(path))
+    if head.startswith(NPY):
+        return Source(array=path)
+    codec = codec_of(path, head)
+    return _checked(PlainText(path) if codec is None else PackedText(path, codec))
+
+
+def _open_stream(label: str, path: str) -> Source:
+    stream = standard_input() if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115, the shares read it
+    whole = StreamText(label, stream)
+    head = whole.head(PEEKED)
+    if head.startswith(SEEKING):
+        raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
+    if head.startswith(IPC_STREAM):
+        return Source(table=open_ipc_stream(label, whole.rest()))
+    codec = codec_of(label, head)
+    return _checked(whole if codec is None else StreamText(label, unpacked(label, whole.rest(), codec)))
+
+
+def _checked(text: Text) -> Source:
+    head = text.head(PEEKED)
+    if head.startswith((*SEEKING, IPC_STREAM, *CODECS)):
+        raise DataError(f"{text.label} is compressed twice, or has a format with compression of its own; unpack it")
+    if head[TAR] == b"ustar":
+        raise DataError(f"{text.label} is an archive of files (tar); unpack it")
+    return Source(text=text)

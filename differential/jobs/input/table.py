@@ -1,0 +1,178 @@
+"""Tables in files: Parquet, Arrow IPC files and Arrow IPC streams.
+
+Workers divide a file by row groups or record batches if there are at least as many as workers, and by rows otherwise.
+The record batches of a stream are divided by rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from timely.errors import DataError
+
+BATCH = 1 << 18
+"""How many rows of a Parquet file are read at once."""
+
+
+class Part(NamedTuple):
+    """Rows of a table."""
+
+    batch: Any
+    first: int
+    """The number of the first row, from 0."""
+
+
+class Table(Protocol):
+    """A table that can be read by parts."""
+
+    @property
+    def label(self) -> str:
+        """Return what to call it."""
+
+    @property
+    def total(self) -> int | None:
+        """Return how many rows there are, or None if that is unknown."""
+
+    @property
+    def schema(self) -> Any:
+        """Return the Arrow schema."""
+
+    def parts(self, index: int, peers: int) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads."""
+
+
+class ParquetTable:
+    """A Parquet file, divided by row groups, or by rows if there are fewer groups than workers."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self.label = path
+        self._file = file
+        self.total: int | None = file.metadata.num_rows
+        self.schema = file.schema_arrow
+
+    def parts(self, index: int, peers: int) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads."""
+        with damage(self.label, "Parquet"):
+            file = pyarrow.parquet.ParquetFile(self.label)
+            groups = file.metadata.num_row_groups
+            sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
+            for group, begin, end in divided(sizes, index, peers):
+                first = sum(sizes[:group])
+                seen = 0
+                for batch in file.iter_batches(BATCH, [group], use_threads=False):
+                    low, high = max(begin - seen, 0), min(end - seen, batch.num_rows)
+                    if low < high:
+                        yield Part(batch.slice(low, high - low), first + seen + low)
+                    seen += batch.num_rows
+
+
+class IpcTable:
+    """An Arrow IPC file, divided by record batches, or by rows if there are fewer batches than workers."""
+
+    total = None
+
+    def __init__(self, path: str, schema: Any) -> None:
+        self.label = path
+        self.schema = schema
+
+    def parts(self, index: int, peers: int) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads."""
+        with damage(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
+            file = pa.ipc.open_file(source)
+            count = file.num_record_batches
+            first = 0
+            for number in range(count):
+                batch = file.get_batch(number)
+                if count < peers:
+                    yield from _slice(batch, first, index, peers)
+                elif number % peers == index:
+                    yield Part(batch, first)
+                first += batch.num_rows
+
+
+class IpcStream:
+    """An Arrow IPC stream: every worker reads all batches of a file, and keeps some rows of each."""
+
+    total = None
+
+    def __init__(self, label: str, open_reader: Callable[[], Any], *, is_alone: bool) -> None:
+        self.label = label
+        self._open = open_reader
+        self._is_alone = is_alone
+        self._first = open_reader() if is_alone else None
+        self.schema = (self._first or open_reader()).schema
+
+    def parts(self, index: int, peers: int) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads."""
+        if self._is_alone and index:
+            return
+        first = 0
+        with damage(self.label, "Arrow IPC"):
+            for batch in self._first or self._open():
+                yield from [Part(batch, first)] if self._is_alone else _slice(batch, first, index, peers)
+                first += batch.num_rows
+
+
+def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[Part]:
+    begin, end = (batch.num_rows * each // peers for each in (index, index + 1))
+    if begin < end:
+        yield Part(batch.slice(begin, end - begin), first + begin)
+
+
+def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the groups of rows that worker `index` of `peers` reads, each with its first row and its last.
+
+    >>> list(divided([10, 10, 10], 1, 2)), list(divided([10], 1, 2))
+    ([(1, 0, 10)], [(0, 5, 10)])
+    """
+    if len(sizes) >= peers:
+        yield from ((group, 0, sizes[group]) for group in range(index, len(sizes), peers))
+        return
+    begin, end = (sum(sizes) * each // peers for each in (index, index + 1))
+    first = 0
+    for group, size in enumerate(sizes):
+        low, high = max(begin - first, 0), min(end - first, size)
+        if low < high:
+            yield group, low, high
+        first += size
+
+
+@contextmanager
+def damage(label: str, format: str) -> Iterator[None]:
+    """Raise DataError, with the reason, where a file turns out to be damaged."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if getattr(error, "errno", None):
+            raise
+        reason = str(error).splitlines()[0]
+        raise DataError(f"{label} is a damaged {format} file: {reason}") from None
+
+
+def open_parquet(path: str) -> Table:
+    """Return a Parquet file. Raises DataError if it is damaged."""
+    with damage(path, "Parquet"):
+        return ParquetTable(path, pyarrow.parquet.ParquetFile(path))
+
+
+def open_ipc(path: str) -> Table:
+    """Return an Arrow IPC file. Raises DataError if it is damaged."""
+    with damage(path, "Arrow IPC"), pa.OSFile(path) as source:
+        return IpcTable(path, pa.ipc.open_file(source).schema)
+
+
+def open_ipc_stream(label: str, stream: Any = None) -> Table:
+    """Return an Arrow IPC stream: that of a file, or `stream`, which is read once by worker 0."""
+
+    def reader() -> Any:
+        source = pa.OSFile(label) if stream is None else pa.PythonFile(stream, mode="r")
+        return pa.ipc.open_stream(source)
+
+    with damage(label, "Arrow IPC"):
+        return IpcStream(label, reader, is_alone=stream is not None)

@@ -1,0 +1,52 @@
+"""Graphs in tables: an edge in each row. Nodes are integers, or text, which makes them names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from differential.jobs.input.cells import CellRows, Cells, is_text
+from differential.jobs.input.edges import Edges, Progress, ignore
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.form import Column, Kind
+from differential.jobs.input.layout import Layout, WeightKind, places, weight_kind
+from differential.jobs.input.names import NamedRows, Names
+from differential.jobs.input.number import numbered
+from differential.jobs.input.table import Table
+
+
+class TableGraph:
+    """The edges in the rows of a table."""
+
+    def __init__(self, table: Table, layout: Layout, faults: Faults) -> None:
+        self.label = table.label
+        self.total = table.total
+        schema = table.schema
+        where = places(self.label, layout, len(schema.names), schema.names)
+        types = [schema.field(place).type for place in (where.source, where.target)]
+        is_named = any(map(is_text, types)) if layout.names is None else layout.names
+        self.names = Names() if is_named else None
+        self.weight: WeightKind | None = None
+        kind: Kind = "name" if is_named else "integer"
+        columns = [Column("source", where.source, kind), Column("target", where.target, kind)]
+        if where.weight is not None:
+            is_integer = pa.types.is_integer(schema.field(where.weight).type)
+            self.weight = weight_kind(layout.weight)[1] or ("integer" if is_integer else "float")
+            columns.append(Column("weight", where.weight, self.weight))
+        if where.time is not None:
+            columns.append(Column("time", where.time, "integer"))
+        self._cells = Cells(table, tuple(columns), faults)
+
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+        """Yield the edges that worker `index` of `peers` reads; worker 0 reads all if nodes are names."""
+        if self.names is None:
+            for rows in self._cells.read(index, peers, progress):
+                yield Edges(**rows.columns)
+        elif not index:
+            yield from numbered(map(_named, self._cells.read(0, 1, progress)), self.names)
+
+
+def _named(rows: CellRows) -> NamedRows:
+    columns = rows.columns
+    return NamedRows(columns["source"], columns["target"], columns.get("weight"), columns.get("time"))

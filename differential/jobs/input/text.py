@@ -1,0 +1,75 @@
+"""Lists of edges as text: an edge a line, nodes in two of the columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from differential.jobs.input.blocks import Block, Text, head_of
+from differential.jobs.input.edges import Edges, Progress, ignore
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.form import Form, edge_form, lines
+from differential.jobs.input.layout import Layout
+from differential.jobs.input.names import NamedRows, Names
+from differential.jobs.input.number import numbered
+from differential.jobs.input.parse import Parser, Rows
+from timely.errors import DataError
+
+FORMATS = ("Parquet", "Arrow IPC", "npy", "Matrix Market", "gzip", "zstd", "bzip2")
+
+
+class TextGraph:
+    """A list of edges as text."""
+
+    def __init__(self, text: Text, form: Form, faults: Faults) -> None:
+        self._text = text
+        self._form = form
+        self._faults = faults
+        self.weight = form.weight
+        self.label = text.label
+        self.total = text.total
+        self.names = Names() if form.has_names else None
+
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+        """Yield the edges that worker `index` of `peers` reads; worker 0 reads all if nodes are names."""
+        if self.names is None:
+            for rows in self.rows(index, peers, progress):
+                yield Edges(**rows.columns)
+        elif not index:
+            yield from numbered(map(_named, self.rows(0, 1, progress)), self.names)
+
+    def rows(self, index: int, peers: int, progress: Progress) -> Iterator[Rows]:
+        """Yield what worker `index` of `peers` reads, as columns, without batches that have no rows."""
+        parser = Parser(self.label, self._form, self._faults)
+        for block in self._text.blocks(index, peers, progress):
+            block = without_header(block, self._form)
+            rows = parser.parse(block.data, block.line)
+            if len(rows):
+                yield rows
+
+
+def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:
+    """Return the graph in a text. Raises DataError if the head of the text is no list of edges."""
+    head = head_of(text, lambda data: len(list(itertools.islice(lines(data), 2))) == 2)
+    refuse_binary(text.label, head)
+    return TextGraph(text, edge_form(text.label, head, layout), faults)
+
+
+def refuse_binary(label: str, head: bytes) -> None:
+    """Raise DataError if this is the beginning of something else than a text in UTF-8."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{label} is a text in UTF-16; convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`")
+    if b"\0" in head:
+        raise DataError(f"{label} is neither a text nor in one of the formats {', '.join(FORMATS)}")
+
+
+def without_header(block: Block, form: Form) -> Block:
+    """Return a block without what is before the first row."""
+    if block.start >= form.body:
+        return block
+    return Block(block.data[form.body - block.start :], form.body, lambda: form.line)
+
+
+def _named(rows: Rows) -> NamedRows:
+    columns = rows.columns
+    return NamedRows(columns["source"], columns["target"], columns.get("weight"), columns.get("time"))

@@ -1,0 +1,112 @@
+"""Changes as text, from a file as it is or while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from differential.jobs.input.blocks import Block, Text, head_of
+from differential.jobs.input.change_form import change_form
+from differential.jobs.input.changes import Batch, Order
+from differential.jobs.input.edges import Ints, ignore
+from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.follow import Followed
+from differential.jobs.input.form import Form, lines
+from differential.jobs.input.layout import Layout, WeightKind
+from differential.jobs.input.names import Names, unified
+from differential.jobs.input.parse import Parser, Rows
+from differential.jobs.input.text import refuse_binary, without_header
+
+
+class TextChanges:
+    """Rows of changes from blocks of text; the first block that has any shows the form."""
+
+    def __init__(
+        self, label: str, names: Names | None, layout: Layout, faults: Faults, weight: WeightKind | None
+    ) -> None:
+        self.label = label
+        self._names = names
+        self._layout = layout
+        self._faults = faults
+        self._weight = weight
+        self._order = Order()
+
+    def parser(self, head: bytes) -> tuple[Form, Parser] | None:
+        """Return the form that whole lines show and a parser for it, or None if they have no changes."""
+        refuse_binary(self.label, head)
+        form = change_form(self.label, head, self._layout, self._names is not None, self._weight)
+        return None if form is None else (form, Parser(self.label, form, self._faults, with_lines=True))
+
+    def batch(self, parser: Parser, block: Block) -> Batch:
+        """Return the rows of a block."""
+        rows = parser.parse(block.data, block.line)
+        assert rows.lines is not None
+        columns = rows.columns
+        distinct, (signs,) = unified([columns["sign"]])
+        diff = np.where(np.array([sign == "+" for sign in distinct.to_pylist()], bool)[signs], 1, -1)
+        source, target = columns["source"], columns["target"]
+        if self._names is not None:
+            source, target = self._names.number_ends(source, target)
+        batch = Batch(columns.get("epoch"), rows.lines, source, target, columns.get("weight"), diff)
+        return batch if batch.epoch is None else batch.without(self._late(rows, block))
+
+    def _late(self, rows: Rows, block: Block) -> Ints:
+        """Return the places of rows whose epoch is less than one before, which are faults."""
+        epoch = rows.columns["epoch"]
+        late = self._order.late(epoch)
+        if len(late):
+            assert rows.lines is not None
+            texts = {line.number: line.text for line in lines(block.data, block.line())}
+            for place in late.tolist():
+                number = int(rows.lines[place])
+                reason = f"the epoch {epoch[place]} is less than one before it"
+                self._faults.add(Fault(self.label, number, texts[number], reason, "Sort the changes by epoch"))
+        return late
+
+
+class FileChanges:
+    """Changes in a text that has an end."""
+
+    def __init__(self, text: Text, changes: TextChanges) -> None:
+        self._text = text
+        self._changes = changes
+        self.label = text.label
+        self._parser = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
+
+    def batches(self) -> Iterator[Batch | None]:
+        """Yield all rows."""
+        if self._parser is not None:
+            form, parser = self._parser
+            for block in self._text.blocks(0, 1, ignore):
+                yield self._changes.batch(parser, without_header(block, form))
+
+
+class FollowedChanges:
+    """Changes in a text that grows."""
+
+    def __init__(self, followed: Followed, changes: TextChanges) -> None:
+        self._followed = followed
+        self._changes = changes
+        self.label = changes.label
+
+    def batches(self) -> Iterator[Batch | None]:
+        """Yield rows as they arrive, and None if there are none; end if standard input ends."""
+        found: tuple[Form, Parser] | None = None
+        try:
+            while not self._followed.is_ended:
+                piece = self._followed.poll()
+                if piece is None:
+                    if not self._followed.is_ended:
+                        yield None
+                    continue
+                start, line = 0, piece.line
+                if found is None:
+                    found = self._changes.parser(piece.data)
+                    if found is None:
+                        continue
+                    start, line = found[0].body, piece.line + found[0].line - 1
+                block = Block(piece.data[start:], start, lambda line=line: line)  # type: ignore[misc]
+                yield self._changes.batch(found[1], block)
+        finally:
+            self._followed.close()
