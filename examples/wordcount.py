@@ -3,10 +3,10 @@
     timely run -n 2 examples/wordcount.py README.md
     tail -f /var/log/syslog | python examples/wordcount.py - --follow --changes -
 
-An epoch is a part of the text of `--lines` lines. Each word is counted by the worker named by its hash. The counts of an
-epoch are emitted once the frontier has passed the epoch, that is, once no worker can send words of it any more. Until
-then the operator holds a capability, the right to send at that epoch. Words are Python objects in lists here; columns
-of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
+An epoch is a part of the text of `--lines` lines. Each word is counted by the worker named by its hash. The counts of
+an epoch are emitted once the frontier has passed the epoch, that is, once no worker can send words of it any more.
+Until then the operator holds a capability, the right to send at that epoch. Words are Python objects in lists here;
+columns of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
 
 Words are letters, digits and underscores, in lower case. Without `--follow` the workers take the lines of files in
 turn; worker 0 reads standard input, and what is followed.
@@ -153,7 +153,9 @@ def count(worker: Worker, options: argparse.Namespace) -> None:
             changed = program.take(epoch, mine)
             display.advance(program.lines, program.lines, "lines")
             if is_first:
-                records = [(word, each) for word, before, now in changed for each in ([before] if before else []) + [now]]
+                records = [
+                    (word, each) for word, before, now in changed for each in ([before] if before else []) + [now]
+                ]
                 diffs = [diff for _, before, _ in changed for diff in ([-1] if before else []) + [1]]
                 outputs.change(number, records, diffs)
                 if options.check:
@@ -217,7 +219,9 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
         help="wait for more lines at the end of files, until Ctrl-C; an epoch then ends when no more lines arrive",
     )
     add("--check", action="store_true", help=CHECK)
-    add_output(parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)")
+    add_output(
+        parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)"
+    )
     options = parser.parse_args(arguments)
     refuse_two_streams(parser, options)
     if options.files.count("-") > 1:
@@ -228,7 +232,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Run the program with the options of the command line; return the exit status."""
     options = options_of()
-    return status_of("wordcount", lambda: execute(lambda worker: count(worker, options)) and None)
+    return status_of("wordcount", lambda: execute(lambda worker: count(worker, options)))
 
 
 if __name__ == "__main__":

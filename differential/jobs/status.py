@@ -17,7 +17,7 @@ class CheckError(TimelyError):
     """An answer differs from the one computed from scratch."""
 
 
-def status_of(name: str, body: Callable[[], None]) -> int:
+def status_of(name: str, body: Callable[[], object]) -> int:
     """Run a job; return its exit status: 0, 130 after Ctrl-C, or another after a line about what is wrong.
 
     >>> status_of("job", lambda: None)
