@@ -13,7 +13,7 @@ from tweets import NONE
 from differential.jobs import counted
 from differential.jobs.extra import needed_for
 from differential.jobs.outputs import Outputs, Result
-from differential.jobs.picture import BLUE, LABEL, ORANGE, nothing
+from differential.jobs.picture import BLUE, ORANGE, beside, nothing
 from differential.jobs.status import CheckError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def result(plan: Plan, program: Program) -> Result:
             seconds, values = [row[0] for row in answered], np.array([row[place] for row in answered])
             axes.plot(seconds, values, linestyle="none", marker=".", markersize=4, color=colour, alpha=0.7)
             middle = float(np.median(values))
-            axes.text(seconds[-1], middle, f"{text}, median {middle:.1f} ms", color=colour, ha="right", **LABEL)
+            beside(axes, middle, f"{text}:\nmedian\n{middle:.1f} ms", colour)
         axes.set_yscale("log")
         axes.set(title=title, xlabel="time of the query (s)", ylabel="latency (ms)")
         return None

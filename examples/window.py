@@ -34,7 +34,7 @@ from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
 from differential.jobs.gathered import Gathered
 from differential.jobs.outputs import Outputs, Result
-from differential.jobs.picture import BLUE, LABEL, ORANGE, latency_panels, nothing
+from differential.jobs.picture import BLUE, ORANGE, beside, latency_panels, nothing
 from differential.jobs.status import CheckError, status_of
 from differential.trace.events import BatchInserted
 from timely import Worker, execute
@@ -240,11 +240,10 @@ def result(tweets: Tweets | TweetFile, running: Program, differences: Sequence[i
             return nothing(axes, "Components in the window")
         numbers = [sum(each.values()) for each in found.sizes]
         largest = [max(each, default=0) for each in found.sizes]
-        for values, colour, text in ((numbers, BLUE, "components"), (largest, ORANGE, "users in the largest")):
+        for values, colour, text in ((numbers, BLUE, "components"), (largest, ORANGE, "users in\nthe largest")):
             axes.plot(found.seconds, values, color=colour, linewidth=1.5)
-            axes.text(found.seconds[-1], values[-1], text, color=colour, ha="right", va="bottom", **LABEL)
+            beside(axes, values[-1], text, colour)
         axes.set_ylim(bottom=0)
-        axes.margins(y=0.15)
         axes.set(title="Components in the window", xlabel="time (s)", ylabel="number")
         return None
 

@@ -190,16 +190,23 @@ def points(axes: Axes, values: Column, numbers: Column) -> None:
     axes.plot(values, numbers, linestyle="none", marker="o", markersize=4, color=BLUE, alpha=0.75)
 
 
+def beside(axes: Axes, height: float, text: str, colour: str) -> None:
+    """Write a label to the right of the panel, at a height in data coordinates, where it covers nothing."""
+    axes.text(1.01, height, text, color=colour, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+
+
 def _over_time(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None:
     """Draw the latencies in their order."""
     ordinal = np.arange(1, len(latencies) + 1)
-    axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=3, color=BLUE, alpha=0.5, rasterized=True)
+    size = 3 if len(latencies) > 300 else 6
+    axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=size, color=BLUE, alpha=0.5, rasterized=True)
     window = max(1, len(latencies) // 100)
     if window > 2:
         middle = np.array([np.median(part) for part in np.array_split(latencies, len(latencies) // window)])
         axes.plot(np.linspace(1, len(latencies), len(middle)), middle, color=ORANGE, linewidth=1.5)
         axes.text(len(latencies), middle[-1], "running median", color=ORANGE, ha="right", va="top", **LABEL)
     axes.set_yscale("log")
+    _plain_numbers(axes.yaxis)
     axes.set(title=f"Latency of each {noun}", xlabel=noun, ylabel="latency (ms)")
 
 
@@ -208,12 +215,26 @@ def _distribution(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None
     latencies = np.sort(latencies)
     share = 1 - np.arange(len(latencies)) / len(latencies)
     axes.step(latencies, share, where="pre", color=BLUE, linewidth=1.8)
-    for name, value in percentiles(latencies).items():
-        axes.axvline(value, color=GREY, linewidth=0.8, linestyle=":")
-        axes.text(value, share[-1], f"{name} {value:.2g}", rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    right = np.inf
+    for name, value in reversed(percentiles(latencies).items()):
+        place = axes.transData.transform((value, 1))[0]
+        axes.axvline(value, color=GREY, linewidth=0.8, linestyle=":")
+        if right - place > 20:  # pixels, so that labels do not cover each other
+            text = f"{name} {value:.3g}"
+            axes.text(value, share[-1], text, rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
+            right = place
+    _plain_numbers(axes.xaxis)
     axes.set(title="Distribution of latencies", xlabel="latency (ms)", ylabel=f"share of {noun}s that took longer")
+
+
+def _plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis as 60, not as 6 times a power of ten."""
+    from matplotlib.ticker import LogFormatter
+
+    axis.set_major_formatter(LogFormatter())
+    axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
 
 
 def nothing(axes: Axes, title: str) -> None:
