@@ -16,10 +16,10 @@ from differential.jobs.command_line import parse
 from differential.jobs.display import Display
 from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
-from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import Layout
+from differential.jobs.input.open_changes import open_changes
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task

@@ -22,8 +22,8 @@ from differential import Collection, InputSession, new_input
 from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import Presence
 from differential.jobs.report import Report
@@ -177,6 +177,9 @@ class Run:
         source, target, weight, time = (
             None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._timed)
         )
+        assert source is not None
+        assert target is not None
+        assert time is not None
         order = np.argsort(time, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
             ones = np.ones(len(rows), np.int64)
