@@ -24,6 +24,7 @@ from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
 from differential.jobs.input.edges import Edges, Graph
 from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.replacements import Replacements
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import Presence
 from differential.jobs.report import Report
@@ -44,7 +45,7 @@ class Task:
     job: Job
     options: argparse.Namespace
     graph: Graph
-    changes: Changes | None
+    changes: Changes | Replacements | None
     faults: Faults
 
 

@@ -118,7 +118,7 @@ def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> 
 
 
 def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
-    command = [sys.executable, "examples/components.py", "random:300000,300000", "--changes", "-"]
+    command = [sys.executable, "examples/components.py", "random:300000,300000", "--changes", "-", "--quiet"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
