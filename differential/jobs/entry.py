@@ -26,14 +26,14 @@ from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task
-from timely import Config, TimelyError, Worker, execute, fail
+from timely import Config, Worker, execute, fail
 from timely.errors import DataError
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
 
 
-class CheckError(TimelyError):
+class CheckError(Exception):
     """An answer differs from the one computed from scratch."""
 
 
