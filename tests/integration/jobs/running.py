@@ -19,6 +19,7 @@ from tests.examples_loading import EXAMPLES, example_module
 from timely import Config, execute
 
 DEBIAN = EXAMPLES / "data" / "debian-bookworm.tsv.gz"
+UPGRADE = EXAMPLES / "data" / "debian-to-trixie.tsv.gz"
 ENRON = EXAMPLES / "data" / "email-enron.txt.gz"
 
 Edge = tuple[Any, ...]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs.running import DEBIAN, ENRON, head, outcome, write_changes, write_lines
+from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, outcome, write_changes, write_lines
 from tests.integration.launcher.launching import ROOT
 
 JOBS = [
@@ -110,3 +110,21 @@ def test_two_processes_answer_as_one(tmp_path: Path) -> None:
         answers.append((tmp_path / f"{processes}.csv").read_text())
     assert answers[0] == answers[1]
     assert answers[0].startswith('"node","component"\n"0ad","0ad"\n')
+
+
+WHOLE = ["components", "cycles", "distances --from {a}", "pagerank --tolerance 10000", "kcore", "triangles",
+         "communities --rounds 4", "asp", "degrees", "colouring"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("question", WHOLE)
+def test_a_job_answers_about_a_whole_distribution_and_a_whole_company(question: str, tmp_path: Path) -> None:
+    name, *arguments = question.format(a="perl").split()
+    head(UPGRADE, tmp_path / "upgrade.tsv", 300)
+    outcome(name, [DEBIAN, tmp_path / "upgrade.tsv", "--batch", "10", *arguments], 2)
+    name, *arguments = question.format(a="0").split()
+    edges = head(ENRON, tmp_path / "enron.tsv", 200_000)
+    changes = write_changes(tmp_path / "changes.tsv", edges, 60)
+    found, _ = outcome(name, [ENRON, changes, "--batch", "10", *arguments], 3)
+    assert found.report.edges == 183_831
