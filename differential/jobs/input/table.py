@@ -7,14 +7,13 @@ The record batches of a stream are divided by rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from timely.errors import DataError
+from differential.jobs.input.access import reading
 
 BATCH = 1 << 18
 """How many rows of a Parquet file are read at once."""
@@ -58,7 +57,7 @@ class ParquetTable:
 
     def parts(self, index: int, peers: int) -> Iterator[Part]:
         """Yield what worker `index` of `peers` reads."""
-        with damage(self.label, "Parquet"):
+        with reading(self.label, "Parquet"):
             file = pyarrow.parquet.ParquetFile(self.label)
             groups = file.metadata.num_row_groups
             sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
@@ -83,7 +82,7 @@ class IpcTable:
 
     def parts(self, index: int, peers: int) -> Iterator[Part]:
         """Yield what worker `index` of `peers` reads."""
-        with damage(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
+        with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
             file = pa.ipc.open_file(source)
             count = file.num_record_batches
             first = 0
@@ -113,7 +112,7 @@ class IpcStream:
         if self._is_alone and index:
             return
         first = 0
-        with damage(self.label, "Arrow IPC"):
+        with reading(self.label, "Arrow IPC"):
             for batch in self._first or self._open():
                 yield from [Part(batch, first)] if self._is_alone else _slice(batch, first, index, peers)
                 first += batch.num_rows
@@ -143,27 +142,15 @@ def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int
         first += size
 
 
-@contextmanager
-def damage(label: str, format: str) -> Iterator[None]:
-    """Raise DataError, with the reason, where a file turns out to be damaged."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, EOFError) as error:
-        if getattr(error, "errno", None):
-            raise
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{label} is a damaged {format} file: {reason}") from None
-
-
 def open_parquet(path: str) -> Table:
     """Return a Parquet file. Raises DataError if it is damaged."""
-    with damage(path, "Parquet"):
+    with reading(path, "Parquet"):
         return ParquetTable(path, pyarrow.parquet.ParquetFile(path))
 
 
 def open_ipc(path: str) -> Table:
     """Return an Arrow IPC file. Raises DataError if it is damaged."""
-    with damage(path, "Arrow IPC"), pa.OSFile(path) as source:
+    with reading(path, "Arrow IPC"), pa.OSFile(path) as source:
         return IpcTable(path, pa.ipc.open_file(source).schema)
 
 
@@ -174,5 +161,5 @@ def open_ipc_stream(label: str, stream: Any = None) -> Table:
         source = pa.OSFile(label) if stream is None else pa.PythonFile(stream, mode="r")
         return pa.ipc.open_stream(source)
 
-    with damage(label, "Arrow IPC"):
+    with reading(label, "Arrow IPC"):
         return IpcStream(label, reader, is_alone=stream is not None)

@@ -103,7 +103,7 @@ def test_faults_among_weights(tmp_path: Path, count: int, weight: str, line: byt
 def test_a_fraction_after_a_head_without_any(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2 3\n" * 20_000 + "4 5 0.5\n")
-    with pytest.raises(DataError, match="line 20001: the weight is not a 64-bit integer.*`--weight 3:float` reads"):
+    with pytest.raises(DataError, match=r"line 20001: the weight is not a 64-bit integer.*`--weight 3:float` reads"):
         rows(open_graph(str(path), Layout(weight="3"), Faults()))
     assert len(with_faults(path, Layout(weight="3:float"))[0]) == 20_001
 
