@@ -6,7 +6,7 @@ The record batches of a stream are divided by rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -42,8 +42,8 @@ class Table(Protocol):
     def schema(self) -> Any:
         """Return the Arrow schema."""
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
 
 
 class ParquetTable:
@@ -55,16 +55,21 @@ class ParquetTable:
         self.total: int | None = file.metadata.num_rows
         self.schema = file.schema_arrow
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         with reading(self.label, "Parquet"):
             file = pyarrow.parquet.ParquetFile(self.label)
+            names = self.schema.names
+            # The file is read by column name, which must name one column alone, and be no path into a nested one.
+            is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
+            columns = [names[place] for place in sorted(places)] if is_simple else None
             groups = file.metadata.num_row_groups
             sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
             for group, begin, end in divided(sizes, index, peers):
                 first = sum(sizes[:group])
                 seen = 0
-                for batch in file.iter_batches(BATCH, [group], use_threads=False):
+                for batch in file.iter_batches(BATCH, [group], columns, use_threads=False):
+                    batch = batch if columns is not None else batch.select(places)
                     low, high = max(begin - seen, 0), min(end - seen, batch.num_rows)
                     if low < high:
                         yield Part(batch.slice(low, high - low), first + seen + low)
@@ -80,14 +85,14 @@ class IpcTable:
         self.label = path
         self.schema = schema
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
             file = pa.ipc.open_file(source)
             count = file.num_record_batches
             first = 0
             for number in range(count):
-                batch = file.get_batch(number)
+                batch = file.get_batch(number).select(places)
                 if count < peers:
                     yield from _slice(batch, first, index, peers)
                 elif number % peers == index:
@@ -107,13 +112,14 @@ class IpcStream:
         self._first = open_reader() if is_alone else None
         self.schema = (self._first or open_reader()).schema
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         if self._is_alone and index:
             return
         first = 0
         with reading(self.label, "Arrow IPC"):
-            for batch in self._first or self._open():
+            for whole in self._first or self._open():
+                batch = whole.select(places)
                 yield from [Part(batch, first)] if self._is_alone else _slice(batch, first, index, peers)
                 first += batch.num_rows
 

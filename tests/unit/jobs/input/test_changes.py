@@ -38,7 +38,7 @@ def of(path: Path, layout: Layout = PLAIN, names: Names | None = None, **more: A
     return read(open_changes(str(path), names, layout, Faults(), **more), names)
 
 
-NODES = st.sampled_from(["a", "b", "c d", "é", "100", "zz"])
+NODES = st.sampled_from(["a", "b", "c d", "é", "100", "0x1f", "zz"])
 ROW = st.tuples(st.integers(-3, 9), st.sampled_from("+-"), NODES, NODES)
 
 
