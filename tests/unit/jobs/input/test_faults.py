@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_faults_among_weights(tmp_path: Path, count: int, weight: str, line: byt
 def test_a_fraction_after_a_head_without_any(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2 3\n" * 20_000 + "4 5 0.5\n")
-    with pytest.raises(DataError, match="line 20001: the weight is not a 64-bit integer.*`--weight 3:float` reads"):
+    with pytest.raises(DataError, match=r"line 20001: the weight is not a 64-bit integer.*`--weight 3:float` reads"):
         rows(open_graph(str(path), Layout(weight="3"), Faults()))
     assert len(with_faults(path, Layout(weight="3:float"))[0]) == 20_001
 
@@ -151,6 +152,18 @@ def test_rows_of_an_array_that_are_no_edges(tmp_path: Path) -> None:
     found, reasons = with_faults(path, peers=2)
     assert found == [(1, 2), (3, 4)]
     assert set(reasons) == {2, 3, 4}
+
+
+def test_workers_that_are_threads_read_at_the_same_time(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("".join(f"{line} {line + 1}\n" if line % 1000 else "x y\n" for line in range(1, 300_001)))
+    faults = Faults("report")
+    graph = open_graph(str(path), PLAIN, faults)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda index: [edges.source for edges in graph.share(index, 4)], range(4)))
+    lines = np.sort(np.concatenate([source for share in found for source in share]))
+    assert lines.tolist() == [line for line in range(1, 300_001) if line % 1000]
+    assert sorted(fault.line for fault in faults.take()) == list(range(1000, 300_001, 1000))
 
 
 def test_the_first_fault_stops_the_run_and_names_line_text_and_remedy(tmp_path: Path) -> None:

@@ -111,6 +111,25 @@ def zipped() -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("suffix", ["gz", "parquet", "arrow", "txt"])
+def test_files_that_are_gone_when_they_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(b"1 2\n" if suffix == "txt" else whole(suffix))
+    graph = open_graph(str(path), PLAIN, Faults())
+    path.unlink()
+    with pytest.raises(DataError, match=f"^{path} cannot be read: .*"):
+        rows(graph)
+
+
+def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("1 2\n" * 10)
+    graph = open_graph(str(path), PLAIN, Faults())
+    path.write_text("1 2\n" * 5)
+    with pytest.raises(DataError, match="became shorter while it was read: 20 of 40 bytes"):
+        rows(graph)
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -194,7 +213,7 @@ def test_damage_inside_of_a_compressed_file(tmp_path: Path) -> None:
     data = bytearray(whole("gz"))
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    assert refusal(path).startswith("FILE is damaged: ")
+    assert refusal(path).startswith("FILE is a damaged gzip file: ")
 
 
 def test_damage_inside_of_a_parquet_file(tmp_path: Path) -> None:

@@ -197,3 +197,15 @@ def test_matrices(field: str, symmetry: str, data: st.DataObject, peers: int) ->
             kind = float if field == "real" else int
             weighted = sorted((*edge, kind(value)) for edge, value in expected)
             assert read(path, Layout(weight="3"), peers) == weighted
+
+
+@pytest.mark.parametrize("names", [["x", "a", "b", "w"], ["x", "a", "a", "w"], ["x.y", "a", "b", "w"]])
+@pytest.mark.parametrize("write", TABLES)
+def test_only_the_columns_of_an_edge_are_read(tmp_path: Path, write: Writer, names: list[str]) -> None:
+    path = tmp_path / "graph"
+    columns = [[1, 2], [3, 4], [5, 6], [0.5, 1.5]]
+    table = pa.Table.from_arrays([pa.array(column) for column in columns], names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.unit.jobs.input.test_round_trips.arrow", lambda _: table)
+        write(path, [])
+    assert read(path, Layout(weight="w", time="1"), 2) == [(3, 5, 0.5, 1), (4, 6, 1.5, 2)]
