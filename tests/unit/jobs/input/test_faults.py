@@ -173,7 +173,7 @@ def test_the_first_fault_stops_the_run_and_names_line_text_and_remedy(tmp_path: 
         rows(open_graph(str(path), PLAIN, Faults()))
     assert str(raised.value) == (
         f"{path}, line 4: the target is not a 64-bit integer: '5\\tx'. `--names` reads nodes as names. "
-        "`--faults skip` leaves out such lines"
+        "`--on-error skip` leaves out such lines"
     )
 
 
