@@ -50,6 +50,7 @@ WORKLOADS = (
     "shared_traces",
     "logging",
     "construction",
+    "loading",
     "allreduce",
     "graphlinq",
     "progress_traffic",

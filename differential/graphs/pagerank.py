@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,6 +71,24 @@ def pagerank(
     if personalisation is not None:
         check_rows("pagerank", personalisation=personalisation)
         edges, personalisation = innermost(edges, personalisation)
+    passing = Passing(numerator, denominator, tolerance)
+    return _ranks(edges, personalisation, passing, unit, rounds)
+
+
+class Passing(NamedTuple):
+    """How much of its rank a node passes on: a fraction of it, rounded to a multiple of the tolerance."""
+
+    numerator: int
+    denominator: int
+    tolerance: int
+
+
+def _ranks(
+    edges: Collection, personalisation: Collection | None, passing: Passing, unit: int, rounds: int
+) -> Collection:
+    """Return (node, rank): the definition, for arguments that `pagerank` has checked."""
+    numerator, denominator, tolerance = passing
+    jump = unit * (denominator - numerator) // denominator
 
     def rounded(amount: Any) -> Any:
         return (amount + tolerance // 2) // tolerance * tolerance
@@ -89,23 +107,26 @@ def pagerank(
     dangling = nodes.antijoin(starts(edges)).map(lambda node: (node, 0))
     degrees = edges.count().concat(dangling)
     jumps = nodes.explode(lambda node: (node, jump))
-    if personalisation is None:
-        weights = nodes.map(lambda node: (0, node, 1))
-        given, pool = jumps, None
-    else:
-        weighed = personalisation.explode(_weighed).semijoin(nodes).count()
-        weights = weighed.map(lambda node, weight: (0, node, weight))
-        given, pool = None, jumps.map(lambda node: np.zeros(len(node), np.int64))
+    weights = nodes.map(lambda node: (0, node, 1)) if personalisation is None else _weights(personalisation, nodes)
+    given, pool = (
+        ([jumps], []) if personalisation is None else ([], [jumps.map(lambda node: np.zeros(len(node), np.int64))])
+    )
     totals = weights.explode(lambda key, _, weight: (key, weight)).count().map(_checked_total)
     ranks = nodes.explode(lambda node: (node, unit))
     for _ in range(rounds):
-        passing = ranks.count().join(degrees)
-        passed = passing.filter(lambda node, rank, degree: degree > 0).explode(part)
-        jumping = passing.filter(lambda node, rank, degree: degree == 0).explode(lost)
-        amount = (jumping if pool is None else jumping.concat(pool)).count()
+        known = ranks.count().join(degrees)
+        passed = known.filter(lambda node, rank, degree: degree > 0).explode(part)
+        jumping = known.filter(lambda node, rank, degree: degree == 0).explode(lost)
+        amount = jumping.concat(*pool).count()
         shares = amount.join(totals).join(weights).explode(share)
-        ranks = passed.join_map(edges, lambda _, target: target).concat(shares, *([] if given is None else [given]))
+        ranks = passed.join_map(edges, lambda _, target: target).concat(shares, *given)
     return ranks.count()
+
+
+def _weights(personalisation: Collection, nodes: Collection) -> Collection:
+    """Return (0, node, weight) for the nodes that have a weight."""
+    weighed = personalisation.explode(_weighed).semijoin(nodes).count()
+    return weighed.map(lambda node, weight: (0, node, weight))
 
 
 def _fraction(damping: float) -> tuple[int, int]:

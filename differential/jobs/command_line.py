@@ -20,7 +20,7 @@ standard input; random:NODES,EDGES[,SEED]; or rmat:SCALE,FACTOR[,SEED]"""
 
 CHANGES = """\
 a file of changes: lines of '+' or '-', a source and a target, after an epoch if lines with the same epoch happen
-together; otherwise each line is a change of its own"""
+together; otherwise each line is a change of its own; or replace:COUNT[,SEED] edges of a generated graph"""
 
 CHECK = "compute the last answer from scratch with another library, and compare the two"
 
@@ -29,7 +29,7 @@ Answers are the same for any number of processes and workers. Latency is the tim
 until the answer is final, divided by the number of changes in the batch.
 
 examples:
-  {program} random:10000,50000
+  {program} random:10000,50000 replace:1000
   {program} graph.tsv.gz changes.tsv --check --plot answer.svg
   {program} graph.parquet --parquet answer.parquet --json report.json
   {program} graph.csv - --follow --changes - < changes

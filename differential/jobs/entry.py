@@ -15,10 +15,13 @@ from differential.jobs.command_line import parse
 from differential.jobs.display import Display
 from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
+from differential.jobs.input.changes import Changes
+from differential.jobs.input.edges import Graph
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import Layout
 from differential.jobs.input.open_changes import open_changes
+from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task
@@ -46,8 +49,15 @@ def task_of(job: Job, options: argparse.Namespace) -> Task:
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
     changes = None
     if options.changes is not None and is_first:
-        changes = open_changes(options.changes, graph.names, layout, faults, follow=options.follow, weight=graph.weight)
+        changes = changes_of(graph, options, layout, faults)
     return Task(job, options, graph, changes, faults)
+
+
+def changes_of(graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults) -> Changes | Replacements:
+    """Return the changes that the options name."""
+    if options.changes.startswith(PREFIX):
+        return Replacements(options.changes, graph)
+    return open_changes(options.changes, graph.names, layout, faults, follow=options.follow, weight=graph.weight)
 
 
 def _work(worker: Worker, task: Task) -> None:

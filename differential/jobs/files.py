@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import select
 import stat
 import sys
 from collections.abc import Iterable, Sequence
@@ -71,6 +72,9 @@ class OutputFile:
         try:
             if self.name == STANDARD:
                 self._file.flush()
+                # A large write that its reader ends halfway succeeds, so we ask whether there still is a reader.
+                if kind is None and _has_no_reader(self._file):
+                    raise BrokenPipeError
                 return
             if kind is None and self._partial is not None:
                 self._file.flush()
@@ -79,6 +83,9 @@ class OutputFile:
             if kind is None and self._partial is not None:
                 os.replace(self._partial, self._path)
                 self._partial = None
+        except BrokenPipeError:
+            if kind is None:
+                raise
         except OSError as fault:
             if kind is None:
                 raise self._failure(fault) from None
@@ -112,6 +119,17 @@ class OutputFile:
 
     def _failure(self, error: OSError) -> DataError:
         return DataError(f"cannot write {self.name}: {error.strerror or error}")
+
+
+def _has_no_reader(file: IO[Any]) -> bool:
+    """Return whether a file is a pipe whose other end is closed."""
+    try:
+        descriptor = file.fileno()
+    except OSError:  # the program has put something else in the place of standard output
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _is_stream(path: Path) -> bool:

@@ -35,9 +35,6 @@ class Delta(NamedTuple):
 class Gathered:
     """A collection on worker 0, in columns. The other workers receive nothing; `less_than` is the same on all.
 
-    >>> import numpy as np
-    >>> from differential import new_input
-    >>> from timely.testing import execute_directly
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
     ...         session, numbers = new_input(scope)

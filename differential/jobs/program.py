@@ -22,8 +22,9 @@ from differential import Collection, InputSession, new_input
 from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.replacements import Replacements
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import Presence
 from differential.jobs.report import Report
@@ -44,7 +45,7 @@ class Task:
     job: Job
     options: argparse.Namespace
     graph: Graph
-    changes: Changes | None
+    changes: Changes | Replacements | None
     faults: Faults
 
 
@@ -146,9 +147,8 @@ class Run:
         if self._is_first:
             self._insert_nodes(first or next(iter(self._timed or graph.share(0, 1)), None))
         # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
-        rejected, faults = self._task.faults.take()
-        self._tally.insert(worker.index, rows, rejected)
-        for fault in faults:
+        self._tally.insert(worker.index, rows, self._task.faults.take_count())
+        for fault in self._task.faults.take():
             self._rejects.insert(*fault)
         self._tally.close()
         self._rejects.close()
@@ -177,6 +177,9 @@ class Run:
         source, target, weight, time = (
             None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._timed)
         )
+        assert source is not None
+        assert target is not None
+        assert time is not None
         order = np.argsort(time, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
             ones = np.ones(len(rows), np.int64)
@@ -275,11 +278,10 @@ class Run:
             each.deltas(end + 1)
         report = self._report
         _, rows, rejected = self._read.answer().columns
-        of_changes, faults = self._task.faults.take()
-        report.edges, report.rejected = int(rows.sum()), int(rejected.sum()) + of_changes
+        report.edges, report.rejected = int(rows.sum()), int(rejected.sum()) + self._task.faults.take_count()
         report.differences = self._answer.differences
         columns = self._rejected.answer().columns
-        faults = [*(Fault(*row) for row in zip(*(column.tolist() for column in columns))), *faults]
+        faults = [*(Fault(*row) for row in zip(*(column.tolist() for column in columns))), *self._task.faults.take()]
         edges = Answer((), np.zeros(0, np.int64)) if self._all_edges is None else self._all_edges.answer()
         return Outcome(report, self._answer.answer(), edges, self._nodes, faults)
 

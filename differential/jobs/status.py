@@ -6,14 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 
-from timely import TimelyError, fail
+from timely import fail
 from timely.errors import ConfigError, DataError
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
 
 
-class CheckError(TimelyError):
+class CheckError(Exception):
     """An answer differs from the one computed from scratch."""
 
 

@@ -49,13 +49,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential.jobs": ("differential.jobs",),
 }
 """The rooms of the packages, lowest first, and the modules or packages that each consists of."""
-PUBLIC = ("timely", "timely.lowlevel", "timely.errors", "timely.capture")
+PUBLIC = ("timely", "timely.lowlevel", "timely.errors", "timely.capture", "timely.observe.events")
 """The modules of timely whose exported names a layer on top may use."""
 OWNERS = {
     "zmq": "timely.communication",
     "msgpack": "timely.communication",
     "numba": "differential.kernels",
-    "pyarrow": "differential.jobs.input",
+    "pyarrow": "differential.jobs",
 }
 
 

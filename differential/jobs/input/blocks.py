@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
+from differential.jobs.input.access import reading
 from differential.jobs.input.edges import Progress
 from timely.errors import DataError
 
@@ -130,13 +132,13 @@ class PackedText:
     def head(self, size: int) -> bytes:
         """Return the first `size` bytes of the text, or all if there are fewer."""
         with self._open() as packed:
-            return read_fully(unpacked(self.label, packed, self._codec), size)
+            return read_fully(Unpacked(self.label, packed, self._codec), size)
 
     def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
         """Yield every `peers`-th block of the text."""
         with self._open() as packed:
             read = 0
-            stream = unpacked(self.label, packed, self._codec)
+            stream = Unpacked(self.label, packed, self._codec)
             for number, block in enumerate(_counted(stream, lambda _: None)):
                 place = packed.tell()
                 if number % peers == index:
@@ -151,24 +153,16 @@ class PackedText:
 class Unpacked:
     """A compressed stream, as one that is not; reading it raises DataError if it is damaged."""
 
-    def __init__(self, label: str, stream: Any) -> None:
+    def __init__(self, label: str, stream: Any, codec: str) -> None:
         self._label = label
-        self._stream = stream
+        self._codec = codec
+        self._stream = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec)
 
     def read(self, size: int) -> bytes:
         """Return up to `size` bytes, none at the end."""
-        try:
+        with reading(self._label, self._codec):
             data: bytes = self._stream.read(size)
-        except (OSError, pa.ArrowException) as error:
-            if getattr(error, "errno", None):
-                raise
-            raise DataError(f"{self._label} is damaged: {_reason(error)}") from None
         return data
-
-
-def unpacked(label: str, stream: Any, codec: str) -> Unpacked:
-    """Return a stream that decompresses another."""
-    return Unpacked(label, pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), codec))
 
 
 def read_fully(stream: Any, size: int) -> bytes:
@@ -200,6 +194,18 @@ def head_of(text: Text, is_enough: Callable[[bytes], bool]) -> bytes:
         size *= 16
 
 
+class Stream:
+    """What a file descriptor reads, which is closed when nobody reads it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        weakref.finalize(self, os.close, descriptor)
+
+    def read(self, size: int) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        return os.read(self._descriptor, size)
+
+
 class Prefixed:
     """A stream of which the beginning was read before."""
 
@@ -209,11 +215,9 @@ class Prefixed:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        if self._head:
-            data, self._head = self._head[:size], self._head[size:]
-            return data
-        return self._stream.read(size) or b""
+        """Return the next `size` bytes, or all if there are fewer."""
+        head, self._head = self._head[:size], self._head[size:]
+        return head + read_fully(self._stream, size - len(head))
 
 
 class _LineCount:
@@ -270,10 +274,3 @@ def _line_start(file: Any, place: int) -> int:
             return at + found + 1  # type: ignore[no-any-return]
         at += len(data)
     return at
-
-
-def _reason(error: Exception) -> str:
-    text = str(error)
-    if "Truncated" in text:
-        return "it ends in the middle of the compressed data"
-    return text[:1].lower() + text[1:]

@@ -41,12 +41,13 @@ class Cells:
         self._table = table
         self._columns = columns
         self._faults = faults
+        self._places = sorted(column.place for column in columns)
         for column in columns:
             self._check(table.schema.field(column.place), column.kind)
 
     def read(self, index: int, peers: int, progress: Progress) -> Iterator[CellRows]:
         """Yield the rows without faults that worker `index` of `peers` reads, in batches that are not empty."""
-        for part in self._table.parts(index, peers):
+        for part in self._table.parts(index, peers, self._places):
             progress(part.batch.num_rows)
             for start in range(0, part.batch.num_rows, SLICE):
                 rows = self._rows(part.batch.slice(start, SLICE), part.first + start)
@@ -55,13 +56,14 @@ class Cells:
 
     def _rows(self, batch: Any, first: int) -> CellRows:
         numbers = np.arange(first + 1, first + 1 + batch.num_rows)
-        found = {column.role: cast(batch.column(column.place), column.kind) for column in self._columns}
+        given = {column.role: batch.column(self._places.index(column.place)) for column in self._columns}
+        found = {column.role: cast(given[column.role], column.kind) for column in self._columns}
         bad = {column.role: faulty(found[column.role], column.kind) for column in self._columns}
         wrong = np.logical_or.reduce(list(bad.values()))
         if wrong.any():
             for row in np.flatnonzero(wrong).tolist():
                 column = next(column for column in self._columns if bad[column.role][row])
-                value = batch.column(column.place)[row].as_py()
+                value = given[column.role][row].as_py()
                 reason = f"the {column.role} is {'missing' if value is None else f'not {WANTED[column.kind]}'}"
                 self._faults.add(Fault(self._table.label, first + row + 1, row_text(batch, row), reason, unit="row"))
             keep = pa.array(~wrong)

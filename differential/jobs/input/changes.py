@@ -119,7 +119,8 @@ class Changes:
         label, parts = self._label(), self._pending
         self._pending = []
         line, source, target, weight, diff = (
-            None if column[0] is None else np.concatenate(column) for column in zip(*(part[1:] for part in parts))
+            None if column[0] is None else column[0] if len(column) == 1 else np.concatenate(column)
+            for column in zip(*(part[1:] for part in parts))
         )
         assert line is not None
         assert source is not None

@@ -67,8 +67,14 @@ class Faults:
             if self.policy == "report":
                 self._kept.append(fault)
 
-    def take(self) -> tuple[int, list[Fault]]:
-        """Return how many faults were found since the last call, and those that were kept."""
+    def take(self) -> list[Fault]:
+        """Return the faults kept since the last call."""
         with self._lock:
-            (count, self._untaken), (kept, self._kept) = (self._untaken, 0), (self._kept, [])
-        return count, kept
+            kept, self._kept = self._kept, []
+        return kept
+
+    def take_count(self) -> int:
+        """Return how many faults were found since the last call."""
+        with self._lock:
+            count, self._untaken = self._untaken, 0
+        return count

@@ -157,7 +157,7 @@ def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
 
 
 def _header(rows: Sequence[Sequence[str]], layout: Layout, label: str) -> bool:
-    """Return whether the first line names the columns: it has no nodes where the lines after it do."""
+    """Return whether the first line names the columns: it has no integers where the lines after it do."""
     if layout.header is not None:
         return layout.header
     given = [column for column in (weight_kind(layout.weight)[0], layout.time) if column and not column.isdecimal()]
@@ -166,7 +166,8 @@ def _header(rows: Sequence[Sequence[str]], layout: Layout, label: str) -> bool:
     if given or len(rows) < 2:
         return False
     where = places(label, layout, len(rows[1]), rows[0])
-    return not integers(rows[:1], where) and integers(rows[1:], where) > 0.5
+    nodes = [rows[0][place] for place in (where.source, where.target) if place < len(rows[0])]
+    return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
 
 
 def _separator(label: str, found: Sequence[Line], layout: Layout) -> str:

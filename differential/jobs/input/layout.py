@@ -97,11 +97,12 @@ def places(label: str, layout: Layout, width: int, header: Sequence[str] | None)
 def _place(label: str, column: str | None, role: str, width: int, header: Sequence[str] | None) -> int | None:
     if column is None:
         return None
+    is_number = column.isascii() and column.isdecimal()
+    if is_number and 1 <= int(column) <= width:
+        return int(column) - 1
     if header is not None and column in header:
         return list(header).index(column)
-    if column.isdecimal():
-        if 1 <= int(column) <= width:
-            return int(column) - 1
+    if is_number:
         raise DataError(f"{label}: the {role} is to be in column {column}, but there {_count(width)}")
     if header is None:
         raise DataError(

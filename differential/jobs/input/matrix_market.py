@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from differential.jobs.input.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults
@@ -56,12 +57,13 @@ class MatrixGraph:
         """Yield the edges that worker `index` of `peers` reads; raise DataError if the file is not complete."""
         parser = Parser(self.label, self._form, self._faults)
         entries = 0
-        for block in self._blocks(index, peers, progress):
-            entries += plain_lines(block.data)
-            rows = parser.parse(block.data, block.line)
-            if len(rows):
-                edges = Edges(**rows.columns)
-                yield _mirrored(edges) if self._size.symmetry == "symmetric" else edges
+        with reading(self.label):
+            for block in self._blocks(index, peers, progress):
+                entries += plain_lines(block.data)
+                rows = parser.parse(block.data, block.line)
+                if len(rows):
+                    edges = Edges(**rows.columns)
+                    yield _mirrored(edges) if self._size.symmetry == "symmetric" else edges
         if peers == 1 or (self._text.is_alone and not index):
             self._check(entries)
         elif index == peers - 1 and not self._text.is_alone:

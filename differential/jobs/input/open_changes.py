@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 
+from differential.jobs.input.access import reading
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.follow import Followed
 from differential.jobs.input.layout import Layout, WeightKind
 from differential.jobs.input.names import Names
-from differential.jobs.input.source import PEEKED, codec_of, is_stream, label_of, open_source, reading
+from differential.jobs.input.source import PEEKED, codec_of, is_stream, label_of, open_source
 from differential.jobs.input.table_changes import TableChanges
 from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
 from timely.errors import DataError

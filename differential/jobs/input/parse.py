@@ -57,11 +57,8 @@ class Parser:
         self._read = csv.ReadOptions(use_threads=False, column_names=names)
         delimiter = " " if form.separator == BLANKS else form.separator
         self._parse = csv.ParseOptions(delimiter=delimiter, quote_char=False)
-        self._convert = csv.ConvertOptions(
-            column_types={str(column.place): TYPES[column.kind] for column in form.columns},
-            include_columns=[str(column.place) for column in form.columns],
-            null_values=[],
-        )
+        self._convert = _conversion(form, pa.int64())
+        self._convert_text = _conversion(form, pa.string())
         self._has_integers = any(column.kind == "integer" for column in form.columns)
 
     def parse(self, block: bytes, line: Callable[[], int]) -> Rows:
@@ -89,12 +86,16 @@ class Parser:
             return self._joined([])
         self._read.block_size = len(text) + 1
         try:
-            table = csv.read_csv(pa.BufferReader(text), self._read, self._parse, self._convert)
+            convert = self._convert_text if self._has_integers and _may_be_hexadecimal(text) else self._convert
+            table = csv.read_csv(pa.BufferReader(text), self._read, self._parse, convert)
+            if convert is self._convert_text and not self._are_decimal(table):
+                return None
+            values_of = [values.cast(TYPES[each.kind]) for each, values in zip(self._form.columns, table.columns)]
         except pa.ArrowInvalid:
             return None
         columns = {}
-        for place, column in enumerate(self._form.columns):
-            values = self._values(column, table.column(place))
+        for column, given in zip(self._form.columns, values_of):
+            values = self._values(column, given)
             if values is None:
                 return None
             columns[column.role] = values
@@ -102,16 +103,17 @@ class Parser:
             return None
         return Rows(columns, _line_numbers(block, line(), len(table)) if self._with_lines else None)
 
+    def _are_decimal(self, table: Any) -> bool:
+        """Return whether no integer, read as text, is hexadecimal."""
+        columns = [values for each, values in zip(self._form.columns, table.columns) if each.kind == "integer"]
+        return not any(pc.any(pc.match_substring(values, "x", ignore_case=True)).as_py() for values in columns)
+
     def _plain(self, block: bytes) -> bytes | None:
         """Return a block without comments and other blanks than pyarrow expects, or None if pyarrow may misread it."""
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
             if b"\r" in block:
                 return None
-        # To look for one byte takes a tenth of the time that two bytes take.
-        is_hexadecimal = (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block)
-        if is_hexadecimal and self._has_integers:
-            return None
         block = _without_comments(block)
         if self._form.separator == BLANKS:
             block = _single_blanks(block)
@@ -123,13 +125,11 @@ class Parser:
             array = values.to_numpy()
             return array if column.kind == "integer" or np.isfinite(array).all() else None
         chunks = [_trimmed(chunk) for chunk in values.chunks]
-        for chunk in chunks:
-            legal = pc.is_in(chunk.dictionary, pa.array(["+", "-"])) if column.kind == "sign" else chunk.dictionary
-            if column.kind == "sign" and not pc.all(legal).as_py():
-                return None
-            if column.kind == "name" and pc.any(pc.equal(legal, "")).as_py():
-                return None
-        return pa.chunked_array(chunks, NAME)
+        if column.kind == "sign":
+            are_legal = all(set(chunk.dictionary.to_pylist()) <= {"+", "-"} for chunk in chunks)
+        else:
+            are_legal = not any(pc.any(pc.equal(chunk.dictionary, "")).as_py() for chunk in chunks)
+        return pa.chunked_array(chunks, NAME) if are_legal else None
 
     def _within_limits(self, columns: dict[str, Any]) -> bool:
         if self._form.limits is None:
@@ -186,6 +186,22 @@ class Parser:
         none = np.empty(0, np.int64)
         at = np.concatenate([none, *(part.lines for part in parts if part.lines is not None)])
         return Rows(columns, at if self._with_lines else None)
+
+
+def _conversion(form: Form, integer: Any) -> Any:
+    """Return how pyarrow converts columns, with integers as that type."""
+    return csv.ConvertOptions(
+        column_types={
+            str(each.place): integer if each.kind == "integer" else TYPES[each.kind] for each in form.columns
+        },
+        include_columns=[str(each.place) for each in form.columns],
+        null_values=[],
+    )
+
+
+def _may_be_hexadecimal(block: bytes) -> bool:
+    # To look for one byte takes a tenth of the time that two bytes take.
+    return (b"x" in block and b"0x" in block) or (b"X" in block and b"0X" in block)
 
 
 def _fault(reason: str, remedy: str = "") -> Fault:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from differential.jobs.input.blocks import PackedText, PlainText, StreamText, Text, read_fully, unpacked
+from differential.jobs.input.access import reading
+from differential.jobs.input.blocks import PackedText, PlainText, Stream, StreamText, Text, Unpacked, read_fully
 from differential.jobs.input.table import Table, open_ipc, open_ipc_stream, open_parquet
 from timely.errors import DataError
 
@@ -30,15 +29,6 @@ class Source(NamedTuple):
     table: Table | None = None
     array: str | None = None
     """The path of an npy file."""
-
-
-@contextmanager
-def reading(label: str) -> Iterator[None]:
-    """Raise DataError, with the reason, where the system cannot read a file."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{label} cannot be read: {error.strerror or error}") from None
 
 
 def label_of(path: str) -> str:
@@ -67,9 +57,9 @@ def open_source(path: str) -> Source:
         return _open_file(path, head)
 
 
-def standard_input() -> Any:
-    """Return standard input, as an unbuffered stream of bytes."""
-    return open(os.dup(0), "rb", buffering=0)
+def descriptor_of(path: str) -> int:
+    """Return a new file descriptor for a pipe, or for standard input (`-`)."""
+    return os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)
 
 
 def codec_of(label: str, head: bytes) -> str | None:
@@ -94,15 +84,14 @@ def _open_file(path: str, head: bytes) -> Source:
 
 
 def _open_stream(label: str, path: str) -> Source:
-    stream = standard_input() if path == "-" else open(path, "rb", buffering=0)  # noqa: SIM115, the shares read it
-    whole = StreamText(label, stream)
+    whole = StreamText(label, Stream(descriptor_of(path)))
     head = whole.head(PEEKED)
     if head.startswith(SEEKING):
         raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
     if head.startswith(IPC_STREAM):
         return Source(table=open_ipc_stream(label, whole.rest()))
     codec = codec_of(label, head)
-    return _checked(whole if codec is None else StreamText(label, unpacked(label, whole.rest(), codec)))
+    return _checked(whole if codec is None else StreamText(label, Unpacked(label, whole.rest(), codec)))
 
 
 def _checked(text: Text) -> Source:

@@ -6,15 +6,14 @@ The record batches of a stream are divided by rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from timely.errors import DataError
+from differential.jobs.input.access import reading
 
 BATCH = 1 << 18
 """How many rows of a Parquet file are read at once."""
@@ -43,8 +42,8 @@ class Table(Protocol):
     def schema(self) -> Any:
         """Return the Arrow schema."""
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
 
 
 class ParquetTable:
@@ -56,16 +55,21 @@ class ParquetTable:
         self.total: int | None = file.metadata.num_rows
         self.schema = file.schema_arrow
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
-        with damage(self.label, "Parquet"):
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
+        with reading(self.label, "Parquet"):
             file = pyarrow.parquet.ParquetFile(self.label)
+            names = self.schema.names
+            # The file is read by column name, which must name one column alone, and be no path into a nested one.
+            is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
+            columns = [names[place] for place in sorted(places)] if is_simple else None
             groups = file.metadata.num_row_groups
             sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
             for group, begin, end in divided(sizes, index, peers):
                 first = sum(sizes[:group])
                 seen = 0
-                for batch in file.iter_batches(BATCH, [group], use_threads=False):
+                for batch in file.iter_batches(BATCH, [group], columns, use_threads=False):
+                    batch = batch if columns is not None else batch.select(places)
                     low, high = max(begin - seen, 0), min(end - seen, batch.num_rows)
                     if low < high:
                         yield Part(batch.slice(low, high - low), first + seen + low)
@@ -81,14 +85,14 @@ class IpcTable:
         self.label = path
         self.schema = schema
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
-        with damage(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
+        with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
             file = pa.ipc.open_file(source)
             count = file.num_record_batches
             first = 0
             for number in range(count):
-                batch = file.get_batch(number)
+                batch = file.get_batch(number).select(places)
                 if count < peers:
                     yield from _slice(batch, first, index, peers)
                 elif number % peers == index:
@@ -108,13 +112,14 @@ class IpcStream:
         self._first = open_reader() if is_alone else None
         self.schema = (self._first or open_reader()).schema
 
-    def parts(self, index: int, peers: int) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads."""
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         if self._is_alone and index:
             return
         first = 0
-        with damage(self.label, "Arrow IPC"):
-            for batch in self._first or self._open():
+        with reading(self.label, "Arrow IPC"):
+            for whole in self._first or self._open():
+                batch = whole.select(places)
                 yield from [Part(batch, first)] if self._is_alone else _slice(batch, first, index, peers)
                 first += batch.num_rows
 
@@ -143,27 +148,15 @@ def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int
         first += size
 
 
-@contextmanager
-def damage(label: str, format: str) -> Iterator[None]:
-    """Raise DataError, with the reason, where a file turns out to be damaged."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, EOFError) as error:
-        if getattr(error, "errno", None):
-            raise
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{label} is a damaged {format} file: {reason}") from None
-
-
 def open_parquet(path: str) -> Table:
     """Return a Parquet file. Raises DataError if it is damaged."""
-    with damage(path, "Parquet"):
+    with reading(path, "Parquet"):
         return ParquetTable(path, pyarrow.parquet.ParquetFile(path))
 
 
 def open_ipc(path: str) -> Table:
     """Return an Arrow IPC file. Raises DataError if it is damaged."""
-    with damage(path, "Arrow IPC"), pa.OSFile(path) as source:
+    with reading(path, "Arrow IPC"), pa.OSFile(path) as source:
         return IpcTable(path, pa.ipc.open_file(source).schema)
 
 
@@ -174,5 +167,5 @@ def open_ipc_stream(label: str, stream: Any = None) -> Table:
         source = pa.OSFile(label) if stream is None else pa.PythonFile(stream, mode="r")
         return pa.ipc.open_stream(source)
 
-    with damage(label, "Arrow IPC"):
+    with reading(label, "Arrow IPC"):
         return IpcStream(label, reader, is_alone=stream is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from differential.jobs.input.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults
@@ -41,11 +42,12 @@ class TextGraph:
     def rows(self, index: int, peers: int, progress: Progress) -> Iterator[Rows]:
         """Yield what worker `index` of `peers` reads, as columns, without batches that have no rows."""
         parser = Parser(self.label, self._form, self._faults)
-        for block in self._text.blocks(index, peers, progress):
-            block = without_header(block, self._form)
-            rows = parser.parse(block.data, block.line)
-            if len(rows):
-                yield rows
+        with reading(self.label):
+            for block in self._text.blocks(index, peers, progress):
+                block = without_header(block, self._form)
+                rows = parser.parse(block.data, block.line)
+                if len(rows):
+                    yield rows
 
 
 def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from differential.jobs.input.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.change_form import change_form
 from differential.jobs.input.changes import Batch, Order
@@ -78,8 +79,9 @@ class FileChanges:
         """Yield all rows."""
         if self._parser is not None:
             form, parser = self._parser
-            for block in self._text.blocks(0, 1, ignore):
-                yield self._changes.batch(parser, without_header(block, form))
+            with reading(self.label):
+                for block in self._text.blocks(0, 1, ignore):
+                    yield self._changes.batch(parser, without_header(block, form))
 
 
 class FollowedChanges:

@@ -19,6 +19,7 @@ from tests.examples_loading import EXAMPLES, example_module
 from timely import Config, execute
 
 DEBIAN = EXAMPLES / "data" / "debian-bookworm.tsv.gz"
+UPGRADE = EXAMPLES / "data" / "debian-to-trixie.tsv.gz"
 ENRON = EXAMPLES / "data" / "email-enron.txt.gz"
 
 Edge = tuple[Any, ...]
@@ -55,7 +56,7 @@ def head(source: Path, path: Path, count: int) -> list[Edge]:
 
 
 def write_changes(path: Path, edges: Sequence[Edge], count: int, seed: int = 0) -> Path:
-    """Write changes of a graph: each removes an edge that exists, or adds one between nodes of the graph."""
+    """Write changes of a graph: each removes an edge, or adds one, often against the direction of another."""
     random, present = Random(seed), list(edges)
     nodes = sorted({node for edge in edges for node in edge[:2]})
     lines = []
@@ -64,7 +65,8 @@ def write_changes(path: Path, edges: Sequence[Edge], count: int, seed: int = 0) 
             gone = present.pop(random.randrange(len(present)))
             lines.append((epoch // 3, "-", *gone))
         else:
-            new = (random.choice(nodes), random.choice(nodes), *edges[0][2:])
+            source, target, *weight = random.choice(edges)
+            new = (target, source if random.random() < 0.7 else random.choice(nodes), *weight)
             present.append(new)
             lines.append((epoch // 3, "+", *new))
     return write_lines(path, lines)

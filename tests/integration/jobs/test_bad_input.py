@@ -66,7 +66,7 @@ def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, row: tuple[object
 def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3), (7,)])
     for workers in (1, 3):
-        found, _ = outcome("components", [graph, "--on-error", "skip"], workers)
+        found, _ = outcome("components", [graph, "--integers", "--on-error", "skip"], workers)
         assert (found.report.edges, found.report.rejected) == (2, 2)
 
 
@@ -118,7 +118,7 @@ def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> 
 
 
 def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
-    command = [sys.executable, "examples/components.py", "random:20000,20000", "--changes", "-"]
+    command = [sys.executable, "examples/components.py", "random:300000,300000", "--changes", "-", "--quiet"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs.running import DEBIAN, ENRON, head, outcome, write_changes, write_lines
+from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, outcome, write_changes, write_lines
 from tests.integration.launcher.launching import ROOT
 
 JOBS = [
@@ -40,15 +40,18 @@ LARGE = ("closure", "triangles --motif")
 
 
 @pytest.fixture(scope="module", params=["names", "integers"])
-def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[bool, tuple[Path, Path, list[str]]]:
-    """Return a graph, its changes and three of its nodes: a large one, and a small one."""
+def real(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[bool, tuple[Path, Path, list[str]]]:
+    """Return a graph, its changes and three of its nodes, the last after the first: a large one, and a small one."""
     graphs = {}
     for is_small, count in ((False, 1500), (True, 150)):
         directory = tmp_path_factory.mktemp("graph")
         edges = head(DEBIAN if request.param == "names" else ENRON, directory / "graph.tsv", count)
         changes = write_changes(directory / "changes.tsv", edges, 30)
-        nodes = sorted({node for edge in edges for node in edge})
-        graphs[is_small] = directory / "graph.tsv", changes, [edges[0][0], edges[0][1], nodes[len(nodes) // 2]]
+        (hub, _), *_ = Counter(target for _, target in edges).most_common()
+        near = next(source for source, target in edges if target == hub)
+        graphs[is_small] = directory / "graph.tsv", changes, [near, edges[0][0], hub]
     return graphs
 
 
@@ -57,8 +60,10 @@ def test_a_job_answers_as_another_library_does(question: str, real: dict[bool, t
     graph, changes, (a, b, c) = real[question.startswith(LARGE)]
     name, *arguments = question.format(a=a, b=b, c=c).split()
     initial, _ = outcome(name, [graph, *arguments])
-    answers = [outcome(name, [graph, changes, "--batch", batch, *arguments], workers)
-               for workers, batch in ((1, "1"), (2, "4"), (3, "1"))]
+    answers = [
+        outcome(name, [graph, changes, "--batch", batch, *arguments], workers)
+        for workers, batch in ((1, "1"), (2, "4"), (3, "1"))
+    ]
     final = answers[0][0].answer
     for each, deltas in answers:
         assert [column.tolist() for column in each.answer.columns] == [column.tolist() for column in final.columns]
@@ -90,7 +95,13 @@ def test_two_processes_answer_as_one(tmp_path: Path) -> None:
     write_changes(tmp_path / "changes.tsv", edges, 20)
     answers = []
     for processes in (1, 2):
-        arguments = [tmp_path / "graph.tsv", tmp_path / "changes.tsv", "--check", "--csv", tmp_path / f"{processes}.csv"]
+        arguments = [
+            tmp_path / "graph.tsv",
+            tmp_path / "changes.tsv",
+            "--check",
+            "--csv",
+            tmp_path / f"{processes}.csv",
+        ]
         command = ["-m", "timely", "run", "-n", str(processes), "examples/components.py", *map(str, arguments)]
         done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=50)
         assert done.returncode == 0, done.stderr
@@ -99,3 +110,21 @@ def test_two_processes_answer_as_one(tmp_path: Path) -> None:
         answers.append((tmp_path / f"{processes}.csv").read_text())
     assert answers[0] == answers[1]
     assert answers[0].startswith('"node","component"\n"0ad","0ad"\n')
+
+
+WHOLE = ["components", "cycles", "distances --from {a}", "pagerank --tolerance 10000", "kcore", "triangles",
+         "communities --rounds 4", "asp", "degrees", "colouring"]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("question", WHOLE)
+def test_a_job_answers_about_a_whole_distribution_and_a_whole_company(question: str, tmp_path: Path) -> None:
+    name, *arguments = question.format(a="perl").split()
+    head(UPGRADE, tmp_path / "upgrade.tsv", 300)
+    outcome(name, [DEBIAN, tmp_path / "upgrade.tsv", "--batch", "10", *arguments], 2)
+    name, *arguments = question.format(a="0").split()
+    edges = head(ENRON, tmp_path / "enron.tsv", 200_000)
+    changes = write_changes(tmp_path / "changes.tsv", edges, 60)
+    found, _ = outcome(name, [ENRON, changes, "--batch", "10", *arguments], 3)
+    assert found.report.edges == 183_831

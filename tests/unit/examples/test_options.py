@@ -16,7 +16,6 @@ WHOLE = {
     ("k_exposure",): {"--tweets": 1, "--users": 1, "--tags": 1, "--follows": 1, "--epoch": 1},
     ("sliding_window",): {"--users": 1, "--rate": 1, "--window": 1, "--slides": 1},
     ("bfs",): {"--nodes": 1, "--edges": 0, "--changes": 0},
-    ("graph_jobs", "asp"): {"--nodes": 1, "--edges": 0, "--changes": 0, "--tolerance": 1, "--landmarks": 1},
     ("logistic_regression",): {"--rows": 8, "--features": 1, "--rounds": 1},
     ("top_hashtag",): {"--users": 1, "--tags": 1, "--rate": 1, "--epoch": 1},
     ("interactive",): {"--nodes": 1, "--edges": 0, "--changes": 0, "--rounds": 1, "--keep": 0, "--hops": 0},
@@ -33,10 +32,6 @@ SMALLEST = [
     ["sliding_window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1", "--strong"],
     ["bfs", "--nodes", "1", "--edges", "0", "--changes", "0"],
     ["bfs", "--nodes", "3", "--edges", "0", "--changes", "5"],
-    *(
-        ["graph_jobs", job, "--nodes", "1", "--edges", "0", "--changes", "2", "--landmarks", "1"]
-        for job in ("pagerank", "components", "cycles", "asp")
-    ),
     ["logistic_regression", "--rows", "8", "--features", "1", "--rounds", "1", "--tolerance", "0"],
     ["interactive", "--nodes", "1", "--edges", "0", "--changes", "0", "--rounds", "1", "--keep", "0", "--hops", "0"],
     ["interactive", "--nodes", "3", "--edges", "0", "--rounds", "3", "--keep", "1"],

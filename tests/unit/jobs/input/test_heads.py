@@ -1,0 +1,273 @@
+"""The head of a text shows separator, header and types; what is no graph is refused with one clear line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from differential.jobs.input import Faults, Layout, open_graph
+from tests.unit.jobs.input.reading import PLAIN, read, rows
+from timely.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1\t2\n3\t4\n", [(1, 2), (3, 4)]),
+        ("1,2\n3, 4\n", [(1, 2), (3, 4)]),
+        ("1;2\n3;4\n", [(1, 2), (3, 4)]),
+        ("1 2\n3   4\n", [(1, 2), (3, 4)]),
+        (" 1\t2\n 3 4\n", [(1, 2), (3, 4)]),
+        ("1 2\t0.5\n3 4\t0.5\n", [(1, 2), (3, 4)]),
+        ("from to\n1 2\n", [(1, 2)]),
+        ("# FromNodeId\tToNodeId\n1\t2\n", [(1, 2)]),
+        ("a b\tc\nd\te f\n", [("a b", "c"), ("d", "e f")]),
+        ("a,b c\nd,e\n", [("a", "b c"), ("d", "e")]),
+        ("a b\nc d\n", [("a", "b"), ("c", "d")]),
+        ("7zip libc6\n0ad 0ad-data\n", [("0ad", "0ad-data"), ("7zip", "libc6")]),
+        ('"a"\t"b\n', [('"a"', '"b')]),
+        ("1 2", [(1, 2)]),
+        ("1 2\r\n3 4\r\n", [(1, 2), (3, 4)]),
+    ],
+)
+def test_forms(tmp_path: Path, text: str, expected: list[Any]) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(text.encode())
+    assert read(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "expected"),
+    [
+        ("a b\nc d\n", Layout(header=True), [("c", "d")]),
+        ("a b\n1 2\n", Layout(header=False, names=True), [("1", "2"), ("a", "b")]),
+        ("1 2\n3 4\n", Layout(names=True), [("1", "2"), ("3", "4")]),
+        ("1 2\n3 4\n", Layout(header=True), [(3, 4)]),
+        ("source,target\n", Layout(header=True), []),
+        ("source,target,cost\n1,2,3\n", Layout(weight="cost"), [(1, 2, 3)]),
+        ("x,y,cost\na,b,3\n", Layout(weight="cost"), [("a", "b", 3)]),
+        ("9 1 2\n8 3 4\n", Layout(time="1"), [(1, 2, 9), (3, 4, 8)]),
+        ("1 2 3\n3 4 0.5\n", Layout(weight="3"), [(1, 2, 3.0), (3, 4, 0.5)]),
+        ("1|2\n3|4\n", Layout(separator="|"), [(1, 2), (3, 4)]),
+        ("a b c\nd e f\n", Layout(separator="space"), [("a", "b"), ("d", "e")]),
+    ],
+)
+def test_layouts(tmp_path: Path, text: str, layout: Layout, expected: list[Any]) -> None:
+    path = tmp_path / "graph"
+    path.write_text(text)
+    assert read(path, layout) == expected
+
+
+def test_a_list_of_edges_as_collections_of_networks_have_them(tmp_path: Path) -> None:
+    path = tmp_path / "graph.txt.gz"
+    path.write_bytes(gzip.compress(b"# undirected, 4 nodes, 3 edges\n0\t1\n1\t2\n1\t3\n"))
+    assert read(path, peers=2) == [(0, 1), (1, 2), (1, 3)]
+
+
+def refusal(path: Path | str, layout: Layout = PLAIN, peers: int = 1) -> str:
+    with pytest.raises(DataError) as raised:
+        rows(open_graph(str(path), layout, Faults()), peers)
+    text = str(raised.value)
+    assert "\n" not in text
+    assert str(path) in text
+    return text.replace(str(path), "FILE")
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none") == "FILE cannot be read: No such file or directory"
+    assert refusal(tmp_path) == "FILE is a directory, not a file"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("1 2\n")
+    path.chmod(0)
+    assert refusal(path) == "FILE cannot be read: Permission denied"
+
+
+def archived() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("graph"))
+    return buffer.getvalue()
+
+
+def zipped() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("graph", "1 2\n")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("suffix", ["gz", "parquet", "arrow", "txt"])
+def test_files_that_are_gone_when_they_are_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(b"1 2\n" if suffix == "txt" else whole(suffix))
+    graph = open_graph(str(path), PLAIN, Faults())
+    path.unlink()
+    with pytest.raises(DataError, match=f"^{path} cannot be read: .*"):
+        rows(graph)
+
+
+def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("1 2\n" * 10)
+    graph = open_graph(str(path), PLAIN, Faults())
+    path.write_text("1 2\n" * 5)
+    with pytest.raises(DataError, match="became shorter while it was read: 20 of 40 bytes"):
+        rows(graph)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", "FILE is empty; an empty graph has a header"),
+        (gzip.compress(b""), "FILE is empty; an empty graph has a header"),
+        (b"# nothing\n", "FILE has comments but no edges"),
+        (b"1\n2\n", "FILE: an edge needs two columns, but there is only one column"),
+        (zipped(), "FILE is a zip archive; unpack it"),
+        (archived(), "FILE is an archive of files (tar); unpack it"),
+        (gzip.compress(archived()), "FILE is an archive of files (tar); unpack it"),
+        (lzma.compress(b"1 2\n"), "FILE is compressed with xz; unpack it"),
+        (gzip.compress(gzip.compress(b"1 2\n")), "FILE is compressed twice"),
+        ("1 2\n".encode("utf-16"), "FILE is a text in UTF-16"),
+        (b"\x00\x01\x02", "FILE is neither a text nor in one of the formats"),
+    ],
+)
+def test_contents_that_are_no_graph(tmp_path: Path, data: bytes, expected: str) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(data)
+    assert refusal(path).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        (Layout(weight="4"), "FILE: the weight is to be in column 4, but there are 3 columns"),
+        (Layout(weight="cost"), "FILE: no column is named 'cost'; the columns are 'a', 'b', 'c'"),
+        (Layout(time="2", weight="3"), "FILE: an edge needs two columns besides the weight and the time"),
+        (Layout(time="2", weight="2"), "FILE: column 2 cannot be both the weight and the time"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path: Path, layout: Layout, expected: str) -> None:
+    path = tmp_path / "graph"
+    path.write_text("a b c\n1 2 3\n")
+    assert refusal(path, layout._replace(header=True)).startswith(expected)
+
+
+def test_a_name_of_a_column_needs_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("1 2 3\n")
+    assert refusal(path, Layout(weight="cost")).startswith("FILE: no header names a column 'cost'")
+    with pytest.raises(DataError, match="separator 'dash' is neither"):
+        open_graph(str(path), Layout(separator="dash"), Faults())
+
+
+def whole(suffix: str) -> bytes:
+    """Return a file with 30,000 edges in some format."""
+    edges = np.random.default_rng(0).integers(0, 10**9, (30_000, 2))
+    table = pa.table({"a": edges[:, 0], "b": edges[:, 1]})
+    text = "".join(f"{a} {b}\n" for a, b in edges.tolist()).encode()
+    buffer: Any = io.BytesIO()
+    if suffix == "gz":
+        return gzip.compress(text)
+    if suffix == "zst":
+        return pa.compress(text, "zstd", asbytes=True)  # type: ignore[no-any-return]
+    if suffix == "npy":
+        np.save(buffer, edges)
+    elif suffix == "parquet":
+        pa.parquet.write_table(table, buffer)
+    else:
+        opened = pa.ipc.new_file if suffix == "arrow" else pa.ipc.new_stream
+        with opened(buffer, table.schema) as writer:
+            writer.write_table(table, max_chunksize=1000)
+    return buffer.getvalue()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("peers", [1, 2])
+@pytest.mark.parametrize("suffix", ["gz", "zst", "npy", "parquet", "arrow", "arrows"])
+@pytest.mark.parametrize("share", [0.4, 0.9, 0.9999])
+def test_files_that_end_early_are_damaged(tmp_path: Path, suffix: str, share: float, peers: int) -> None:
+    path = tmp_path / f"graph.{suffix}"
+    data = whole(suffix)
+    path.write_bytes(data)
+    assert len(read(path, peers=peers)) == 30_000
+    path.write_bytes(data[: int(len(data) * share)])
+    assert "damaged" in refusal(path, peers=peers)
+
+
+def test_damage_inside_of_a_compressed_file(tmp_path: Path) -> None:
+    path = tmp_path / "graph.gz"
+    data = bytearray(whole("gz"))
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    assert refusal(path).startswith("FILE is a damaged gzip file: ")
+
+
+def test_damage_inside_of_a_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "graph.parquet"
+    data = whole("parquet")
+    path.write_bytes(data[:4] + bytes(3000) + data[3004:])
+    assert refusal(path).startswith("FILE is a damaged Parquet file: ")
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.zeros((2, 5), np.int64), "FILE has the shape (2, 5), but edges have the shape (edges, 2 to 4)"),
+        (np.zeros(4, np.int64), "FILE has the shape (4,), but edges have the shape (edges, 2 to 4)"),
+        (np.array([["a", "b"]]), "FILE holds <U1, but nodes are integers in an array"),
+        (np.array([[None, 1]]), "FILE is damaged, or holds Python objects"),
+    ],
+)
+def test_arrays_of_something_else(tmp_path: Path, array: Any, expected: str) -> None:
+    path = tmp_path / "graph.npy"
+    np.save(path, array)
+    assert refusal(path).startswith(expected)
+
+
+def test_tables_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "graph.parquet"
+    pa.parquet.write_table(pa.table({"a": ["x"], "b": [True]}), path)
+    assert refusal(path) == "FILE: column 'b' holds bool where there should be a name"
+    pa.parquet.write_table(pa.table({"a": ["x"], "b": [1]}), path)
+    assert read(path) == [("x", "1")]
+    assert refusal(path, Layout(names=False)).endswith("a 64-bit integer; `--names` reads nodes as names")
+    pa.parquet.write_table(pa.table({"a": ["x"]}), path)
+    assert refusal(path).startswith("FILE: an edge needs two columns, but there is only one column")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["matrix array real general", "2 2", "1"], "FILE: a graph is a `matrix coordinate`"),
+        (["matrix coordinate complex general", "1 1 0"], "FILE: the matrix is 'complex' and 'general'"),
+        (["matrix coordinate real hermitian", "1 1 0"], "FILE: the matrix is 'real' and 'hermitian'"),
+        (["matrix coordinate real general", "%", "1 1"], "FILE does not state rows, columns and entries in line 3"),
+        (["matrix coordinate real general"], "FILE does not state rows, columns and entries"),
+        (["matrix coordinate real general", "2 2 2", "1 1 5"], "FILE has 1 entries, but line 2 states 2"),
+    ],
+)
+@pytest.mark.parametrize("peers", [1, 2])
+def test_matrices_that_are_no_graph(tmp_path: Path, lines: list[str], expected: str, peers: int) -> None:
+    path = tmp_path / "graph.mtx"
+    path.write_text("%%MatrixMarket " + "".join(line + "\n" for line in lines))
+    assert refusal(path, peers=peers).startswith(expected)
+
+
+def test_weights_of_a_pattern(tmp_path: Path) -> None:
+    path = tmp_path / "graph.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
+    assert refusal(path, Layout(weight="3")) == "FILE has no weights: it is a pattern matrix"
