@@ -8,8 +8,8 @@ of its shards, `all_reduce` adds up those of all workers, and all workers take t
 small. With 1, 2, 4 and 8 workers the weights are equal bit by bit, as the digest printed at the end shows.
 
 Without `--data`, points are generated with the probabilities of a known model. In a file the last column is the label,
-0 or 1, and all others are numbers: a `.npy` file of a matrix, or CSV with or without a header. Its columns are scaled to
-mean 0 and deviation 1, a constant column gets weight 0, and the intercept is one more weight.
+0 or 1, and all others are numbers: a `.npy` file of a matrix, or CSV with or without a header. Its columns are scaled
+to mean 0 and deviation 1, a constant column gets weight 0, and the intercept is one more weight.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ CLOSE = 1e-6
 
 def gradient(weights: Vector, points: Any, labels: Vector) -> Vector:
     """Return the gradient of the loss, summed over the points."""
-    return (sigmoid(points @ weights) - labels) @ points
+    total: Vector = (sigmoid(points @ weights) - labels) @ points
+    return total
 
 
 class Descent:
@@ -104,7 +105,8 @@ def check(descent: Descent, data: Data) -> None:
         weights = weights - data.step * gradient(weights, points, labels) / data.rows
     if not np.allclose(weights, descent.weights, rtol=CLOSE, atol=CLOSE):
         worst = int(np.abs(weights - descent.weights).argmax())
-        raise CheckError(f"the weight of {data.names[worst]} is {descent.weights[worst]}, from scratch {weights[worst]}")
+        found, expected = descent.weights[worst], weights[worst]
+        raise CheckError(f"the weight of {data.names[worst]} is {found}, from scratch {expected}")
 
 
 def digest(weights: Vector) -> str:
@@ -171,7 +173,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     rounds = "stop after this many rounds at the latest (default %(default)s)"
     add("--rounds", type=at_least(1), default=1000, metavar="N", help=rounds)
     add("--tree", action="store_true", help="add up gradients along a tree of workers")
-    add("--check", action="store_true", help="take the same steps over all rows in plain NumPy, and compare the weights")
+    check = "take the same steps over all rows in plain NumPy, and compare the weights"
+    add("--check", action="store_true", help=check)
     plot = "draw the norm of the gradient in each round, and how predictions agree with labels (.svg, .png, .pdf)"
     add_output(parser, without=["--parquet", "--changes"], csv="write the weights to FILE", plot=plot)
     options = parser.parse_args(arguments)

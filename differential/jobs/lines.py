@@ -105,8 +105,8 @@ def _opened(path: str, label: str) -> Iterator[Any]:
             yield gzip.open(file)  # noqa: SIM115  it holds nothing but `file`
         elif head.startswith(ZSTD):
             with needed_for(f"{label}, which is compressed with zstd,"):
-                from differential.jobs.input.blocks import unpacked
-            yield io.BufferedReader(_Raw(unpacked(label, file, "zstd")))
+                from differential.jobs.input.blocks import Unpacked
+            yield io.BufferedReader(_Raw(Unpacked(label, file, "zstd")))
         else:
             yield file
 
