@@ -181,7 +181,7 @@ def occurrences(axes: Axes, shown: Shown) -> None:
 
 
 def points(axes: Axes, values: Column, numbers: Column) -> None:
-    """Draw how many there are of each value. Zero, which a logarithmic axis cannot show, has a place of its own."""
+    """Draw how many there are of each value, on logarithmic axes. Zero, which a logarithmic axis cannot show, has a place of its own."""
     if (values == 0).any():
         axes.set_xscale("symlog", linthresh=1)
     else:
@@ -237,9 +237,10 @@ def _plain_numbers(axis: Any) -> None:
     axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
 
 
-def nothing(axes: Axes, title: str) -> None:
+def nothing(axes: Axes, title: str, text: str = "the answer is empty") -> None:
+    """Write that there is nothing to draw."""
     axes.set(title=title)
-    axes.text(0.5, 0.5, "the answer is empty", ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
 
 
 def suffix_of(name: str) -> str:
