@@ -14,6 +14,8 @@ from differential.jobs.picture import BLUE, GREY, ORANGE, Panel, nothing
 BARS = 15
 NAMED = 24
 """A cycle of more modules is drawn with the names of the modules on its shortest cycle only."""
+MANY = 60
+"""A cycle of more modules is drawn with finer lines, and without arrowheads where it is not highlighted."""
 
 
 def importers_picture(edges: Iterable[Edge]) -> Panel:
@@ -46,11 +48,18 @@ def cycle_picture(edges: Iterable[Edge], members: Sequence[str], cycle: Sequence
         angles = dict(zip(members, np.linspace(0, 2 * np.pi, len(members), endpoint=False)))
         places = {name: (np.cos(angle), np.sin(angle)) for name, angle in angles.items()}
         for edge in sorted(inner, key=lambda edge: edge in shown):
-            colour, width = (ORANGE, 1.8) if edge in shown else (GREY, 0.5)
-            style = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "shrinkA": 4, "shrinkB": 4}
+            colour, width = (ORANGE, 1.8) if edge in shown else (GREY, 0.5 if len(members) <= MANY else 0.2)
+            head = "-|>" if edge in shown or len(members) <= MANY else "-"
+            style: dict[str, Any] = {
+                "arrowstyle": head,
+                "color": colour,
+                "linewidth": width,
+                "shrinkA": 4,
+                "shrinkB": 4,
+            }
             style |= {"connectionstyle": "arc3,rad=0.12"}
             axes.annotate("", places[edge[1]], places[edge[0]], arrowprops=style)
-        axes.scatter(*zip(*places.values()), s=14, color=BLUE, zorder=3)
+        axes.scatter(*zip(*places.values()), s=14 if len(members) <= MANY else 4, color=BLUE, zorder=3)
         for name, angle in angles.items():
             if len(members) <= NAMED or name in cycle:
                 x, y = 1.06 * np.cos(angle), 1.06 * np.sin(angle)

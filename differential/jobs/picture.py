@@ -181,7 +181,7 @@ def occurrences(axes: Axes, shown: Shown) -> None:
 
 
 def points(axes: Axes, values: Column, numbers: Column) -> None:
-    """Draw how many there are of each value, on logarithmic axes. Zero, which a logarithmic axis cannot show, has a place of its own."""
+    """Draw how many there are of each value, on logarithmic axes, in which zero has a place of its own."""
     if (values == 0).any():
         axes.set_xscale("symlog", linthresh=1)
     else:
@@ -204,9 +204,9 @@ def _over_time(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None:
     if window > 2:
         middle = np.array([np.median(part) for part in np.array_split(latencies, len(latencies) // window)])
         axes.plot(np.linspace(1, len(latencies), len(middle)), middle, color=ORANGE, linewidth=1.5)
-        axes.text(len(latencies), middle[-1], "running median", color=ORANGE, ha="right", va="top", **LABEL)
+        beside(axes, middle[-1], "running\nmedian", ORANGE)
     axes.set_yscale("log")
-    _plain_numbers(axes.yaxis)
+    plain_numbers(axes.yaxis)
     axes.set(title=f"Latency of each {noun}", xlabel=noun, ylabel="latency (ms)")
 
 
@@ -225,16 +225,22 @@ def _distribution(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None
             text = f"{name} {value:.3g}"
             axes.text(value, share[-1], text, rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
             right = place
-    _plain_numbers(axes.xaxis)
+    plain_numbers(axes.xaxis)
     axes.set(title="Distribution of latencies", xlabel="latency (ms)", ylabel=f"share of {noun}s that took longer")
 
 
-def _plain_numbers(axis: Any) -> None:
+def plain_numbers(axis: Any) -> None:
     """Write the numbers of a logarithmic axis as 60, not as 6 times a power of ten."""
     from matplotlib.ticker import LogFormatter
 
-    axis.set_major_formatter(LogFormatter())
-    axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.5)))
+    class Plain(LogFormatter):
+        """Labels the same ticks with the numbers themselves."""
+
+        def __call__(self, x: float, pos: Any = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain(minor_thresholds=(1.2, 0.5)))
 
 
 def nothing(axes: Axes, title: str, text: str = "the answer is empty") -> None:
