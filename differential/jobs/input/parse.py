@@ -145,8 +145,7 @@ class Parser:
         for each in lines(block):
             values = self._row(each.text)
             if isinstance(values, Fault):
-                text = each.text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-                self._faults.add(values._replace(file=self._label, line=line() + each.number - 1, text=text))
+                self._faults.add(values._replace(file=self._label, line=line() + each.number - 1, text=each.shown))
                 continue
             for column, value in zip(found, values):
                 column.append(value)

@@ -58,7 +58,7 @@ class TextChanges:
         late = self._order.late(epoch)
         if len(late):
             assert rows.lines is not None
-            texts = {line.number: line.text for line in lines(block.data, block.line())}
+            texts = {line.number: line.shown for line in lines(block.data, block.line())}
             for place in late.tolist():
                 number = int(rows.lines[place])
                 reason = f"the epoch {epoch[place]} is less than one before it"
