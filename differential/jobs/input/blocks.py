@@ -15,12 +15,15 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from differential.jobs.input.access import reading
-from differential.jobs.input.edges import Progress
+from differential.jobs.input.edges import Progress, ignore
 from timely.errors import DataError
 
 BLOCK = 1 << 21
 """About how many bytes a block has."""
 COUNTED = 1 << 20
+"""How many bytes are read at once to count lines."""
+MOST_LINE = 1 << 26
+"""How many bytes a line may have."""
 LEAST_HEAD, MOST_HEAD = 1 << 16, 1 << 24
 """How many bytes of a text are read to find its form: more if the first ones have less than two rows."""
 
@@ -86,7 +89,7 @@ class PlainText:
                     raise DataError(f"{self.label} became shorter while it was read: {place} of {self.total} bytes")
                 place += len(data)
                 progress(len(data))
-                whole, carry = _cut(carry, data, place == end)
+                whole, carry = _cut(self.label, carry, data, place == end)
                 if whole:
                     start = place - len(carry) - len(whole)
                     yield Block(whole, start, functools.partial(lines.at, start))
@@ -116,7 +119,7 @@ class StreamText:
     def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
         """Yield all blocks to worker 0."""
         if not index:
-            yield from _counted(self.rest(), progress)
+            yield from _counted(self.label, self.rest(), progress)
 
 
 class PackedText:
@@ -139,12 +142,14 @@ class PackedText:
         with self._open() as packed:
             read = 0
             stream = Unpacked(self.label, packed, self._codec)
-            for number, block in enumerate(_counted(stream, lambda _: None)):
+            for number, block in enumerate(_counted(self.label, stream, ignore)):
                 place = packed.tell()
                 if number % peers == index:
                     progress(place - read)
                     yield block
                 read = place
+        if not index:
+            progress(self.total - read)
 
     def _open(self) -> Any:
         return open(self.label, "rb", buffering=0)
@@ -238,14 +243,14 @@ class _LineCount:
         return self._lines
 
 
-def _counted(stream: Any, progress: Progress) -> Iterator[Block]:
+def _counted(label: str, stream: Any, progress: Progress) -> Iterator[Block]:
     """Yield the blocks of a stream, with line numbers."""
     carry = b""
     start, line = 0, 1
     while True:
         data = read_fully(stream, BLOCK)
         progress(len(data))
-        whole, carry = _cut(carry, data, not data)
+        whole, carry = _cut(label, carry, data, not data)
         if whole:
             yield Block(whole, start, functools.partial(int, line))
             start += len(whole)
@@ -254,8 +259,10 @@ def _counted(stream: Any, progress: Progress) -> Iterator[Block]:
             return
 
 
-def _cut(carry: bytes, data: bytes, is_last: bool) -> tuple[bytes, bytes]:
+def _cut(label: str, carry: bytes, data: bytes, is_last: bool) -> tuple[bytes, bytes]:
     """Return the whole lines of what was read, and the beginning of a line that is left; none is left at the end."""
+    if len(carry) > MOST_LINE:
+        raise DataError(f"{label} has a line of more than {MOST_LINE >> 20} MiB, so it is no text with an edge a line")
     if is_last:
         return carry + data, b""
     end = data.rfind(b"\n") + 1

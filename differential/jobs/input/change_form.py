@@ -1,4 +1,7 @@
-"""The form of a text of changes: `[EPOCH] +|- SOURCE TARGET [WEIGHT]`, as its head shows it."""
+"""The form of a text of changes: `[EPOCH] +|- SOURCE TARGET [WEIGHT]`, as its head shows it.
+
+The separator may differ from that of the graph. A first line that names the column of signs is a header.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +28,20 @@ def change_form(label: str, head: bytes, layout: Layout, has_names: bool, weight
     if not found:
         return None
     given = layout.delimiter
-    separators = CANDIDATES if given is None else (given,)
+    separators = CANDIDATES if given is None else (given, *CANDIDATES)
     rows = {separator: [split(line.text, separator) for line in found] for separator in separators}
-    score, separator, sign = max(
-        ((_score(rows[separator], place), separator, place) for separator in separators for place in (0, 1)),
-        key=lambda each: each[0],
+    separator, sign = max(
+        ((separator, place) for separator in separators for place in (0, 1)),
+        key=lambda each: len(_changes(rows[each[0]], each[1])),
     )
     fields = rows[separator]
-    if not score:
+    data = _changes(fields, sign)
+    if not data:
         raise DataError(
-            f"{label}, line {found[0].number}: a change is a line {USAGE}, separated like edges, not {found[0].text!r}"
+            f"{label}, line {found[0].number}: a change is a line {USAGE}, separated like edges, not {found[0].shown!r}"
         )
-    header = _header(fields, sign, layout)
-    data = fields[1:] if header else fields
-    width = Counter(map(len, data or fields)).most_common(1)[0][0]
+    header = layout.header is not False and sign < len(fields[0]) and fields[0][sign].lower() in SIGN_NAMES
+    width = Counter(map(len, data)).most_common(1)[0][0]
     kind: Kind = "name" if has_names else "integer"
     columns = [Column("epoch", 0, "integer")] if sign else []
     columns.append(Column("sign", sign, "sign"))
@@ -50,18 +53,10 @@ def change_form(label: str, head: bytes, layout: Layout, has_names: bool, weight
     return Form(separator, width, tuple(columns), mark + body, line)
 
 
-def _score(rows: Sequence[Sequence[str]], sign: int) -> float:
-    """Return the share of rows that are changes with the sign in that column."""
-    such = [
-        len(row) >= sign + 3 and row[sign] in SIGNS and (not sign or bool(INTEGER.fullmatch(row[0]))) for row in rows
-    ]
-    return sum(such) / len(rows)
-
-
-def _header(rows: Sequence[Sequence[str]], sign: int, layout: Layout) -> bool:
-    if layout.header:
-        return sign >= len(rows[0]) or rows[0][sign] not in SIGNS
-    return layout.header is None and sign < len(rows[0]) and rows[0][sign].lower() in SIGN_NAMES
+def _changes(rows: Sequence[Sequence[str]], sign: int) -> list[Sequence[str]]:
+    """Return the rows that are changes with the sign in that column."""
+    long = [row for row in rows if len(row) >= sign + 3 and row[sign] in SIGNS]
+    return [row for row in long if INTEGER.fullmatch(row[0])] if sign else long
 
 
 def _weight_place(label: str, header: Sequence[str], layout: Layout, sign: int, width: int) -> int:

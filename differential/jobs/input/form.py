@@ -76,6 +76,12 @@ class Line(NamedTuple):
     end: int
     """The offset after its end."""
     text: str
+    """Without its end; bytes that are not UTF-8 are surrogates."""
+
+    @property
+    def shown(self) -> str:
+        """Return the text with escapes for bytes that are not UTF-8."""
+        return self.text.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 def split(line: str, separator: str) -> list[str]:
@@ -86,7 +92,7 @@ def split(line: str, separator: str) -> list[str]:
 
 
 def lines(data: bytes, number: int = 1) -> Iterator[Line]:
-    """Yield the lines that are neither blank nor comments; bytes that are not UTF-8 become surrogates."""
+    """Yield the lines that are neither blank nor comments; the first line of `data` has that number."""
     start = 0
     for raw in data.splitlines(keepends=True) if b"\r" not in data else _split_at_newlines(data):
         end = start + len(raw)
@@ -118,10 +124,10 @@ def edge_form(label: str, head: bytes, layout: Layout) -> Form:
         raise DataError(f"{label} {what}; an empty graph has a header: `--header`")
     separator = layout.delimiter or _separator(label, found, layout)
     rows = [split(line.text, separator) for line in found]
-    header = _header(rows, layout, label)
+    header = _header(label, rows, layout)
     body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
     data = rows[1:] if header else rows
-    width = Counter(map(len, data or rows)).most_common(1)[0][0]
+    width = _width(data or rows)
     where = places(label, layout, width, rows[0] if header else None)
     return Form(separator, width, _columns(data, where, layout), mark + body, line)
 
@@ -156,7 +162,12 @@ def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
     return sum(found) / len(rows)
 
 
-def _header(rows: Sequence[Sequence[str]], layout: Layout, label: str) -> bool:
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many columns most rows have."""
+    return Counter(map(len, rows)).most_common(1)[0][0]
+
+
+def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
     """Return whether the first line names the columns: it has no integers where the lines after it do."""
     if layout.header is not None:
         return layout.header
@@ -165,7 +176,7 @@ def _header(rows: Sequence[Sequence[str]], layout: Layout, label: str) -> bool:
         return True
     if given or len(rows) < 2:
         return False
-    where = places(label, layout, len(rows[1]), rows[0])
+    where = places(label, layout, _width(rows[1:]), rows[0])
     nodes = [rows[0][place] for place in (where.source, where.target) if place < len(rows[0])]
     return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
 
@@ -175,7 +186,7 @@ def _separator(label: str, found: Sequence[Line], layout: Layout) -> str:
     best, best_score = BLANKS, (0.0, 0.0)
     for separator in CANDIDATES:
         rows = [split(line.text, separator) for line in found]
-        width = Counter(map(len, rows)).most_common(1)[0][0]
+        width = _width(rows)
         try:
             where = places(label, layout, width, rows[0])
         except DataError:

@@ -8,9 +8,11 @@ hexadecimal numbers, carriage returns inside lines, numbers that are not finite 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +36,8 @@ TYPES = {"integer": pa.int64(), "float": pa.float64(), "name": NAME, "sign": NAM
 KINDS = {"integer": "a 64-bit integer", "float": "a finite number", "sign": "+ or -"}
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of dictionary-encoded names."""
 
     columns: dict[str, Any]
@@ -74,7 +77,7 @@ class Parser:
         while start < len(block):
             end = block.find(b"\n", start + PIECE // 2) + 1 or len(block)
             here, start = start, end
-            parts.append(self.parse(block[here:end], lambda here=here: first + block.count(b"\n", 0, here)))  # type: ignore[misc]
+            parts.append(self.parse(block[here:end], functools.partial(_line_at, block, first, here)))
         return self._joined(parts)
 
     def _fast(self, block: bytes, line: Callable[[], int]) -> Rows | None:
@@ -145,8 +148,7 @@ class Parser:
         for each in lines(block):
             values = self._row(each.text)
             if isinstance(values, Fault):
-                text = each.text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-                self._faults.add(values._replace(file=self._label, line=line() + each.number - 1, text=text))
+                self._faults.add(values._replace(file=self._label, line=line() + each.number - 1, text=each.shown))
                 continue
             for column, value in zip(found, values):
                 column.append(value)
@@ -186,6 +188,10 @@ class Parser:
         none = np.empty(0, np.int64)
         at = np.concatenate([none, *(part.lines for part in parts if part.lines is not None)])
         return Rows(columns, at if self._with_lines else None)
+
+
+def _line_at(block: bytes, first: int, place: int) -> int:
+    return first + block.count(b"\n", 0, place)
 
 
 def _conversion(form: Form, integer: Any) -> Any:

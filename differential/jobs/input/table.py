@@ -49,30 +49,28 @@ class Table(Protocol):
 class ParquetTable:
     """A Parquet file, divided by row groups, or by rows if there are fewer groups than workers."""
 
-    def __init__(self, path: str, file: Any) -> None:
+    def __init__(self, path: str) -> None:
         self.label = path
-        self._file = file
-        self.total: int | None = file.metadata.num_rows
-        self.schema = file.schema_arrow
+        with pyarrow.parquet.ParquetFile(path) as file:
+            self.total: int | None = file.metadata.num_rows
+            self.schema = file.schema_arrow
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
         """Yield what worker `index` of `peers` reads, with the columns at `places`."""
-        with reading(self.label, "Parquet"):
-            file = pyarrow.parquet.ParquetFile(self.label)
-            names = self.schema.names
-            # The file is read by column name, which must name one column alone, and be no path into a nested one.
-            is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
-            columns = [names[place] for place in sorted(places)] if is_simple else None
+        names = self.schema.names
+        # The file is read by column name, which must name one column alone, and be no path into a nested one.
+        is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
+        columns = [names[place] for place in sorted(places)] if is_simple else None
+        with reading(self.label, "Parquet"), pyarrow.parquet.ParquetFile(self.label) as file:
             groups = file.metadata.num_row_groups
             sizes = [file.metadata.row_group(group).num_rows for group in range(groups)]
             for group, begin, end in divided(sizes, index, peers):
-                first = sum(sizes[:group])
-                seen = 0
+                seen, before = 0, sum(sizes[:group])
                 for batch in file.iter_batches(BATCH, [group], columns, use_threads=False):
-                    batch = batch if columns is not None else batch.select(places)
                     low, high = max(begin - seen, 0), min(end - seen, batch.num_rows)
                     if low < high:
-                        yield Part(batch.slice(low, high - low), first + seen + low)
+                        chosen = batch if is_simple else batch.select(places)
+                        yield Part(chosen.slice(low, high - low), before + seen + low)
                     seen += batch.num_rows
 
 
@@ -151,7 +149,7 @@ def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int
 def open_parquet(path: str) -> Table:
     """Return a Parquet file. Raises DataError if it is damaged."""
     with reading(path, "Parquet"):
-        return ParquetTable(path, pyarrow.parquet.ParquetFile(path))
+        return ParquetTable(path)
 
 
 def open_ipc(path: str) -> Table:

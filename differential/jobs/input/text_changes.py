@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import numpy as np
 
 from differential.jobs.input.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.change_form import change_form
+from differential.jobs.input.change_form import USAGE, change_form
 from differential.jobs.input.changes import Batch, Order
 from differential.jobs.input.edges import Ints, ignore
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.follow import Followed
+from differential.jobs.input.follow import Followed, Piece
 from differential.jobs.input.form import Form, lines
 from differential.jobs.input.layout import Layout, WeightKind
 from differential.jobs.input.names import Names, unified
 from differential.jobs.input.parse import Parser, Rows
 from differential.jobs.input.text import refuse_binary, without_header
+from timely.errors import DataError
 
 
 class TextChanges:
@@ -39,6 +41,17 @@ class TextChanges:
         form = change_form(self.label, head, self._layout, self._names is not None, self._weight)
         return None if form is None else (form, Parser(self.label, form, self._faults, with_lines=True))
 
+    def parser_of_some(self, piece: Piece) -> tuple[Form, Parser] | None:
+        """Return the same for the first lines of a text that grows; without a change among them, each is a fault."""
+        try:
+            return self.parser(piece.data)
+        except DataError:
+            if self._faults.policy == "stop":
+                raise
+        for line in lines(piece.data, piece.line):
+            self._faults.add(Fault(self.label, line.number, line.shown, f"is not a change, which is {USAGE}"))
+        return None
+
     def batch(self, parser: Parser, block: Block) -> Batch:
         """Return the rows of a block."""
         rows = parser.parse(block.data, block.line)
@@ -58,7 +71,7 @@ class TextChanges:
         late = self._order.late(epoch)
         if len(late):
             assert rows.lines is not None
-            texts = {line.number: line.text for line in lines(block.data, block.line())}
+            texts = {line.number: line.shown for line in lines(block.data, block.line())}
             for place in late.tolist():
                 number = int(rows.lines[place])
                 reason = f"the epoch {epoch[place]} is less than one before it"
@@ -103,12 +116,12 @@ class FollowedChanges:
                         yield None
                     continue
                 start, line = 0, piece.line
-                if found is None:
-                    found = self._changes.parser(piece.data)
+                if found is None or (line == 1 and found[0].line > 1):  # a file that was replaced has a header, too
+                    found = self._changes.parser_of_some(piece)
                     if found is None:
                         continue
-                    start, line = found[0].body, piece.line + found[0].line - 1
-                block = Block(piece.data[start:], start, lambda line=line: line)  # type: ignore[misc]
+                    start, line = found[0].body, line + found[0].line - 1
+                block = Block(piece.data[start:], start, functools.partial(int, line))
                 yield self._changes.batch(found[1], block)
         finally:
             self._followed.close()

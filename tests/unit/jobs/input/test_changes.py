@@ -99,6 +99,15 @@ def test_forms(tmp_path: Path, text: str, expected: list[Any]) -> None:
     assert of(path) == expected
 
 
+def test_layouts_of_graphs_with_other_separators_and_headers(tmp_path: Path) -> None:
+    path = tmp_path / "changes"
+    path.write_text("+ 1 2\n- 1 2\n")
+    assert of(path, Layout(separator="comma", header=True)) == [(1, 1, [(1, 1, 2)]), (2, 2, [(-1, 1, 2)])]
+    path.write_text("* 1 2\n- 1 2\n")
+    with pytest.raises(DataError, match=r"line 1: the sign is not \+ or -"):
+        of(path, Layout(header=True))
+
+
 def test_weights(tmp_path: Path) -> None:
     path = tmp_path / "changes"
     path.write_text("+ 1 2 7\n- 1 2 8\n")

@@ -131,6 +131,32 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     followed.close()
 
 
+def test_headers_of_a_file_and_of_its_replacement_are_no_changes(tmp_path: Path) -> None:
+    path = tmp_path / "changes"
+    path.write_text("sign,source,target\n+,1,2\n")
+    followed = Followed(str(path))
+    assert followed.new() == [(1, 2, [(1, 1, 2)])]
+    (tmp_path / "new").write_text("sign,source,target\n-,1,2\n")
+    (tmp_path / "new").rename(path)
+    assert followed.new() == [(2, 2, [(-1, 1, 2)])]
+    assert followed.faults.count == 0
+    followed.close()
+
+
+def test_lines_before_the_first_change_are_faults(tmp_path: Path) -> None:
+    path = tmp_path / "changes"
+    path.write_text("hello\n")
+    followed = Followed(str(path))
+    assert followed.new() == []
+    append(path, "# comment\nhello\n+ 1 2\n")
+    assert followed.new() == [(1, 4, [(1, 1, 2)])]
+    assert [fault.line for fault in followed.faults.take()] == [1, 3]
+    followed.close()
+    stopped = open_changes(str(path), None, PLAIN, Faults(), follow=True).epochs()
+    with pytest.raises(DataError, match="line 1: has 1 column instead of 3"):
+        next(stopped)
+
+
 def test_a_file_that_is_truncated_is_read_from_its_beginning(tmp_path: Path) -> None:
     path = tmp_path / "changes"
     path.write_text("+ 1 2\n+ 3 4\n")
@@ -188,7 +214,7 @@ def test_changes_on_standard_input(standard_input: int) -> None:
     assert [plain(each) for each in open_changes("-", None, PLAIN, Faults()).epochs()] == [(1, 1, [(1, 1, 2)])]
 
 
-@pytest.mark.parametrize("data", [b"1 2\n3 x\n4 5", gzip.compress(b"1 2\n3 x\n4 5")])
+@pytest.mark.parametrize("data", [b"1 2\n3 x\n4 5", gzip.compress(b"1 2\n3 x\n4 5", mtime=0)])
 def test_a_graph_on_standard_input_is_read_by_the_first_worker(standard_input: int, data: bytes) -> None:
     os.write(standard_input, data)
     os.close(standard_input)

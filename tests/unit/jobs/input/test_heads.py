@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from differential.jobs.input import Faults, Layout, open_graph
-from tests.unit.jobs.input.reading import PLAIN, read, rows
+from differential.jobs.input import Faults, Layout, blocks, open_graph
+from tests.unit.jobs.input.reading import PLAIN, read, rows, with_faults
 from timely.errors import DataError
 
 
@@ -31,6 +31,7 @@ from timely.errors import DataError
         (" 1\t2\n 3 4\n", [(1, 2), (3, 4)]),
         ("1 2\t0.5\n3 4\t0.5\n", [(1, 2), (3, 4)]),
         ("from to\n1 2\n", [(1, 2)]),
+        ("from to\n\n# 1\n3 4\n1 2\n", [(1, 2), (3, 4)]),
         ("# FromNodeId\tToNodeId\n1\t2\n", [(1, 2)]),
         ("a b\tc\nd\te f\n", [("a b", "c"), ("d", "e f")]),
         ("a,b c\nd,e\n", [("a", "b c"), ("d", "e")]),
@@ -97,6 +98,36 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
     assert refusal(path) == "FILE cannot be read: Permission denied"
 
 
+def test_lines_in_the_head_that_are_faults(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("from to\n1\n2 3\n4 5\n")
+    assert with_faults(path) == ([(2, 3), (4, 5)], {2: "has 1 column instead of 2"})
+    path.write_text("x 1\n2 3\n4 5\n")
+    assert with_faults(path) == ([(2, 3), (4, 5)], {1: "the source is not a 64-bit integer"})
+
+
+@pytest.mark.parametrize("peers", [1, 3])
+def test_all_bytes_of_a_compressed_file_are_reported(
+    tmp_path: Path, peers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 1000)
+    path = tmp_path / "graph"
+    path.write_bytes(whole("gz") + gzip.compress(b""))
+    assert len(read(path, peers=peers)) == 30_000
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_line_that_does_not_end(tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 1 << 16)
+    monkeypatch.setattr(blocks, "MOST_LINE", 1 << 20)
+    path = tmp_path / "graph"
+    data = b"1 2\n" * 20_000 + bytes(3 << 20)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert refusal(path).startswith("FILE has a line of more than 1 MiB")
+    path.write_bytes(b"1 " * (1 << 24))
+    assert refusal(path).startswith("FILE has no line end within")
+
+
 def archived() -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -107,7 +138,7 @@ def archived() -> bytes:
 def zipped() -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("graph", "1 2\n")
+        archive.writestr(zipfile.ZipInfo("graph"), "1 2\n")
     return buffer.getvalue()
 
 
@@ -134,14 +165,14 @@ def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
     ("data", "expected"),
     [
         (b"", "FILE is empty; an empty graph has a header"),
-        (gzip.compress(b""), "FILE is empty; an empty graph has a header"),
+        (gzip.compress(b"", mtime=0), "FILE is empty; an empty graph has a header"),
         (b"# nothing\n", "FILE has comments but no edges"),
         (b"1\n2\n", "FILE: an edge needs two columns, but there is only one column"),
         (zipped(), "FILE is a zip archive; unpack it"),
         (archived(), "FILE is an archive of files (tar); unpack it"),
-        (gzip.compress(archived()), "FILE is an archive of files (tar); unpack it"),
+        (gzip.compress(archived(), mtime=0), "FILE is an archive of files (tar); unpack it"),
         (lzma.compress(b"1 2\n"), "FILE is compressed with xz; unpack it"),
-        (gzip.compress(gzip.compress(b"1 2\n")), "FILE is compressed twice"),
+        (gzip.compress(gzip.compress(b"1 2\n", mtime=0), mtime=0), "FILE is compressed twice"),
         ("1 2\n".encode("utf-16"), "FILE is a text in UTF-16"),
         (b"\x00\x01\x02", "FILE is neither a text nor in one of the formats"),
     ],
