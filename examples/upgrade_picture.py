@@ -58,7 +58,8 @@ def _answers(history: History) -> list[tuple[str, str, dict[str, list[tuple[int,
             lines = {each: [(step, answers[name][each]) for step, answers in history] for each in every}
             found.append((title, unit, lines))
     if history and history[-1][1].get("top"):
-        lines = {history[-1][1]["top"][0][0]: [(step, answers["top"][0][1]) for step, answers in history if answers["top"]]}
+        name = history[-1][1]["top"][0][0]
+        lines = {name: [(step, answers["top"][0][1]) for step, answers in history if answers["top"]]}
         found.append(("Most direct dependants of a package", "packages", lines))
     return found
 
