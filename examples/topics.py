@@ -24,7 +24,7 @@ import time as clock
 from collections.abc import Callable
 from typing import Any
 
-from topics_plan import Plan, Series, plan_of
+from topics_plan import Plan, Series, epochs_in, plan_of
 from topics_report import check, emit, result
 from tweets import NONE, Tweets, add_arguments
 
@@ -221,7 +221,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     refuse_two_streams(parser, options)
     length = options.epoch / 1000
-    if options.tags > MOST_TAGS or int(options.seconds / length) <= int(options.stale / length) + 1:
+    if options.tags > MOST_TAGS or epochs_in(options.seconds, length) <= epochs_in(options.stale, length) + 1:
         parser.error(f"tweets must arrive for longer than --stale, and have at most {MOST_TAGS:,} hashtags")
     return options
 

@@ -96,14 +96,23 @@ def _columns(rows: Rows) -> tuple[Ints, Ints, Ints]:
     return rows.author, np.where(rows.mentioned == NONE, rows.author, rows.mentioned), rows.tag
 
 
+def epochs_in(seconds: float, length: float) -> int:
+    """Return how many whole epochs of a length fit into some seconds.
+
+    >>> epochs_in(0.6, 0.05), int(0.6 / 0.05)
+    (12, 11)
+    """
+    return int(seconds / length + 1e-9)
+
+
 def plan_of(options: argparse.Namespace) -> Plan:
     """Return the schedule that the options ask for. Raises DataError if a file of tweets is too short for it."""
     length, stream = options.epoch / 1000, stream_of(options)
-    size, stale = max(int(options.rate * length), 1), int(options.stale / length)
+    size, stale = max(int(options.rate * length), 1), epochs_in(options.stale, length)
     if isinstance(stream, Tweets):
-        return Plan(stream, size, length, int(options.seconds / length), stale)
+        return Plan(stream, size, length, epochs_in(options.seconds, length), stale)
     loaded = Loaded(stream)
-    epochs = min(int(options.seconds / length), len(loaded) // size)
+    epochs = min(epochs_in(options.seconds, length), len(loaded) // size)
     if epochs <= stale + 1:
         raise DataError(
             f"{stream.label} has {counted(len(loaded), 'tweet')}, which end {epochs * length:g} s after the start, "
