@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from contextlib import closing
 
 import numpy as np
@@ -11,18 +10,11 @@ import pytest
 
 from tests.examples_loading import example_module
 from tests.integration.launcher.launching import Run
-from timely import Config, execute, execute_directly
+from timely import Config, execute
 
 bfs = example_module("bfs")
 commands = example_module("commands")
 interactive = example_module("interactive")
-regression = example_module("logistic_regression")
-wordcount = example_module("wordcount")
-
-
-def test_splitmix_is_the_published_one() -> None:
-    first = bfs.splitmix(np.arange(3)).tolist()
-    assert first == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -39,16 +31,6 @@ def test_bfs_counts_the_nodes_at_each_distance(workers: int, capsys: pytest.Capt
         distance += 1
     assert capsys.readouterr().out.splitlines()[:-1] == expected
     assert len(expected) > 3
-
-
-@pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("size", [1, 2, 100])
-def test_words_are_counted(workers: int, size: int) -> None:
-    lines = ["To be, or not to be", "", "that is the question: be", "is it"] * 5
-    results = execute(lambda worker: wordcount.program(worker, lines, size), Config(workers=workers))
-    words = " ".join(lines).lower().replace(",", "").replace(":", "").split()
-    assert results[0] == Counter(words)
-    assert not any(results[1:])
 
 
 ANSWERS = [
@@ -99,31 +81,3 @@ def test_questions_of_a_shared_graph_are_answered(private: bool, workers: int) -
         for _ in range(2):
             reached = np.union1d(reached, target[np.isin(source, reached)])
         assert found == len(reached)
-
-
-@pytest.mark.parametrize("tree", [False, True])
-def test_logistic_regression_ends_where_the_gradient_is_small_with_the_same_weights(tree: bool) -> None:
-    rows, features, tolerance = 4000, 4, 1e-5
-    found = set()
-    for workers in (1, 2, 4):
-        results = execute(
-            lambda worker: regression.program(worker, rows, features, tolerance, 500, tree), Config(workers=workers)
-        )
-        found |= {(rounds, weights.tobytes()) for rounds, weights in results}
-    ((rounds, bits),) = found
-    weights = np.frombuffer(bits)
-    shards = [regression.shard(number, rows, features) for number in range(regression.SHARDS)]
-    mean = sum(regression.gradient(weights, *each) for each in shards) / rows
-    assert 10 < rounds < 500
-    assert np.linalg.norm(mean) < tolerance
-    assert np.allclose(weights, regression.true_weights(features), atol=0.3)
-
-
-def test_logistic_regression_on_two_processes_has_the_weights_of_one() -> None:
-    rows, features, rounds = 4000, 4, 20
-    _, weights = execute_directly(lambda worker: regression.program(worker, rows, features, 0, rounds, False))
-    with closing(
-        Run("run", "-n", "2", regression.__file__, "--rows", "4000", "--features", "4", "--rounds", "20")
-    ) as run:
-        assert run.end() == 0, run.error
-        assert f"20 rounds, weights {regression.digest(weights)}" in run.output

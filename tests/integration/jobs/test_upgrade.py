@@ -47,7 +47,9 @@ def replayed(files: Files, *, workers: int = 1, only: list[str] = EVERY, **given
     """Return the report of a run in this process."""
     upgrade = debian.load(*files)
     watch = {name: upgrade.package(name) for name in WATCHED}
-    options = Namespace(**{"steps": upgrade.steps, "batch": 1, "check": 0, "changes": False, "only": only} | given)
+    options = Namespace(
+        **{"steps": upgrade.steps, "batch": 1, "check": 0, "changes": False, "only": only, "plot": None} | given
+    )
     reports = execute(lambda worker: program.replay(worker, upgrade, watch, options), Config(workers=workers))
     assert reports[1:] == [None] * (workers - 1)
     return reports[0]
@@ -152,7 +154,8 @@ def test_two_processes_tell_what_one_does(tmp_path: Path, start: Callable[..., R
     found = json.loads((tmp_path / "report.json").read_text())
     for figure in ("steps", "updates", "initial", "final", "differences"):
         assert found[figure] == alone[figure]
-    assert found.keys() == {"steps", "updates", "initial", "final", "latency_ms", "seconds", "differences"}
+    figures = {"steps", "updates", "initial", "final", "latency_ms", "seconds", "differences"}
+    assert found.keys() == {"job", "answer"} | figures
     assert found["latency_ms"].keys() == {"median", "p95", "p99", "max"}
     assert found["seconds"].keys() == {"load", "initial", "steps"}
     assert all(line.startswith("[0] ") for line in run.lines)
@@ -229,13 +232,41 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
         (["--steps", "-1"], "'-1' is not a whole number of at least 0"),
         (["--only", "top", "--changes"], "--changes prints the answer 'watch', which --only leaves out"),
         (["--only", "top", "--watch", "perl"], "--watch is about the answer 'watch', which --only leaves out"),
-        (["--json", "nowhere/report.json"], "--json: there is no directory nowhere"),
+        (["--plot", "picture.txt"], "'picture.txt' does not end in .svg, .png or .pdf"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(arguments: list[str], said: str) -> None:
     ended = script(*arguments)
     assert ended.returncode == 2
     assert said in ended.stderr
+
+
+@pytest.mark.parametrize("option", ["--json", "--plot"])
+def test_an_output_that_cannot_be_written_is_named(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    assert run_here(monkeypatch, option, "nowhere/file.svg") == 1
+    assert capsys.readouterr().err == "upgrade: cannot write nowhere/file.svg: No such file or directory\n"
+
+
+@pytest.mark.parametrize(("only", "panels"), [("components,cycles,watch,top", 5), ("top", 2)])
+def test_the_picture_shows_latency_and_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str, panels: int
+) -> None:
+    pytest.importorskip("matplotlib")
+    files, place = given(write_random_upgrade(tmp_path, seed=1)), tmp_path / "picture.svg"
+    watch = ["--watch", "p03"] if "watch" in only else []
+    assert run_here(monkeypatch, *files, "--only", only, *watch, "--plot", place) == 0
+    assert place.read_text().count('<g id="axes_') == panels
+
+
+def test_as_many_answers_are_drawn_as_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "POINTS", 5)
+    report = replayed(write_random_upgrade(tmp_path, seed=1), plot="picture.svg")
+    assert [step for step, _ in report.history] == [0, 5, 10, 15, 20, 25]
+    assert report.history[0][1] == report.initial
+    assert report.history[-1][1] == report.final
 
 
 def test_without_scipy_a_check_is_refused(

@@ -9,30 +9,34 @@ import pytest
 
 from tests.examples_loading import EXAMPLES, example_module
 
-WORDS = str(EXAMPLES / "README.md")
+WORDS, SOURCES = str(EXAMPLES / "README.md"), str(EXAMPLES)
 WHOLE = {
-    ("wordcount", WORDS): {"--lines": 1},
+    ("wordcount", WORDS): {"--lines": 1, "--top": 0},
     ("union_find",): {"--nodes": 1, "--edges": 0, "--batch": 1},
-    ("k_exposure",): {"--tweets": 1, "--users": 1, "--tags": 1, "--follows": 1, "--epoch": 1},
-    ("sliding_window",): {"--users": 1, "--rate": 1, "--window": 1, "--slides": 1},
+    ("kexposure",): {"--count": 1, "--users": 1, "--tags": 1, "--follows": 1, "--epoch": 1},
+    ("window",): {"--users": 1, "--rate": 1, "--window": 1, "--slides": 1},
     ("bfs",): {"--nodes": 1, "--edges": 0, "--changes": 0},
-    ("logistic_regression",): {"--rows": 8, "--features": 1, "--rounds": 1},
-    ("top_hashtag",): {"--users": 1, "--tags": 1, "--rate": 1, "--epoch": 1},
+    ("logistic",): {"--rows": 8, "--features": 1, "--rounds": 1},
+    ("topics",): {"--users": 1, "--tags": 1, "--rate": 1, "--epoch": 1},
     ("interactive",): {"--nodes": 1, "--edges": 0, "--changes": 0, "--rounds": 1, "--keep": 0, "--hops": 0},
+    ("barrier",): {"--rounds": 1},
+    ("alltoall",): {"--records": 1, "--epochs": 1},
     ("upgrade",): {"--steps": 0, "--batch": 1, "--check": 1},
 }
 """The least value of each option that is a whole number."""
-REAL = {("logistic_regression",): ["--tolerance"], ("top_hashtag",): ["--seconds", "--stale"]}
+REAL = {("logistic",): ["--tolerance"], ("topics",): ["--seconds", "--stale"], ("imports", SOURCES): ["--interval"]}
 
 SMALLEST = [
     ["union_find", "--nodes", "1", "--edges", "0", "--batch", "1"],
     ["union_find", "--nodes", "1", "--edges", "5"],
-    ["k_exposure", "--tweets", "1", "--users", "1", "--tags", "1", "--follows", "1", "--epoch", "1"],
-    ["sliding_window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1"],
-    ["sliding_window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1", "--strong"],
+    ["kexposure", "--count", "1", "--users", "1", "--tags", "1", "--follows", "1", "--epoch", "1"],
+    ["window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1"],
+    ["window", "--users", "1", "--rate", "1", "--window", "1", "--slides", "1", "--strong"],
     ["bfs", "--nodes", "1", "--edges", "0", "--changes", "0"],
     ["bfs", "--nodes", "3", "--edges", "0", "--changes", "5"],
-    ["logistic_regression", "--rows", "8", "--features", "1", "--rounds", "1", "--tolerance", "0"],
+    ["logistic", "--rows", "8", "--features", "1", "--rounds", "1", "--tolerance", "0"],
+    ["barrier", "--rounds", "1"],
+    ["alltoall", "--records", "1", "--epochs", "1"],
     ["interactive", "--nodes", "1", "--edges", "0", "--changes", "0", "--rounds", "1", "--keep", "0", "--hops", "0"],
     ["interactive", "--nodes", "3", "--edges", "0", "--rounds", "3", "--keep", "1"],
 ]
@@ -91,23 +95,13 @@ def test_the_smallest_numbers_have_an_answer(
     assert "nan" not in said
 
 
-@pytest.mark.parametrize(("name", "option"), [("upgrade", "--json"), ("top_hashtag", "--series")])
-def test_a_file_that_cannot_be_written_is_refused(
-    name: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = refused(monkeypatch, capsys, name, option, "nowhere/file")
-    assert said.endswith(f"error: argument {option}: there is no directory nowhere")
-    said = refused(monkeypatch, capsys, name, option, str(EXAMPLES))
-    assert said.endswith(f"error: argument {option}: {EXAMPLES} is a directory")
-
-
-@pytest.mark.parametrize("command", [*WHOLE, ("commands",)], ids=" ".join)
+@pytest.mark.parametrize("command", [*WHOLE, ("imports", SOURCES), ("commands",)], ids=" ".join)
 def test_each_option_says_what_it_means_and_what_it_is_without(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsers: list[argparse.ArgumentParser] = []
 
-    def stop(parser: argparse.ArgumentParser) -> None:
+    def stop(parser: argparse.ArgumentParser, arguments: object = None) -> None:
         parsers.append(parser)
         raise KeyboardInterrupt
 
