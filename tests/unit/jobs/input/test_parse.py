@@ -1,0 +1,82 @@
+"""What pyarrow reads of a block is what the definition reads, line by line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from differential.jobs.input import parse
+from differential.jobs.input.blocks import BLOCK
+from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.form import Column, Form, Kind
+from differential.jobs.input.layout import BLANKS
+from differential.jobs.input.parse import Parser
+
+ROWS = [
+    (Column("source", 0, "integer"), Column("target", 1, "integer")),
+    (Column("source", 0, "name"), Column("target", 1, "name")),
+    (Column("source", 1, "integer"), Column("target", 2, "integer"), Column("weight", 0, "float")),
+    (Column("source", 0, "name"), Column("target", 2, "name"), Column("weight", 1, "integer")),
+    (
+        Column("epoch", 0, "integer"),
+        Column("sign", 1, "sign"),
+        Column("source", 2, "name"),
+        Column("target", 3, "name"),
+    ),
+]
+FIELD: dict[Kind, st.SearchStrategy[bytes]] = {
+    "integer": st.sampled_from([b"1", b"-20", b"+3", b"007", b"9223372036854775807"]),
+    "float": st.sampled_from([b"1", b"-2.5", b"+3e2", b".5", b"1e-400"]),
+    "name": st.sampled_from([b"a", b"0x1f", b"\xc3\xa9", b'"b"', b"c#", b"http://x", b"-"]),
+    "sign": st.sampled_from([b"+", b"-"]),
+}
+ODD = st.sampled_from(
+    [b"", b"0x1f", b"nan", b"1e999", b"9223372036854775808", b"\xff", b"a\rb", b"#", b"1_0", b"\xc2\xa0", b"\0", b"*"]
+)
+BLANK = st.sampled_from([b"", b"", b"", b" ", b"\t", b"  "])
+END = st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b"\n\n", b"\n# comment\n", b"\n \t// comment\n", b"\n  \n"])
+
+
+@st.composite
+def block(draw: Any, form: Form) -> bytes:
+    """Draw lines that have a form, most of them."""
+    whole = b""
+    separator = b" \t " if form.separator == BLANKS else form.separator.encode()
+    padding = BLANK if form.separator not in ("\t", " ") else st.just(b"")
+    odd = draw(st.integers(0, 5)) == 0
+    for _ in range(draw(st.integers(1, 20))):
+        fields = [b"0"] * form.width
+        for column in form.columns:
+            field = draw(FIELD[column.kind] | ODD) if odd else draw(FIELD[column.kind])
+            fields[column.place] = draw(padding) + field + draw(padding)
+        if odd and draw(st.integers(0, 9)) == 0:
+            fields.pop()
+        whole += separator.join(fields) + draw(END)
+    return whole if draw(st.booleans()) else whole.removesuffix(b"\n")
+
+
+def parsed(data: bytes, form: Form, patch: pytest.MonkeyPatch, small: int, piece: int) -> tuple[Any, list[Fault]]:
+    patch.setattr(parse, "SMALL", small)
+    patch.setattr(parse, "PIECE", piece)
+    faults = Faults("report")
+    rows = Parser("text", form, faults, with_lines=True).parse(data, lambda: 100)
+    columns = {
+        role: [*map(repr, column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())]
+        for role, column in rows.columns.items()
+    }
+    assert rows.lines is not None
+    return (columns, rows.lines.tolist()), faults.take()
+
+
+@pytest.mark.parametrize("columns", ROWS)
+@pytest.mark.parametrize("separator", ["\t", ",", " ", BLANKS])
+@given(data=st.data())
+def test_blocks_are_read_as_their_lines_are(columns: tuple[Column, ...], separator: str, data: st.DataObject) -> None:
+    form = Form(separator, max(column.place for column in columns) + 1, columns)
+    text = data.draw(block(form))
+    with pytest.MonkeyPatch.context() as patch:
+        expected = parsed(text, form, patch, BLOCK, BLOCK)
+        assert parsed(text, form, patch, 0, BLOCK) == expected
+        assert parsed(text, form, patch, 0, 40) == expected
