@@ -35,7 +35,7 @@ def run(cells: str, directory: Path) -> list[str]:
     return [part.strip() for part in told.stdout.split("=== cell ===\n")[1:]]
 
 
-def test_a_worker_goes_on_from_cell_to_cell(tmp_path: Path) -> None:
+def test_a_worker_continues_from_cell_to_cell(tmp_path: Path) -> None:
     first, second, third = run(
         SETUP
         + """#%%
@@ -82,7 +82,7 @@ print(followers.contents())
     assert after == "{(2, 1): 1}"
 
 
-def test_of_several_workers_it_is_said_which_one_failed(tmp_path: Path) -> None:
+def test_an_error_names_the_worker_that_failed(tmp_path: Path) -> None:
     _, told = run(
         SETUP
         + """#%%
@@ -100,11 +100,11 @@ execute(program, Config(workers=2))
     assert "on worker 1 of 2" in told
 
 
-def test_what_was_refused_is_told_with_the_line_that_asked(tmp_path: Path) -> None:
+def test_a_refusal_shows_the_line_of_the_cell(tmp_path: Path) -> None:
     _, told = run(SETUP + "#%%\nprint(followers.less_than((1, 2)))\n", tmp_path)
     assert told.splitlines()[1:] == ["  Cell In[2], line 1, in <module>", "    print(followers.less_than((1, 2)))"]
 
 
-def test_what_is_waited_for_is_told_with_the_cell_that_made_it(tmp_path: Path) -> None:
+def test_an_explanation_names_the_cell_that_holds_a_time_back(tmp_path: Path) -> None:
     _, told = run(SETUP + "#%%\nprint(worker.explain())\n", tmp_path)
     assert "a capability for (0,) on output 0 of operator 'input' (built at Cell In[1], line 6), made at" in told

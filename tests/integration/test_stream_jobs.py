@@ -52,7 +52,7 @@ def test_exposures_are_those_of_the_definition(
 
 
 @on_workers
-def test_the_job_on_exposures_runs(workers: int) -> None:
+def test_the_exposure_job_is_right_on_generated_tweets(workers: int) -> None:
     stream = tweets.Tweets(30, 6)
     results = execute(lambda worker: k_exposure.program(worker, stream, 4, 3, 50), Config(workers=workers))
     said = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
@@ -82,7 +82,7 @@ def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, worker
 
 
 @on_workers
-def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -> None:
+def test_queries_are_answered_as_of_the_epoch_at_which_they_were_asked(workers: int) -> None:
     # Of so many users not all are connected by the end, so answers differ whenever a worker comes to ask.
     stream, size, stale = tweets.Tweets(5000, 40), 6, 4
     plan = top_hashtag.Plan(stream, size, 0.01, 16, stale)
@@ -102,7 +102,7 @@ def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -
     assert [row.count("\t") for row in first.rows()] == [2] * 11
 
 
-def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
+def test_generated_tweets_are_the_same_however_they_are_requested() -> None:
     stream = tweets.Tweets(100, 20)
     whole = stream.batch(0, 500)
     parts = [stream.batch(start, 125) for start in range(0, 500, 125)]

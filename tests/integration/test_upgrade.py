@@ -87,7 +87,7 @@ def test_answers_do_not_depend_on_workers_or_batches(tmp_path: Path, seed: int) 
 
 
 @pytest.mark.parametrize("batch", [1, 7])
-def test_each_change_of_a_watched_answer_is_told_with_its_step(
+def test_each_change_of_a_watched_answer_is_printed_with_its_step(
     tmp_path: Path, batch: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = write_random_upgrade(tmp_path, seed=5)
@@ -114,7 +114,7 @@ def test_a_question_can_be_asked_alone(tmp_path: Path, only: str) -> None:
     assert list(report.final) == ["edges", only]
 
 
-def test_fewer_steps_can_be_taken(tmp_path: Path) -> None:
+def test_a_run_can_take_fewer_steps(tmp_path: Path) -> None:
     files = write_random_upgrade(tmp_path, seed=7)
     report = replayed(files, steps=9, batch=4, check=100)
     upgrade = debian.load(*files)
@@ -141,7 +141,7 @@ def test_a_difference_from_scratch_ends_the_run(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.timeout(300)
-def test_two_processes_tell_what_one_does(tmp_path: Path, start: Callable[..., Run]) -> None:
+def test_two_processes_give_the_answers_of_one(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=9)
     alone = replayed(files).as_json()
     run = start(
@@ -232,7 +232,7 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
         (["--json", "nowhere/report.json"], "--json: there is no directory nowhere"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(arguments: list[str], said: str) -> None:
+def test_invalid_options_are_refused(arguments: list[str], said: str) -> None:
     ended = script(*arguments)
     assert ended.returncode == 2
     assert said in ended.stderr
@@ -249,7 +249,7 @@ def test_without_scipy_a_check_is_refused(
 
 
 @pytest.mark.timeout(300)
-def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
+def test_ctrl_c_ends_the_program_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=0, steps=20_000)
     run = start("run", "-n", "2", EXAMPLES / "upgrade.py", *given(files), "--only", "top")
     end = clock.monotonic() + 250

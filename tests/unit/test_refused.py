@@ -113,7 +113,7 @@ def check(kind: str, outcomes: list[Outcome]) -> None:
 
 
 @pytest.mark.parametrize("kind", REASONS)
-def test_what_cannot_be_meant_is_refused_with_its_reason_and_the_answer_is_right(kind: str) -> None:
+def test_a_meaningless_message_is_refused_with_the_reason_and_the_answer_is_right(kind: str) -> None:
     check(kind, execute(lambda worker: numbers(worker, kind), Config(workers=2)))
 
 
@@ -140,7 +140,7 @@ BATCHES = {
 
 @pytest.mark.parametrize("pact", ["by the first column", "gather at 0"])
 @pytest.mark.parametrize("kind", BATCHES)
-def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kind: str, pact: str) -> None:
+def test_a_batch_other_than_updates_at_times_of_the_scope_is_refused(kind: str, pact: str) -> None:
     def program(worker: Worker) -> tuple[Any, int, str]:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
@@ -160,7 +160,7 @@ def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kin
 
 
 @pytest.mark.parametrize("kind", ["a batch to no channel", "progress at no location", "a batch of no dataflow"])
-def test_an_authenticated_peer_of_another_process_is_refused_alike(kind: str, tmp_path: Path) -> None:
+def test_messages_of_an_authenticated_process_are_refused_in_the_same_way(kind: str, tmp_path: Path) -> None:
     check(kind, in_processes(ipc_configs(tmp_path), lambda worker: numbers(worker, kind)))
 
 
@@ -183,7 +183,7 @@ def test_columns_that_do_not_fit_are_an_error_that_names_operator_and_sender() -
         execute(program, Config(workers=2))
 
 
-def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path) -> None:
+def test_progress_from_a_worker_for_which_others_report_is_refused(tmp_path: Path) -> None:
     def program(worker: Worker) -> Outcome:
         found: list[int] = []
         with worker.dataflow("numbers") as scope:
@@ -202,7 +202,7 @@ def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path)
     assert outcomes[0][2] == "worker 3 reported progress in dataflow 0 ('numbers'), which others report to this worker"
 
 
-def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
+def test_explanations_and_reports_include_refused_messages() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow("numbers") as scope:
             timely.new_input(scope)
@@ -216,7 +216,7 @@ def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
     assert len(re.findall(told, text)) == 2
 
 
-def test_what_an_operator_sends_when_it_is_made_is_kept_until_the_dataflow_is_built_here_too() -> None:
+def test_messages_of_a_constructor_are_kept_until_the_dataflow_is_built_on_the_receiver() -> None:
     def program(worker: Worker) -> tuple[list[int], int]:
         found: list[int] = []
         if worker.index == 0:
@@ -277,7 +277,7 @@ def can_be_meant(message: Message, dataflow: Dataflow) -> bool:
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 2), MESSAGES), min_size=1, max_size=8))
-def test_whatever_peers_say_is_taken_in_or_refused_and_counted(said: list[tuple[int, Message]]) -> None:
+def test_every_message_of_a_peer_is_accepted_or_refused_and_counted(said: list[tuple[int, Message]]) -> None:
     network = SimulatedNetwork(peers=3, seed=1)
     workers = [Worker(allocator, Config(workers=3)) for allocator in network.allocators]
     for worker in workers:

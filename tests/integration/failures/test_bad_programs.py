@@ -202,7 +202,7 @@ def test_different_dataflows_name_the_operator_that_differs_on_each_worker(
     assert "program.py:8 on worker 0, nothing more on worker 1" in run.error
 
 
-def test_a_column_that_no_peer_would_take_ends_the_run_and_is_named(start: Callable[..., Run]) -> None:
+def test_a_column_that_no_peer_would_accept_ends_the_run_and_is_named(start: Callable[..., Run]) -> None:
     run = start(COMPLEX, "-n", "2")
     ends(run, 1)
     assert "operator 'spread' failed at time (0,)" in run.error

@@ -84,7 +84,7 @@ execute(program)
 
 
 @pytest.mark.slow
-def test_a_process_that_loads_kernels_when_all_are_interrupted_does_not_call_the_other_gone(tmp_path: Path) -> None:
+def test_a_process_interrupted_while_it_loads_kernels_does_not_report_the_other_as_lost(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(LOADS)
     run = Run("run", "-n", "2", script)

@@ -57,7 +57,7 @@ def hosts(tmp_path: Path) -> str:
     ("before", "words"),
     [("sys.exit(0)", "has ended with status 0 before it met the others"), ("os.kill(os.getpid(), 19)", "is stopped")],
 )
-def test_a_process_that_does_not_come_is_named_once(
+def test_a_process_that_does_not_arrive_is_named_once(
     start: Start, options: tuple[str, ...], before: str, words: str, hosts: str
 ) -> None:
     run = start(before, *(options if options[0] == "-n" else (*options, hosts)))

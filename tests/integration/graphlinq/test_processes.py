@@ -35,7 +35,7 @@ def records(lines: Counter[str], name: str) -> list[Any]:
     return sorted(literal_eval(line.partition(": ")[2]) for line in lines if line.startswith(f"{name}, epoch 1: "))
 
 
-def test_one_worker_says_what_scipy_does(programs: ModuleType, expected: Counter[str]) -> None:
+def test_one_worker_gives_the_answers_of_scipy(programs: ModuleType, expected: Counter[str]) -> None:
     source, target = programs.graph()
     matrix = csr_matrix((np.ones(len(source)), (source, target)), shape=(programs.NODES, programs.NODES))
     nodes = np.union1d(source, target).tolist()
@@ -54,9 +54,9 @@ def test_one_worker_says_what_scipy_does(programs: ModuleType, expected: Counter
     assert len(told) > 1.5 * len(programs.PROGRAMS)
 
 
-def test_three_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str]) -> None:
+def test_three_threads_print_the_lines_of_one_worker(programs: ModuleType, expected: Counter[str]) -> None:
     assert said_by_threads(programs, 3) == expected
 
 
-def test_two_processes_say_what_one_worker_does(expected: Counter[str]) -> None:
+def test_two_processes_print_the_lines_of_one_worker(expected: Counter[str]) -> None:
     assert said_by_processes(SCRIPT, 2) == expected

@@ -27,7 +27,7 @@ sum(itertools.repeat(1, 10**11))  # hours in compiled code, which lets no other 
 
 
 @pytest.mark.parametrize("signum", ENDING)
-def test_processes_inside_compiled_code_do_not_get_the_time_for_cleaning_up(
+def test_processes_inside_compiled_code_get_no_time_to_clean_up(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     script = tmp_path / "stuck.py"
@@ -56,7 +56,7 @@ LONGER = ANSWER_SECONDS + TERMINATE_SECONDS + 1
 
 
 @pytest.mark.parametrize("signum", ENDING)
-def test_programs_that_clean_up_after_any_signal_to_all_have_their_time(
+def test_programs_get_time_to_clean_up_after_any_signal_to_all_processes(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     script = tmp_path / "program.py"
@@ -97,7 +97,7 @@ time.sleep(60)
 """
 
 
-def test_a_program_that_handles_the_signal_itself_has_the_time_for_cleaning_up(start: Start, tmp_path: Path) -> None:
+def test_a_program_that_handles_the_signal_itself_gets_time_to_clean_up(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(HANDLES.replace("SECONDS", str(LONGER)))
     run = start("run", "-n", "2", script)
@@ -119,9 +119,7 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     assert list(tmp_path.iterdir()) == [script]
 
 
-def test_the_leftovers_of_a_killed_run_are_removed_by_the_next_one_and_those_in_use_are_not(
-    start: Start, tmp_path: Path
-) -> None:
+def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_no_files_in_use(start: Start, tmp_path: Path) -> None:
     environ = {"TMPDIR": str(tmp_path)}
     running = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     killed = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)

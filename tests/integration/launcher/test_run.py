@@ -42,7 +42,7 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
+def test_a_directory_of_our_name_in_the_working_directory_is_not_imported(
     start: Start, tmp_path: Path, processes: int
 ) -> None:
     for place in ("timely", "scripts", "bin"):
@@ -59,7 +59,7 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_safe_path_is_one_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
+def test_a_safe_path_is_safe_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import sys\nprint({str(tmp_path)!r} in sys.path)\n")
     for options, printed in (([], "True"), (["-P"], "False")):
@@ -131,7 +131,9 @@ def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, processes: str, tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_run_is_reported_in_a_line_as_by_python(
+    start: Start, processes: str, tmp_path: Path
+) -> None:
     (tmp_path / "nothing").mkdir()
     (tmp_path / "nothing" / "__init__.py").touch()
     run = start("run", "-n", processes, "-m", "nothing", directory=tmp_path)
@@ -203,7 +205,7 @@ def test_the_sockets_directory_is_private_and_removed(start: Start, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_directory_with_a_long_name_is_no_obstacle(start: Start, tmp_path: Path) -> None:
+def test_a_run_works_in_a_temporary_directory_with_a_long_name(start: Start, tmp_path: Path) -> None:
     directory = tmp_path / ("x" * 100)
     directory.mkdir()
     assert start("run", "-n", "2", TALK, "meet", environ={"TMPDIR": str(directory)}).end() == 0
@@ -314,7 +316,9 @@ def test_several_machines_need_keys_and_the_error_explains_how_to_make_them(star
     ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
 )
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, status: int, workers: str) -> None:
+def test_a_signal_to_the_launcher_ends_all_processes_quietly(
+    start: Start, signum: int, status: int, workers: str
+) -> None:
     run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
     run.until_told(2 * int(workers))
     run.send(signum)
@@ -323,9 +327,7 @@ def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, st
 
 
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131)])
-def test_a_key_at_a_terminal_reaches_all_and_ends_all_quietly(
-    start: Start, tmp_path: Path, signum: int, status: int
-) -> None:
+def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: Path, signum: int, status: int) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
     run.until_told(2)
     os.killpg(run.process.pid, signum)
@@ -356,7 +358,7 @@ sys.exit(cli.main())
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_as_soon_as_there_is_a_directory_leaves_none(
+def test_a_signal_just_after_the_directory_is_made_leaves_no_directory(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     code = ["-c", AT_ONCE, str(int(signum))]
@@ -443,7 +445,7 @@ def test_ctrl_c_on_a_single_process_ends_with_130_and_no_traceback(start: Start)
     assert run.error == ""
 
 
-def test_a_killed_process_ends_the_others_and_is_named(start: Start) -> None:
+def test_a_killed_process_is_named_and_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "kill")
     assert run.end() == 128 + signal.SIGKILL
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
@@ -482,7 +484,7 @@ def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Star
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stubborn_process_ends_too_when_the_launcher_is_killed(start: Start) -> None:
+def test_a_process_that_ignores_signals_ends_when_the_launcher_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_told(2)
     run.send(signal.SIGKILL)
@@ -540,7 +542,7 @@ def test_an_output_that_is_full_ends_a_run_with_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_a_run_whose_output_is_closed_goes_on(closed: str) -> None:
+def test_a_run_continues_when_its_output_is_closed(closed: str) -> None:
     command = f"exec {shlex.quote(sys.executable)} -m timely run -n 2 {shlex.quote(str(TALK))} meet {closed}"
     ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0)
@@ -575,7 +577,7 @@ def test_a_command_that_cannot_run_is_refused_before_anything_starts(start: Star
         assert runs[arguments].error.count("\n") == 1
 
 
-def test_a_port_in_use_is_one_clear_message(start: Start, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_message(start: Start, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -631,7 +633,7 @@ def test_keys_are_made_once(start: Start, tmp_path: Path) -> None:
     assert "exists" in run.error
 
 
-def test_a_process_that_cannot_be_started_is_an_error_in_a_line_and_the_others_are_gone() -> None:
+def test_a_process_that_cannot_be_started_is_reported_in_a_line_and_the_others_are_ended() -> None:
     command = f"ulimit -n 22; exec {shlex.quote(sys.executable)} -m timely run -n 30 {shlex.quote(str(TALK))} hello"
     ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert re.fullmatch(r"timely: cannot start process \d+ of 30: Too many open files; start fewer, .*\n", ended.stderr)

@@ -26,7 +26,9 @@ def expected(programs: ModuleType) -> Counter[str]:
     return said_by_threads(programs, 1)
 
 
-def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: ModuleType, expected: Counter[str]) -> None:
+def test_one_worker_prints_what_can_be_computed_without_a_dataflow(
+    programs: ModuleType, expected: Counter[str]
+) -> None:
     assert {line.split(":")[0] for line in expected} == {*programs.PROGRAMS, *programs.APART}
     for epoch in range(programs.EPOCHS):
         size = programs.SIZE + epoch
@@ -47,7 +49,9 @@ def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: Modul
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str], workers: int) -> None:
+def test_several_threads_print_the_lines_of_one_worker(
+    programs: ModuleType, expected: Counter[str], workers: int
+) -> None:
     assert said_by_threads(programs, workers) == expected
 
 
@@ -55,7 +59,7 @@ def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected
     ("processes", "workers"),
     [(2, 1), pytest.param(2, 2, marks=pytest.mark.slow), pytest.param(3, 1, marks=pytest.mark.slow)],
 )
-def test_several_processes_say_what_one_worker_does(expected: Counter[str], processes: int, workers: int) -> None:
+def test_several_processes_print_the_lines_of_one_worker(expected: Counter[str], processes: int, workers: int) -> None:
     assert said_by_processes(SCRIPT, processes, workers) == expected
 
 

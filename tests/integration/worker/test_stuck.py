@@ -107,7 +107,7 @@ def test_a_stall_of_a_dataflow_that_the_first_worker_has_dropped_names_who_did(
 
 
 @clusters
-def test_a_loop_that_does_not_converge_is_told_with_its_rounds(start: Start, processes: int, workers: int) -> None:
+def test_a_loop_that_does_not_converge_is_reported_with_its_rounds(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "endless")
     until_said(run, "no time has become final for 0.5 s: 'stuck/loop' goes on without converging: 0.5 s ago worker")
     before, after = re.findall(r"\(0, (\d+)\)", run.error.partition("without converging")[2])[:2]
@@ -161,7 +161,7 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
 
 
 @slow
-def test_a_run_that_moves_is_not_told_to_have_stalled(start: Start) -> None:
+def test_a_run_that_advances_is_not_reported_as_stalled(start: Start) -> None:
     run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
     assert run.end() == 0
     assert run.error == ""
@@ -212,7 +212,7 @@ def test_a_stall_is_reported_by_default_and_by_no_thread(tmp_path: Path, start: 
     interrupt(run)
 
 
-def test_no_stall_is_reported_where_it_is_turned_off(start: Start) -> None:
+def test_no_stall_is_reported_if_reports_are_turned_off(start: Start) -> None:
     run = start("-w", "2", "--stall", "0", STUCK, "forgotten")
     clock.sleep(2.0)
     interrupt(run)
@@ -238,7 +238,7 @@ def test_does_not():
 """
 
 
-def test_a_test_that_hangs_says_who_holds_its_dataflow(tmp_path: Path) -> None:
+def test_a_test_that_hangs_names_the_holder_of_its_dataflow(tmp_path: Path) -> None:
     (tmp_path / "test_hanging.py").write_text(HANGS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "timely.testing", "-q", "-p", "no:cacheprovider", str(tmp_path)]

@@ -31,7 +31,7 @@ def named(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[tuple[str, int]]
     return asked
 
 
-def test_a_path_nobody_listens_at_is_bound_as_it_is(tmp_path: Path) -> None:
+def test_a_path_without_a_listener_is_bound_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "worker"
     assert bindable(f"ipc://{path}") == f"ipc://{path}"
     with socket.socket(socket.AF_UNIX) as left_over:
@@ -39,7 +39,7 @@ def test_a_path_nobody_listens_at_is_bound_as_it_is(tmp_path: Path) -> None:
     assert bindable(f"ipc://{path}") == f"ipc://{path}"
 
 
-def test_a_path_somebody_listens_at_is_in_use(tmp_path: Path) -> None:
+def test_a_path_with_a_listener_is_in_use(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp_path / "worker"))
         other.listen()
@@ -48,7 +48,7 @@ def test_a_path_somebody_listens_at_is_in_use(tmp_path: Path) -> None:
     assert error.value.errno == errno.EADDRINUSE
 
 
-def test_a_host_is_bound_at_its_address_the_older_kind_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_is_bound_at_its_ipv4_address_first(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, HERE_TOO, HERE)
     assert bindable("tcp://this-one:2101") == "tcp://127.0.0.1:2101"
     named(monkeypatch, HERE, HERE_TOO)
@@ -56,7 +56,7 @@ def test_a_host_is_bound_at_its_address_the_older_kind_first(monkeypatch: pytest
     assert asked == [("this-one", 2101)]
 
 
-def test_an_address_of_the_newer_kind_is_bound_in_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ipv6_address_is_bound_in_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, HERE_TOO)
     assert bindable("tcp://[::1]:2101") == "tcp://[::1]:2101"
     assert asked == [("::1", 2101)]

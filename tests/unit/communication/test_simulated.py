@@ -52,7 +52,7 @@ def test_every_message_arrives_once_and_those_of_a_pair_in_order(seed: int) -> N
     assert all(messages == [change(number) for number in range(EACH)] for messages in arrived.values())
 
 
-def test_the_same_seed_gives_the_same_order_and_others_others() -> None:
+def test_equal_seeds_give_equal_orders_and_different_seeds_different_ones() -> None:
     orders = {tuple(deliveries(crowded(seed))) for seed in (1, 2, 3)}
     assert len(orders) == 3
     assert tuple(deliveries(crowded(1))) in orders

@@ -113,7 +113,7 @@ def test_a_lost_peer_without_a_description_is_not_reported(
     assert len(watched.wakes) == 1
 
 
-def test_one_looks_again_before_long_while_a_lost_peer_is_not_named(
+def test_the_watch_looks_again_soon_while_a_lost_peer_is_not_named(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert watched.watch._poll_milliseconds() is None
@@ -134,7 +134,7 @@ def test_a_silent_peer_is_given_up_early_enough_to_be_named_in_time(peer_timeout
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_an_error_of_a_socket_ends_the_thread_in_silence_only_if_the_socket_was_closed_under_it(
+def test_a_socket_error_ends_the_thread_silently_only_if_the_socket_was_closed_meanwhile(
     is_closed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = Event()

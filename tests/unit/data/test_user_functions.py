@@ -242,7 +242,7 @@ def test_a_subclass_of_arrays_is_copied() -> None:
 
 
 @given(st.lists(st.sampled_from(["lent", "part", "fresh", "kept", "view"]), min_size=1, max_size=4), st.booleans())
-def test_nothing_that_is_returned_can_be_written_to_by_the_program(kinds: list[str], nested: bool) -> None:
+def test_the_program_cannot_write_to_the_columns_it_returned(kinds: list[str], nested: bool) -> None:
     own, kept = np.arange(4), np.arange(4)
     made = {
         "lent": lambda column: column,

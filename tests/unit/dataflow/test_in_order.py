@@ -29,18 +29,18 @@ def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -
 
 @pytest.mark.composed
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(2, 1, "process"), (2, 2, "process"), (4, 2, "worker")])
-def test_it_is_told_by_the_outputs_that_feed_it_where_every_worker_tells_every_other_one(
+def test_it_is_counted_at_the_outputs_that_feed_it_if_every_worker_reports_to_every_other_one(
     peers: int, workers: int, accumulation: str
 ) -> None:
     assert place(peers, workers, accumulation) == (True, 2)
 
 
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(4, 2, "process"), (2, 1, "cluster")])
-def test_it_has_a_place_where_others_pass_progress_on(peers: int, workers: int, accumulation: str) -> None:
+def test_it_has_a_place_if_other_workers_pass_progress_on(peers: int, workers: int, accumulation: str) -> None:
     assert place(peers, workers, accumulation) == (False, 3)
 
 
-def test_it_has_a_place_where_messages_may_be_left_in_the_queue() -> None:
+def test_it_has_a_place_if_messages_may_stay_in_its_queue() -> None:
     assert place(2, 1, "process", drains=False) == (False, 3)
 
 
@@ -54,7 +54,7 @@ def settle(network: SimulatedNetwork, workers: list[Worker], probes: list[Probe]
 
 
 @pytest.mark.composed
-def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings_at_most() -> None:
+def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_reports_at_most() -> None:
     network = SimulatedNetwork(peers=2, seed=0)
     workers = [Worker(allocator, Config()) for allocator in network.allocators]
     sessions: list[InputSession] = []

@@ -44,7 +44,7 @@ states: dict[int, dict[Time, int]] = {}
 
 
 @on_workers
-def test_a_notification_says_when_all_workers_are_done(workers: int) -> None:
+def test_a_notification_arrives_when_all_workers_are_done(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         return scope.to_stream(range(100)).unary_notify(Exchange(lambda x: x * 0), counter)
 
@@ -52,7 +52,7 @@ def test_a_notification_says_when_all_workers_are_done(workers: int) -> None:
     assert found == [((0,), 100 * workers)]
 
 
-def test_the_two_times_of_a_notification_are_apart() -> None:
+def test_the_two_times_of_a_notification_are_independent() -> None:
     told: list[tuple[Time, Time | None, int]] = []
 
     def program(worker: Worker) -> list[bool]:
@@ -96,7 +96,7 @@ def asking(ask: Callable[[Notificator, InputCapability], None]) -> list[Time]:
     return told
 
 
-def test_a_guarantee_may_be_written_as_other_times_are() -> None:
+def test_a_guarantee_may_be_written_in_every_form_of_a_time() -> None:
     def ask(notificator: Notificator, right: InputCapability) -> None:
         notificator.notify_after(np.int64(2))
         notificator.notify_after([1])
@@ -117,14 +117,14 @@ def test_a_guarantee_may_be_written_as_other_times_are() -> None:
         ((), r"CapabilityError: \(\) is not a time of this scope"),
     ],
 )
-def test_a_guarantee_that_is_no_time_of_the_scope_is_refused(moment: Any, message: str) -> None:
+def test_a_guarantee_that_is_not_a_time_of_the_scope_is_refused(moment: Any, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         asking(lambda notificator, right: notificator.notify_after(moment))
     with pytest.raises(OperatorError, match=message):
         asking(lambda notificator, right: notificator.notify_at(right, guarantee=moment))
 
 
-def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> None:
+def test_a_request_for_a_complete_time_is_answered_even_if_nothing_moves() -> None:
     told: list[Time] = []
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
@@ -148,7 +148,7 @@ def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> No
     assert told == [(0,), (0,)]
 
 
-def test_times_asked_for_at_the_start_are_told_of_without_messages() -> None:
+def test_notifications_requested_at_the_start_arrive_without_messages() -> None:
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for time, capability in notificator:
             assert capability is not None

@@ -18,7 +18,7 @@ def outstanding(queue_bytes: int = 800) -> tuple[Outstanding, Ledger, Told]:
     return whole, Ledger(whole, 0, 2, 3, 4), told
 
 
-def test_a_worker_owes_too_much_when_it_is_more_than_the_share() -> None:
+def test_a_worker_that_owes_more_than_its_share_is_over_the_bound() -> None:
     whole, ledger, _ = outstanding()
     assert (whole.share, whole.allowance, whole.quantum) == (400, 100, 50)
     ledger.send(1, 400)
@@ -32,11 +32,11 @@ def test_a_worker_owes_too_much_when_it_is_more_than_the_share() -> None:
     assert (ledger.owed, whole.over) == ([0, 400], set())
 
 
-def test_a_share_is_a_byte_at_least() -> None:
+def test_a_share_is_at_least_a_byte() -> None:
     assert outstanding(1)[0].share == 1
 
 
-def test_what_was_taken_is_told_when_it_is_more_than_the_quantum() -> None:
+def test_taken_messages_are_reported_once_they_exceed_the_quantum() -> None:
     _, ledger, told = outstanding()
     for size in (50, 1, 51):
         assert len(told) == (size == 51)
@@ -45,7 +45,7 @@ def test_what_was_taken_is_told_when_it_is_more_than_the_quantum() -> None:
     assert told == [(1, Taken(((3, 4, 2),))), (1, Taken(((3, 4, 1),)))]
 
 
-def test_what_is_closed_owes_nothing_and_has_taken_everything() -> None:
+def test_a_closed_ledger_owes_nothing_and_has_taken_everything() -> None:
     whole, ledger, told = outstanding()
     ledger.queue(0, 500)
     ledger.queue(1, 60)

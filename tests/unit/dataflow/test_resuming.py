@@ -29,7 +29,7 @@ def tripled(stream: Stream, name: str, log: list[str]) -> Stream:
     return result
 
 
-def test_the_last_of_several_goes_on_so_that_no_more_than_one_message_ever_waits() -> None:
+def test_the_last_of_several_operators_resumes_first_so_that_at_most_one_message_waits() -> None:
     log: list[str] = []
 
     def program(worker: Worker) -> None:

@@ -65,7 +65,7 @@ def test_an_upgrade_may_have_no_steps(tmp_path: Path, files: tuple[Path, Path]) 
 
 
 @pytest.mark.timeout(300)
-def test_the_whole_upgrade_is_what_its_description_says() -> None:
+def test_the_whole_upgrade_matches_its_description() -> None:
     upgrade = debian.load()
     assert upgrade.steps == 19_521
     assert len(upgrade.names) == 72_957
@@ -100,9 +100,7 @@ def test_the_whole_upgrade_is_what_its_description_says() -> None:
         (1, (3, "+", "d", "a"), r"changes\.tsv, line 4: inserts an edge that is there already: d -> a"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_named(
-    files: tuple[Path, Path], which: int, row: tuple[object, ...], said: str
-) -> None:
+def test_an_invalid_line_is_named(files: tuple[Path, Path], which: int, row: tuple[object, ...], said: str) -> None:
     rows: list[tuple[object, ...]] = [*(INITIAL, CHANGES)[which], row]
     write_rows(files[which], rows)
     with pytest.raises(DataError, match=said):

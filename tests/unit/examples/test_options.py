@@ -74,7 +74,7 @@ def test_a_whole_number_that_is_too_small_is_refused(
     ("command", "option"), [(command, option) for command, options in REAL.items() for option in options]
 )
 @pytest.mark.parametrize("value", ["-0.5", "nan", "inf", "long"])
-def test_a_number_that_is_negative_or_none_is_refused(
+def test_a_value_that_is_negative_or_not_a_number_is_refused(
     command: tuple[str, ...],
     option: str,
     value: str,
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_written_is_refused(
 
 
 @pytest.mark.parametrize("command", [*WHOLE, ("commands",)], ids=" ".join)
-def test_each_option_says_what_it_means_and_what_it_is_without(
+def test_the_help_of_each_option_gives_its_meaning_and_its_default(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsers: list[argparse.ArgumentParser] = []
@@ -126,7 +126,7 @@ def test_each_option_says_what_it_means_and_what_it_is_without(
             assert not option.default or "default" in option.help, option.dest
 
 
-def test_the_help_of_commands_says_which_worker_a_number_is(
+def test_the_help_of_commands_explains_which_worker_a_number_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["commands.py", "--help"])

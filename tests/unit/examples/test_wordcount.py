@@ -10,7 +10,7 @@ import pytest
 from tests.examples_loading import example_module
 
 
-def test_what_cannot_be_read_is_named_with_its_line(
+def test_an_unreadable_file_is_named_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rubbish").write_bytes(b"words\n\n\xff\xfe words\n")
@@ -26,7 +26,7 @@ def test_what_cannot_be_read_is_named_with_its_line(
         assert capsys.readouterr().err == f"wordcount: {said.format(path)}\n"
 
 
-def test_words_of_a_text_in_utf_8_are_told(
+def test_words_of_a_utf_8_text_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "text"

@@ -96,7 +96,7 @@ def test_ranks_by_weights_are_those_of_networkx(rows: Edges, weights: dict[int, 
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_a_weight_that_is_negative_or_no_number_is_refused(weight: float) -> None:
+def test_a_weight_that_is_negative_or_not_a_number_is_refused(weight: float) -> None:
     def program(graph: Graph) -> Stream:
         return pagerank(graph, personalisation=graph.scope.to_stream((np.array([1]), np.array([weight]))))
 

@@ -191,6 +191,6 @@ def test_a_loop_without_a_limit_is_not_checked_before_its_first_report(monkeypat
 
 
 @pytest.mark.parametrize("limit", [0, 1.5])
-def test_a_limit_that_is_no_number_of_rounds_is_refused(limit: object) -> None:
+def test_a_limit_that_is_not_a_number_of_rounds_is_refused(limit: object) -> None:
     with pytest.raises(BuildError, match="takes whole rounds"):
         example(lambda scope: counting(scope, limit=limit))  # type: ignore[arg-type]

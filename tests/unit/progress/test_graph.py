@@ -12,7 +12,7 @@ def test_a_chain_contracts_to_one_edge() -> None:
     assert contract(chain, {0, 5}) == [Edge(0, 5, ONE)]
 
 
-def test_a_hub_stays_where_its_removal_would_cost_too_many_edges() -> None:
+def test_a_hub_stays_if_its_removal_would_cost_too_many_edges() -> None:
     hub = [*(Edge(place, 10, ONE) for place in range(5)), *(Edge(11, place, ONE) for place in range(20, 25))]
     edges = [*hub, Edge(10, 11, ONE)]
     kept = {*range(5), *range(20, 25)}

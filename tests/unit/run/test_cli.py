@@ -93,7 +93,7 @@ def test_unknown_arguments_are_named_in_a_line(
     assert "script --bar" in message or f"'timely {arguments[0]} --help'" in said
 
 
-def test_the_usage_shows_that_one_may_leave_out_which_line_of_the_host_file_this_is(
+def test_the_usage_shows_that_the_line_of_the_host_file_is_optional(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):

@@ -30,7 +30,7 @@ def left(place: Path, name: str = f"{PREFIX}abcdefgh") -> Path:
     return directory
 
 
-def test_a_directory_that_nobody_has_locked_is_removed_by_the_next_run(place: Path) -> None:
+def test_an_unlocked_directory_is_removed_by_the_next_run(place: Path) -> None:
     stale = left(place)
     with run_directory(1) as directory:
         assert not stale.exists()
@@ -39,7 +39,7 @@ def test_a_directory_that_nobody_has_locked_is_removed_by_the_next_run(place: Pa
     assert list(place.iterdir()) == []
 
 
-def test_the_directory_of_a_run_that_goes_on_stays(place: Path) -> None:
+def test_the_directory_of_a_run_in_progress_stays(place: Path) -> None:
     with run_directory(1) as first, run_directory(1) as second:
         remove_left_directories(str(place))
         assert first.exists()
@@ -78,7 +78,7 @@ def test_a_directory_that_others_may_enter_stays(place: Path) -> None:
     assert stays.exists()
 
 
-def test_what_belongs_to_another_user_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user_stay(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stays = left(place)
     user = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: user + 1)

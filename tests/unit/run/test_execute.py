@@ -69,7 +69,7 @@ def test_the_configuration_comes_from_the_environment(monkeypatch: pytest.Monkey
     assert execute_directly(lambda worker: worker.peers) == 1
 
 
-def test_an_error_of_the_only_worker_goes_through() -> None:
+def test_an_error_of_the_only_worker_is_raised_unchanged() -> None:
     with pytest.raises(ValueError, match="nothing of the kind"):
         execute_directly(fail)
 
@@ -131,7 +131,7 @@ def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch:
     assert not started[0].is_alive()
 
 
-def test_an_error_is_raised_though_its_worker_takes_long_to_close_its_connections(
+def test_an_error_is_raised_even_if_its_worker_takes_long_to_close_its_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = sys.modules["timely.run.execute"]
@@ -243,7 +243,7 @@ def test_an_error_in_one_process_reaches_all_others_with_its_line(tmp_path: Path
         assert "test_execute.py:" in str(error)
 
 
-def test_a_refusal_in_one_process_reaches_the_others_in_its_own_words(tmp_path: Path) -> None:
+def test_a_refusal_in_one_process_reaches_the_others_with_the_same_message(tmp_path: Path) -> None:
     def refuse(worker: Worker) -> None:
         raise DataError("column 3 is no column")
 

@@ -30,7 +30,7 @@ def test_pieces_are_kept_unless_the_environment_configures_the_allocator(monkeyp
 
 
 @pytest.mark.parametrize("refused", [None, "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
-def test_pieces_are_kept_where_the_c_library_takes_both_options(
+def test_pieces_are_kept_if_the_c_library_accepts_both_options(
     refused: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[int, int] = {}

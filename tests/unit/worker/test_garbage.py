@@ -36,7 +36,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Frozen:
     return Frozen(monkeypatch)
 
 
-def test_what_survives_a_long_full_search_is_left_out_of_later_ones(frozen: Frozen) -> None:
+def test_objects_that_survive_a_long_full_search_are_left_out_of_later_ones(frozen: Frozen) -> None:
     assert not frozen.search(LONG / 2)
     assert not frozen.is_frozen
     assert not frozen.search(1.0, generation=1)
@@ -45,7 +45,7 @@ def test_what_survives_a_long_full_search_is_left_out_of_later_ones(frozen: Froz
     assert all(frozen.search(LONG / 2) for _ in range(1000))
 
 
-def test_everything_is_searched_when_the_searches_since_then_have_taken_as_long_together(frozen: Frozen) -> None:
+def test_everything_is_searched_once_the_searches_since_then_have_together_taken_as_long(frozen: Frozen) -> None:
     frozen.search(0.25)
     assert [frozen.search(0.125) for _ in range(4)] == [True, True, False, True]
     assert not frozen.search(0.5)
