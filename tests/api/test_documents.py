@@ -1,4 +1,4 @@
-"""What the documents say holds: Python blocks print the text block after them, links lead to files, names exist."""
+"""The documents are right: Python blocks print the text block after them, links lead to files, names exist."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def words(documented: object) -> set[str]:
 
 
 def public(module: ModuleType) -> Iterator[Any]:
-    """Yield the functions and classes that a module exports or, if it does not say, defines."""
+    """Yield the functions and classes that a module exports or, without `__all__`, defines."""
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
     for name in getattr(module, "__all__", own):
         found = getattr(module, name)

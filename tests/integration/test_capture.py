@@ -32,7 +32,7 @@ def test_degrees_written_by_two_processes_are_read_by_three_workers(tmp_path: Pa
 
 
 def refused(*arguments: str | Path, processes: int = 1) -> str:
-    """Return what is said of a command that is refused."""
+    """Return the error of a command that is refused."""
     started = Run("run", "-n", str(processes), EXAMPLES / "capture.py", *arguments)
     try:
         assert started.end(40) == 1
@@ -61,6 +61,6 @@ def test_a_capture_is_written_neither_over_another_nor_beside_it(tmp_path: Path)
     files = {tmp_path / "0.events": "those", tmp_path / "1.events": "of two workers"}
     for path, text in files.items():
         path.write_text(text)
-    said = refused("write", tmp_path, processes=3)
-    assert f"capture: {tmp_path} has files of a capture (0.events, 1.events)" in said
+    error = refused("write", tmp_path, processes=3)
+    assert f"capture: {tmp_path} has files of a capture (0.events, 1.events)" in error
     assert {path: path.read_text() for path in tmp_path.iterdir()} == files

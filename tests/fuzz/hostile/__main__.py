@@ -1,4 +1,4 @@
-"""Hand hostile functions and columns to every operator: `python -m tests.fuzz.hostile --cases 100000`.
+"""Pass hostile functions and columns to every operator: `python -m tests.fuzz.hostile --cases 100000`.
 
 Each case is drawn from its number; `--seed N` begins with that of number N. Faults are printed with their number, and
 the exit status is 1 if there are any. `--count` prints how often each hostility was right or refused.

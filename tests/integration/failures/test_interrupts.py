@@ -89,7 +89,7 @@ def test_a_process_interrupted_while_it_loads_kernels_does_not_report_the_other_
     script.write_text(LOADS)
     run = Run("run", "-n", "2", script)
     try:
-        run.until_told(2)
+        run.until_started(2)
         os.killpg(run.process.pid, signal.SIGINT)
         assert run.end() == 130
         assert run.error == ""

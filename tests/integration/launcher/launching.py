@@ -74,7 +74,7 @@ class Run:
         """How many seconds it may take to end at once: on a machine that is busy, longer as starting took longer."""
         return max(PROMPT, 4 * self.starting)
 
-    def until_told(self, count: int, seconds: float = 40) -> list[int]:
+    def until_started(self, count: int, seconds: float = 40) -> list[int]:
         """Wait until this many processes have printed their pid."""
         self._wait_for(lambda: len(self.pids) == count, seconds, f"{count} processes have not printed their pid")
         self.starting = clock.monotonic() - self.started

@@ -34,7 +34,7 @@ def test_processes_inside_compiled_code_get_no_time_to_clean_up(
     script.write_text(STUCK)
     (temporary := tmp_path / "temporary").mkdir()
     run = start("run", "-n", "2", script, environ={"TMPDIR": str(temporary)})
-    run.until_told(2)
+    run.until_started(2)
     begun = clock.monotonic()
     os.killpg(run.process.pid, signum)
     assert run.end() == 128 + signum
@@ -62,7 +62,7 @@ def test_programs_get_time_to_clean_up_after_any_signal_to_all_processes(
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", str(LONGER)))
     run = start("run", "-n", "2", script)
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     assert run.end() == 128 + signum
     assert run.output.count("cleaned") == 2
@@ -76,7 +76,7 @@ def test_a_stopped_process_is_continued_and_cleans_up_when_the_run_is_asked_to_e
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", "0"))
     run = start("run", "-n", "2", "--peer-timeout", "600", script)
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.kill(pids[0], signal.SIGSTOP)
     run.send(signum)
     assert run.end() == 128 + signum
@@ -101,7 +101,7 @@ def test_a_program_that_handles_the_signal_itself_gets_time_to_clean_up(start: S
     script = tmp_path / "program.py"
     script.write_text(HANDLES.replace("SECONDS", str(LONGER)))
     run = start("run", "-n", "2", script)
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.output.count("ended") == 2
@@ -111,7 +111,7 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", "0"))
     run = start("run", "-n", "2", script, environ={"TMPDIR": str(tmp_path)})
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.kill(pids[1], signal.SIGSTOP)
     run.send(signal.SIGKILL)
     run.process.wait(40)
@@ -124,7 +124,7 @@ def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_no_files_in_use(
     running = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     killed = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     for run in (running, killed):
-        run.until_told(2)
+        run.until_started(2)
     os.killpg(killed.process.pid, signal.SIGKILL)
     killed.process.wait(40)
     killed.until_gone()
@@ -143,7 +143,7 @@ def test_processes_that_a_key_at_a_terminal_has_reached_are_not_interrupted_agai
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(3)"))
     run = start("run", "-n", "2", script)
-    for pid in run.until_told(2):
+    for pid in run.until_started(2):
         os.kill(pid, signal.SIGINT)
     run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
     clock.sleep(1.2)  # longer than two interrupts are taken for one, as on a busy machine
@@ -157,7 +157,7 @@ def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start,
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(1)"))
     run = start("run", "-n", "2", script)
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.killpg(run.process.pid, signal.SIGTERM)
     run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
     begun = clock.monotonic()

@@ -197,7 +197,7 @@ def test_standard_input_goes_to_the_first_process(start: Start, tmp_path: Path) 
 
 def test_the_sockets_directory_is_private_and_removed(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "wait", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     (directory,) = tmp_path.iterdir()
     assert directory.stat().st_mode & 0o777 == 0o700
     run.send(signal.SIGTERM)
@@ -245,7 +245,7 @@ def test_the_launcher_makes_private_keys_for_its_children(start: Start, tmp_path
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
     run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     (file,) = tmp_path.glob("timely-*/cluster.key")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     key, secret = file.read_bytes().split()
@@ -265,7 +265,7 @@ def test_two_runs_have_different_keys(start: Start, tmp_path: Path) -> None:
     for _ in range(2):
         hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
         run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
-        run.until_told(2)
+        run.until_started(2)
         keys += [file.read_bytes() for file in tmp_path.glob("timely-*/cluster.key")]
         run.send(signal.SIGTERM)
         run.end()
@@ -320,7 +320,7 @@ def test_a_signal_to_the_launcher_ends_all_processes_quietly(
     start: Start, signum: int, status: int, workers: str
 ) -> None:
     run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
-    run.until_told(2 * int(workers))
+    run.until_started(2 * int(workers))
     run.send(signum)
     assert run.end() == status
     assert run.error == ""
@@ -329,7 +329,7 @@ def test_a_signal_to_the_launcher_ends_all_processes_quietly(
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131)])
 def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: Path, signum: int, status: int) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     assert run.end() == status
     assert run.error == ""
@@ -338,7 +338,7 @@ def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: 
 
 def test_a_program_that_ignores_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "stubborn", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGQUIT)
     assert run.end() == 131
     assert list(tmp_path.iterdir()) == []
@@ -384,7 +384,7 @@ def test_a_program_that_is_interrupted_has_time_to_clean_up(start: Start, tmp_pa
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
     run = start("run", "-n", "2", script, "2")
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGINT)
     assert run.end() == 130
     assert run.output.count("cleaned") == 2
@@ -395,7 +395,7 @@ def test_a_second_interrupt_ends_a_program_that_cleans_up(start: Start, tmp_path
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
     run = start("run", "-n", "2", script, "600")
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGINT)
     run._wait_for(lambda: run.output.count("cleaning") == 2, 40, "not all processes clean up")
     os.killpg(run.process.pid, signal.SIGINT)
@@ -412,7 +412,7 @@ def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
     code = f"import signal\nsignal.signal({signum}, signal.SIG_IGN)\nimport os, sys\n"
     code += "os.execv(sys.executable, [sys.executable, '-m', 'timely', *sys.argv[1:]])\n"
     run = start("run", "-n", "2", script, command=["-c", code])
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     run.send(signal.SIGUSR1)
     run._wait_for(lambda: "no worker runs in this process" in run.error, 40, "no report was made")
@@ -439,7 +439,7 @@ def has_children(pid: int) -> bool:
 
 def test_ctrl_c_on_a_single_process_ends_with_130_and_no_traceback(start: Start) -> None:
     run = start("run", "-w", "2", TALK, "wait", "-1")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.error == ""
@@ -463,21 +463,21 @@ def test_a_process_killed_by_a_signal_without_a_name_is_named_with_its_number(st
 
 def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
-    pids = run.until_told(4)
+    pids = run.until_started(4)
     os.kill(pids[0], signal.SIGKILL)
     assert run.end(run.promptly) == 128 + signal.SIGKILL
 
 
 def test_a_process_that_ignores_signals_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGTERM)
     assert run.end() == 143
 
 
 def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGKILL)
     run.process.wait(40)
     run.until_gone()
@@ -486,7 +486,7 @@ def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Star
 
 def test_a_process_that_ignores_signals_ends_when_the_launcher_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGKILL)
     run.process.wait(40)
     run.until_gone()

@@ -76,7 +76,7 @@ def test_a_loop_ends_whichever_workers_add_up_progress(
 
 def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start: Start) -> None:
     run = start("-n", "2", LOOP, "forever")
-    run.until_told(2)
+    run.until_started(2)
     clock.sleep(0.5)
     killed = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
     begun = clock.monotonic()
@@ -88,7 +88,7 @@ def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start
 
 def test_a_stopped_process_is_named_in_time_and_ended(start: Start) -> None:
     run = start("-n", "2", "--peer-timeout", "2", LOOP, "forever")
-    run.until_told(2)
+    run.until_started(2)
     clock.sleep(0.5)
     stopped = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
     begun = clock.monotonic()
@@ -132,7 +132,7 @@ def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "-w", "2"), ()])
 def test_an_interrupt_ends_a_loop_at_once_and_silently(start: Start, options: tuple[str, ...]) -> None:
     run = start(*options, LOOP, "forever")
-    run.until_told({(): 1, ("-n", "2"): 2}.get(options, 4))
+    run.until_started({(): 1, ("-n", "2"): 2}.get(options, 4))
     clock.sleep(0.3)
     begun = clock.monotonic()
     os.killpg(run.process.pid, signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What an imported arrangement shares, when it is calls what, and what is left when it is gone."""
+"""What an imported arrangement shares, what wakes it, and what is left when it is dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from timely.errors import BuildError, OperatorError, TraceError
 
 
 class Graph:
-    """Edges 0 → 1, 1 → 2, ... that are there from the beginning, in a dataflow of their own."""
+    """Edges 0 → 1, 1 → 2, ... present from the beginning, in a dataflow of their own."""
 
     def __init__(self, worker: Worker, edges: int = 100) -> None:
         self.worker = worker
@@ -44,7 +44,7 @@ class Graph:
         self.dataflow.step()
 
     def import_joined(self, *nodes: int, since: int | None = None) -> tuple[Dataflow, InputSession, Output]:
-        """Return a dataflow that says the edges from some nodes."""
+        """Build a dataflow that outputs the edges from some nodes; return it, its input and its output."""
         with self.worker.dataflow("query") as scope:
             marks, marked = new_input(scope)
             output = self.trace.import_into(scope, since=since).join(marked).output()
@@ -56,7 +56,7 @@ def test_an_import_copies_no_columns() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         graph.advance()
-        graph.trace.set_logical_compaction(1)  # the history is shown as of 1, but is in the trace as of 0
+        graph.trace.set_logical_compaction(1)  # readers see the history as of 1, though the trace holds it as of 0
         before = graph.trace.statistics()
         arrangements: list[Arrangement] = []
         for _ in range(5):
@@ -153,7 +153,7 @@ def test_a_dropped_import_no_longer_holds_compaction_back() -> None:
         other = graph.trace
         with worker.dataflow() as scope:
             again = other.import_into(scope).trace()
-        dataflow, marks, _ = graph.import_joined(0)  # whose marks never move on
+        dataflow, marks, _ = graph.import_joined(0)  # whose input of marks never advances
         worker.step()
         spine = again._handle.spine
         other.drop()
@@ -317,7 +317,7 @@ def test_batches_in_transit_to_a_join_are_not_merged_with_those_it_has_received(
         marks.advance_to(1)
         worker.step()
         graph.trace.drop()
-        for epoch in range(1, 40):  # the dataflow that imports does not run meanwhile
+        for epoch in range(1, 40):  # while the importing dataflow does not run
             graph.session.insert(epoch % 3, epoch)
             graph.advance_alone()
         marks.insert(1)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.composed  # these tests count steps
 
 
 def _edges(worker: Worker) -> tuple[InputSession, Trace]:
-    """Return the trace of some edges of which (1, 2) is there from 0 to 2, (1, 3) from 0 on, twice from 1 on."""
+    """Return the trace of some edges: (1, 2) is present from 0 to 2, (1, 3) from 0 on, and twice from 1 on."""
     with worker.dataflow() as scope:
         session, edges = new_input(scope)
         trace = edges.arrange_by_key().trace()
@@ -110,8 +110,8 @@ def test_a_dropped_trace_holds_nothing_and_reports_that_it_is_dropped() -> None:
 def test_a_value_that_is_not_a_time_of_the_trace_is_refused() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
-        for time, said in (((0, 0), r"\(0, 0\)"), (1.5, r"1\.5"), ("1", "'1'")):
-            with pytest.raises(TraceError, match=rf"{said} is not a time of .* 1 coordinate"):
+        for time, shown in (((0, 0), r"\(0, 0\)"), (1.5, r"1\.5"), ("1", "'1'")):
+            with pytest.raises(TraceError, match=rf"{shown} is not a time of .* 1 coordinate"):
                 trace.contents(time)  # type: ignore[arg-type]
         for one in (np.int64(1), np.array([1])):
             assert trace.contents(one).records() == trace.contents(1).records()  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def test_an_operator_without_ports_is_refused() -> None:
 
 
 class Delays:
-    """Two inputs, two outputs: from input 0 to output 0 it takes 5 epochs; input 1 reaches output 1 alone."""
+    """Two inputs and two outputs: input 0 reaches output 0 five epochs later; input 1 reaches only output 1."""
 
     def __init__(self, scope: Scope, *, cheat: bool = False) -> None:
         self.inputs: list[Input] = []
@@ -211,8 +211,8 @@ def test_a_value_that_is_not_a_summary_is_refused_when_it_is_given(summary: obje
             builder = OperatorBuilder(scope, "mine")
             input = builder.add_input(new_input(scope)[1], Pipeline())
             output, _ = builder.add_output()
-            said = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
-            with pytest.raises(BuildError, match=said):
+            message = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
+            with pytest.raises(BuildError, match=message):
                 builder.connect(input, output, summary)  # type: ignore[arg-type]
             builder.build(lambda _: lambda: None)
 
@@ -380,7 +380,7 @@ def test_an_error_in_a_constructor_names_the_operator_the_worker_and_both_lines(
                 builder.build(refuse)
 
     line = rf"{re.escape(__file__)}:\d+"
-    said = rf"operator 'mine' failed on worker 0 of 1 \({line}, built at {line}\): ValueError: boom"
-    with pytest.raises(OperatorError, match=said) as caught:
+    message = rf"operator 'mine' failed on worker 0 of 1 \({line}, built at {line}\): ValueError: boom"
+    with pytest.raises(OperatorError, match=message) as caught:
         execute_directly(program)
     assert isinstance(caught.value.__cause__, ValueError)

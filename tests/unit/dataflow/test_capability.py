@@ -1,4 +1,4 @@
-"""Capabilities: what they permit, and what is said when they do not."""
+"""Capabilities: what they permit, and how they refuse everything else."""
 
 from __future__ import annotations
 
@@ -240,13 +240,13 @@ def test_a_set_cannot_be_downgraded_to_a_time_it_does_not_permit_and_stays_uncha
     def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
         held = CapabilitySet(output)
         insert_at(held, capability, (2, 2))
-        for wanted, said in [
+        for wanted, message in [
             ([(0, 0)], r"permits sending at \(0, 0\)"),
             ([(3, 2), (2, 2**62 + 1)], "is too late: no coordinate of a time may be larger"),
             ([(3, 2), (0, 3)], r"permits sending at \(0, 3\)"),
             ([(3, 2), (3,)], r"\(3,\) is not a time of this scope"),
         ]:
-            with pytest.raises(CapabilityError, match=said):
+            with pytest.raises(CapabilityError, match=message):
                 held.downgrade(wanted)
             assert held.times == [(2, 2)]
             assert len(output.live) == 2

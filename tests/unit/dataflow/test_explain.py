@@ -105,9 +105,9 @@ def test_queued_messages_are_counted() -> None:
 
 
 def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> str:
-    """Return what worker 0 is told when worker 1 alone has left its input open (and does not step, unless it is to)."""
+    """Return the result of `ask` on worker 0 while only worker 1 has an open input, and steps if it `answers`."""
     texts: list[str] = []
-    told = Event()
+    settled = Event()
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -115,7 +115,7 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
             probe = stream.exchange().probe()
         if worker.index == 0:
             numbers.close()
-            while not told.is_set():
+            while not settled.is_set():
                 worker.step_or_park(0.01)
             try:
                 texts.append(ask(probe, worker))
@@ -124,7 +124,7 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
         else:
             for _ in range(20):
                 worker.step_or_park(0.01)
-            told.set()
+            settled.set()
             while not texts:
                 if answers:
                     worker.step_or_park(0.01)

@@ -1,4 +1,4 @@
-"""The answers from scratch, against graphs small enough to do by hand."""
+"""The answers from scratch, on graphs small enough to solve by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text that cannot be read ends the word count with its name."""
+"""The word count names a text that it cannot read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_an_unreadable_file_is_named_with_its_line(
 ) -> None:
     (tmp_path / "rubbish").write_bytes(b"words\n\n\xff\xfe words\n")
     (tmp_path / "directory").mkdir()
-    for name, said in (
+    for name, message in (
         ("rubbish", "{}, line 3: not UTF-8 text"),
         ("directory", "cannot read {}: Is a directory"),
         ("missing", "cannot read {}: No such file or directory"),
@@ -23,7 +23,7 @@ def test_an_unreadable_file_is_named_with_its_line(
         path = str(tmp_path / name)
         monkeypatch.setattr(sys, "argv", ["wordcount.py", path])
         assert example_module("wordcount").main() == 1
-        assert capsys.readouterr().err == f"wordcount: {said.format(path)}\n"
+        assert capsys.readouterr().err == f"wordcount: {message.format(path)}\n"
 
 
 def test_words_of_a_utf_8_text_are_counted(

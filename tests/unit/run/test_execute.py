@@ -1,4 +1,4 @@
-"""Running programs on workers of one process and of several, and what becomes of errors."""
+"""Programs on workers of one process and of several, and how their errors end a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from timely.worker.worker import Worker
 
 
 def cluster(directory: Path, *builds: Callable[[Worker], Any], **changes: Any) -> list[BaseException | None]:
-    """Run one program a process, as if the processes were threads; return how each ended."""
+    """Run one program for each process, on threads in place of processes; return how each ended."""
     settings = ipc_configs(directory, processes=len(builds), **changes)
 
     def process(position: int) -> Callable[[], object]:
@@ -181,14 +181,14 @@ def test_a_worker_that_had_peers_cannot_be_used_after_its_run() -> None:
             return worker, scope.to_stream([1]).exchange().probe()
 
     for worker, probe in execute(program, Config(workers=2)):
-        said = rf"worker {worker.index} of 2 has ended with its run, and parted from its peers"
-        with pytest.raises(BuildError, match=said), worker.dataflow():
+        message = rf"worker {worker.index} of 2 has ended with its run, and parted from its peers"
+        with pytest.raises(BuildError, match=message), worker.dataflow():
             pass
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step()
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step_or_park()
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step_while(lambda: True)
         assert probe.done()
 

@@ -1,4 +1,4 @@
-"""When searches for garbage look at everything, and what is frozen."""
+"""When the garbage collector searches everything, and which objects are frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timely.worker.garbage import LONG, Searches
 
 
 class Frozen:
-    """Stands for the collector: searches last as long as a test says."""
+    """A stand-in for the collector, whose searches last as long as a test requests."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -23,7 +23,7 @@ class Frozen:
         monkeypatch.setattr(gc, "unfreeze", lambda: setattr(self, "is_frozen", False))
 
     def search(self, seconds: float, generation: int = 2) -> bool:
-        """Search for so long; return whether what was frozen was left out."""
+        """Search for this long; return whether frozen objects were left out."""
         self.searches.observe("start", {"generation": generation})
         left_out = self.is_frozen
         self.now += seconds
@@ -56,7 +56,7 @@ def test_a_thaw_has_everything_searched(frozen: Frozen, monkeypatch: pytest.Monk
     monkeypatch.setattr(gc, "callbacks", [])
     frozen.search(0.25)
     frozen.searches.thaw()
-    assert frozen.is_frozen  # of a process whose searches are not kept short, all stays as it is
+    assert frozen.is_frozen  # a process whose searches are not kept short is left unchanged
     frozen.searches.keep_short()
     frozen.searches.keep_short()
     assert gc.callbacks == [frozen.searches.observe]

@@ -172,7 +172,7 @@ def test_a_complete_dataflow_closes_what_it_holds() -> None:
 
 
 class Failing(EventQueue):
-    """A sink that cannot be closed, and says that it was asked to."""
+    """A sink that records each request to close it, and cannot be closed."""
 
     def __init__(self, name: str, asked: list[str]) -> None:
         super().__init__()

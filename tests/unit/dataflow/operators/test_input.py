@@ -26,7 +26,7 @@ from timely.errors import CapabilityError, DataError, OperatorError
 
 
 def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[Any]]]:
-    """Return time and records of each batch that comes out when `use` is done with an input."""
+    """Return the time and the records of each batch that `use` sends through an input."""
     found: list[tuple[Time, list[Any]]] = []
 
     def program(worker: Worker) -> None:
@@ -197,17 +197,17 @@ def test_gathered_rows_are_sent_and_counted_once_they_are_too_many(ask_each_time
             texts, stream = new_input(scope)
             stream.exchange().inspect_batch(lambda _, batch: rows.append(len(batch)))
         assert not texts.is_congested
-        said = []
+        congested = []
         for _ in range(20):
             texts.send("a" * (1 << 13))
             if ask_each_time:
-                said.append(texts.is_congested)
-        assert any(said) is ask_each_time
-        said.append(texts.is_congested)
+                congested.append(texts.is_congested)
+        assert any(congested) is ask_each_time
+        congested.append(texts.is_congested)
         worker.step_while(lambda: texts.is_congested)
         texts.send("a")
         assert not texts.is_congested
-        return said[-1]
+        return congested[-1]
 
     assert execute(program, Config(queue_bytes=1 << 16)) == [True]
     assert sum(rows) == 21
