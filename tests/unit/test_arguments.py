@@ -1,4 +1,4 @@
-"""Arguments that are no collections, or no numbers: refused at the program's line, by the name of the operator."""
+"""Arguments that are not collections or numbers are refused at the program's line, with the operator's name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def collections(algorithm: Callable[..., Any]) -> list[str]:
 
 
 def arguments(scope: Scope, algorithm: Callable[..., Any]) -> dict[str, Any]:
-    """Return a collection for each of an algorithm's, and numbers for what else it needs."""
+    """Return a collection for each one that an algorithm takes, and numbers for its other parameters."""
     known = dict.fromkeys(collections(algorithm), Collection.of(scope, 1, 2))
     return known | {"k": 1} if "k" in inspect.signature(algorithm).parameters else known
 

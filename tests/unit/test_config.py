@@ -1,4 +1,4 @@
-"""Configurations: where they come from, and what is refused with which words."""
+"""Configurations: where they come from, and how invalid ones are refused."""
 
 from __future__ import annotations
 

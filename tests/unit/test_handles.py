@@ -1,4 +1,4 @@
-"""What a notebook shows of the things that a program holds."""
+"""How a notebook shows the handles that a program holds."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ SECONDS = 20.0
 
 
 class Item:
-    """Something that a weak reference can refer to."""
+    """An object to which a weak reference can refer."""
 
 
 def returned_with(stop: BaseException) -> NoReturn:
-    """Raise what Python raises of a compiled function that returns while `stop` is pending, and of one around it."""
+    """Raise what Python raises for a compiled function that returns while `stop` is pending, inside another one."""
     try:
         try:
             raise stop

@@ -1,4 +1,4 @@
-"""Which line counts as the user's: for what was built, and for what went wrong."""
+"""Which line is the user's, for what was built and for errors."""
 
 from __future__ import annotations
 

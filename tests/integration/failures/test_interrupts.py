@@ -1,4 +1,4 @@
-"""An interrupt ends a run as an interrupt, also where it comes while a kernel runs."""
+"""An interrupt ends a run as an interrupt, even if it arrives while a kernel runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that end or stop before all have met are named soon; waiting processes print for which they wait."""
+"""Processes that end or stop before all have met are named soon; a waiting process prints which peers it waits for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def begin(before: str, *options: str, **environ: str) -> Run:
-        script = tmp_path / f"program{len(runs)}" / "program.py"  # no process reads it before it is whole
+        script = tmp_path / f"program{len(runs)}" / "program.py"  # no process reads it before it is written
         script.parent.mkdir()
         script.write_text(MEETS.replace("BEFORE", before))
         runs.append(Run("run", *options, script, environ={"TIMELY_RENDEZVOUS_SECONDS": "50"} | environ))

@@ -1,4 +1,4 @@
-"""How runs end that are asked to: in order where programs clean up, and within seconds where they cannot."""
+"""How runs end on request: in order if programs clean up, and within seconds if they cannot."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_request_for_a_report_while_the_command_starts_does_not_end_it(
     code += "signal.pthread_sigmask = lambda *each: (mask(*each), kill(), setattr(signal, 'pthread_sigmask', mask))\n"
     code += "sys.exit(command.main())\n"
     run = start("run", "-n", processes, script, command=["-c", code])
-    if processes == "1":  # with several, there is none yet that could answer
+    if processes == "1":  # with several processes, none could answer yet
         run._wait_for(lambda: "no worker runs in this process" in run.error, 40, "no report was made")
     assert run.process.stdin is not None
     run.process.stdin.write("\n")

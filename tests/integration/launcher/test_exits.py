@@ -1,4 +1,4 @@
-"""What becomes of a run in which workers call `sys.exit`."""
+"""How a run ends in which workers call `sys.exit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`timely run` with real processes: how they meet, how they end, and that nothing is left of them."""
+"""`timely run` with real processes: how they meet, how they end, and that they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_directory_of_our_name_in_the_working_directory_is_not_imported(
     (tmp_path / "timely" / "__init__.py").write_text("raise ImportError('this is not what was started')\n")
     script = tmp_path / "scripts" / "script.py"
     script.write_text("import sys, timely, differential\nprint(timely.__file__, sys.path[0])\n")
-    command = tmp_path / "bin" / "command"  # what is installed does so; `-m timely` looks here first, as all of Python
+    command = tmp_path / "bin" / "command"  # `-m timely` would look here first, as `python -m` does
     command.write_text("import sys\nfrom timely.run.cli import main\nsys.exit(main())\n")
     run = start("run", "-n", str(processes), script, directory=tmp_path, command=[str(command)])
     assert run.end() == 0, run.error

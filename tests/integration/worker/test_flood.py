@@ -15,7 +15,7 @@ BOUND = 8 << 20
 ALLOWED = 24
 """Megabytes by which a process may grow: the bound, as much again on its way, and what is being handled."""
 SMALL_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
-"""In pages of 2 MB a process may hold tens of megabytes that nothing is in, and so hide what is."""
+"""With pages of 2 MB a process may hold tens of megabytes of empty memory, which would hide its growth."""
 
 
 @pytest.fixture

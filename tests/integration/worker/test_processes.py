@@ -1,4 +1,4 @@
-"""Dataflows on real processes, started as a user would."""
+"""Dataflows on real processes, started as a user starts them."""
 
 from __future__ import annotations
 

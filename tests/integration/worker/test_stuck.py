@@ -124,9 +124,9 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
     last = processes * workers - 1
     text = until_reported(run, f"nothing has moved on worker {last} for 0.5 s: worker {last} of ")
     assert re.search(rf"is in operator 'exchange' \(built at {STUCK}:\d+\), at {STUCK}:\d+, in a step that began", text)
-    if last:  # which waits for one that is busy
+    if last:  # worker 0 waits for a busy worker
         assert "nothing has moved on worker 0" not in run.error
-    run.send(signal.SIGQUIT)  # in order, but soon: it would sleep for a minute
+    run.send(signal.SIGQUIT)  # ends the run in order, and soon: it would sleep for a minute
     run.end()
 
 
@@ -151,7 +151,7 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
     run.until_started(processes * workers)
     expected = [f"worker {worker} of {processes * workers} (process" for worker in range(processes * workers)]
     signals = 0
-    while min(run.error.count(doing), run.error.count(held)) < 2:  # the first may come too early
+    while min(run.error.count(doing), run.error.count(held)) < 2:  # the first signal may arrive too early
         os.kill(run.process.pid, signal.SIGUSR1)
         signals += 1
         until_reported(run, *expected, times=signals)

@@ -1,4 +1,4 @@
-"""Delta queries mean the joins that they are the changes of, at every time."""
+"""At every time, a delta query gives the changes of its join."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ of_cliques = given(
     workers=st.integers(1, 3),
     seed=st.integers(0, 999),
 )
-"""Edges among five nodes, each with when it comes and how much later it goes."""
+"""Edges among five nodes, each with the time it appears and how long it stays."""
 
 
 def check_cliques(edges: list[tuple[int, int]], workers: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Frames of events: how long they may be, and what is refused."""
+"""Frames of events: how long they may be, and which are refused."""
 
 from __future__ import annotations
 

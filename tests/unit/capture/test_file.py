@@ -1,4 +1,4 @@
-"""Files of events: followed while they are written, resumed after a crash, and refused with the place of damage."""
+"""Files of events: followed while they are written, resumed after a crash, and refused with the position of damage."""
 
 from __future__ import annotations
 

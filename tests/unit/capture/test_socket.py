@@ -19,7 +19,7 @@ from timely.errors import CaptureError, TransportError
 
 
 class Clock:
-    """A clock that only sleep moves on, and that is not looked at all the time."""
+    """A clock that only sleep advances, and that is not read all the time."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def read_to_the_end(reader: EventSocketReader) -> list[object]:
-    """Return all that comes, within 20 s."""
+    """Return all events up to the end, within 20 s."""
     found: list[object] = []
     end = real_clock.monotonic() + 20
     while not reader.exhausted:
@@ -259,7 +259,7 @@ def test_only_loopback_addresses_are_accepted() -> None:
 
 
 def test_a_writer_reports_that_nobody_listens() -> None:
-    with socket.socket() as silent:  # it keeps the port from everybody
+    with socket.socket() as silent:  # so that no other process takes the port
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransportError, match="nobody listens"):
             EventSocketWriter(silent.getsockname(), timeout=0.2)

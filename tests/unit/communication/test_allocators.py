@@ -19,7 +19,7 @@ from timely.errors import PeerFailed
 
 QUEUE_BYTES = 1 << 20
 LONG = 20.0
-"""Seconds that nothing takes which happens at once, however busy the machine is."""
+"""More seconds than anything immediate takes, however busy the machine is."""
 
 
 @pytest.fixture(params=KINDS)
@@ -30,7 +30,7 @@ def allocators(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[
 
 @pytest.fixture(params=[kind for kind in KINDS if kind != "simulated"])
 def sleeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Allocator]]:
-    """The networks whose workers really sleep."""
+    """The networks whose workers sleep in real time."""
     with network(request.param, tmp_path, QUEUE_BYTES) as made:
         yield made
 
@@ -168,7 +168,7 @@ def test_closing_twice_and_waking_a_closed_worker_do_nothing(allocators: list[Al
 
 
 def when_asleep(allocator: Allocator, action: Callable[[], object]) -> Thread:
-    """Return a thread, started, that acts when the worker looks for the last time whether there is something to do."""
+    """Return a started thread that acts when the worker checks for work for the last time."""
 
     def act() -> None:
         while not allocator._own.parked:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Frames: how many, what rides in which, and what is refused."""
+"""Frames: how many there are, what each holds, and which are refused."""
 
 from __future__ import annotations
 

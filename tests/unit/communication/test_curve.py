@@ -1,4 +1,4 @@
-"""The key of a cluster: written once, for its owner only, and refused where it is not that."""
+"""The key of a cluster: written once, for its owner only, and refused if others can read it."""
 
 from __future__ import annotations
 

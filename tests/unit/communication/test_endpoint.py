@@ -1,4 +1,4 @@
-"""Endpoints: which address is bound, which is this machine's, and what is advised of those that cannot be had."""
+"""Endpoints: which address is bound, which is this machine's, and the advice about those that cannot be bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELSEWHERE = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 0))
 
 
 def named(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[tuple[str, int]]:
-    """Let every host have the given addresses; return a list of the hosts and ports that are asked for."""
+    """Resolve every host to the given addresses; return the list of hosts and ports that are resolved."""
     asked = []
 
     def find(host: str, port: int, *, type: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A process's ZeroMQ context: its thread gives way to workers where the system lets it."""
+"""A process's ZeroMQ context: its thread gives way to workers if the system permits it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def change(number: int) -> Progress:
 
 
 def crowded(seed: int) -> SimulatedNetwork:
-    """Return a network in which everybody has sent a few messages to everybody."""
+    """Return a network in which every worker has sent a few messages to every other one."""
     network = SimulatedNetwork(PEERS, seed)
     assert network.pending == 0
     for number, sender, receiver in product(range(EACH), network.allocators, range(PEERS)):
@@ -30,7 +30,7 @@ def crowded(seed: int) -> SimulatedNetwork:
 
 
 def deliveries(network: SimulatedNetwork) -> list[tuple[int, int]]:
-    """Deliver all that flies; return of each message the sender and the receiver."""
+    """Deliver all messages in transit; return the sender and the receiver of each."""
     pairs = []
     while (pair := network.deliver_one()) is not None:
         pairs.append(pair)

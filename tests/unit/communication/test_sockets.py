@@ -1,4 +1,4 @@
-"""Sockets between processes: how peers meet, what is kept out, and what happens when one is gone."""
+"""Sockets between processes: how peers meet, which messages are refused, and what happens when a peer is lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def noted(made: list[Made], one: Made) -> Made:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[SocketAllocator]:
-    """The allocator of a process whose peer has not come yet."""
+    """The allocator of a process whose peer has not arrived yet."""
     (made,) = socket_allocators(ipc_configs(tmp_path)[0])
     yield made
     made.close()
@@ -155,7 +155,7 @@ def test_a_peer_that_does_not_arrive_is_named(tmp_path: Path) -> None:
 
 
 class Sleeps(list[int]):
-    """The milliseconds of each sleep of a worker, in a time that goes on in sleeps only; the one at `ring` is ended."""
+    """The milliseconds of each sleep of a worker; time advances only in sleeps, and the sleep at `ring` ends early."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts: Callable[[int], float], ring: int | None = None) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ def test_a_hello_is_sent_four_times_a_second_once_the_peer_listens(
 
 def test_a_peer_that_has_sent_a_hello_and_is_silent_and_disconnected_is_gone(alone: SocketAllocator) -> None:
     link, meeting = link_of(alone), alone._meeting
-    assert not meeting.advance(50.0)  # one that never came may be late
+    assert not meeting.advance(50.0)  # one that never arrived may be late
     link.greeted_at = 100.0
     assert not meeting.advance(100.0 + SILENCE_SECONDS)
     link.connected = True
@@ -307,7 +307,7 @@ def test_a_leftover_of_another_generation_does_not_disturb_a_meeting(tmp_path: P
 
 
 def refused_first(first: Config, second: Config) -> list[BaseException | None]:
-    """Return why two peers do not meet, where the second has turned the first away before that listens to it."""
+    """Return why two peers do not meet if the second refuses the first before the first listens to it."""
     allocators = socket_allocators(first) + socket_allocators(second)
     hello = Hello(first.processes, first.workers, 1, False, 1, first.accumulation)
     pour(first.endpoint(1), [[bytes(frame) for frame in Encoder(0, first.generation).encode(hello, 1)]])
@@ -619,7 +619,7 @@ def test_a_batch_bigger_than_the_whole_room_is_sent_after_small_ones_that_are_no
 
 
 class Noting:
-    """A socket that notes what it is given to send."""
+    """A socket that records what it is to send."""
 
     def __init__(self, inner: zmq.Socket[bytes]) -> None:
         self.inner = inner
@@ -681,7 +681,7 @@ def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
 
 
 class Full:
-    """A socket that takes nothing."""
+    """A socket that accepts nothing."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -785,7 +785,7 @@ def yields_of(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def looks_of(allocator: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[list[None], list[float]]:
-    """Return lists that grow with each look of four that there is time for, and with each sleep, which is left out."""
+    """Return lists that grow with each look, of which there is time for four, and with each sleep, which is skipped."""
     sleeps: list[float] = []
     monkeypatch.setattr(allocator, "_wait", sleeps.append)
     monkeypatch.setattr(sockets, "SPIN_SECONDS", SPIN)

@@ -16,7 +16,7 @@ from timely.communication.thread import Bell, thread_allocators
 CHANGE = Progress(0, ((1, (0,), 1),))
 WEIGHT = 64
 LONG = 20.0
-"""Seconds that nothing takes which happens at once, however busy the machine is."""
+"""More seconds than anything immediate takes, however busy the machine is."""
 
 
 def seconds(action: Callable[[], object]) -> float:

@@ -1,4 +1,4 @@
-"""Looking after connections: when a worker is woken for a lost peer, and when the peer is named in its stead."""
+"""Watching connections: when a worker is woken for a lost peer, and when the watch names the peer itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, Watch, hea
 
 
 class Watched:
-    """A watch over two links and a door that are made up; `wakes` grows when it wakes the worker."""
+    """A watch over two simulated links and a simulated door; `wakes` grows when it wakes the worker."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], described: dict[int, str | None]) -> None:
         self.links: list[Any] = [
@@ -47,7 +47,7 @@ def watched() -> Iterator[Watched]:
 
 
 def lose(watched: Watched) -> list[int]:
-    """Break the first connection; return the events that are noted of it, as they come."""
+    """Break the first connection; return the list to which its events are added."""
     events: list[int] = []
     link = watched.links[0]
 

@@ -1,4 +1,4 @@
-"""The thread that answers whether a client is a member, and how long it exists."""
+"""The thread that decides whether a client is a member, and how long it exists."""
 
 from __future__ import annotations
 

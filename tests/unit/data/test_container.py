@@ -1,4 +1,4 @@
-"""Tests of columns made of Python values, and of columns as bytes."""
+"""Tests of columns made from Python values, and of columns as bytes."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ MEGABYTE = 1 << 20
     ids=["a list of bytes", "a list of tuples", "a column of text", "a column of bytes", "updates"],
 )
 def test_the_contents_of_text_and_bytes_have_weight(batch: Batch) -> None:
-    weight = weight_of(batch)  # an assertion that fails would show the batch
+    weight = weight_of(batch)  # a failed assertion would print the batch
     assert 100 * MEGABYTE < weight < 101 * MEGABYTE
 
 

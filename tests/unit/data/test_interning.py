@@ -1,4 +1,4 @@
-"""The table of strings: what is alive keeps its number, what is not gives it back."""
+"""The table of strings: live strings keep their numbers, and those of freed strings are reused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def interner(monkeypatch: pytest.MonkeyPatch) -> Interner:
 
 
 def collect(interner: Interner) -> None:
-    """Do a whole collection if one is due."""
+    """Complete a collection if one is due."""
     interner.collect()
     while interner._collection is not None:
         interner.collect()

@@ -1,4 +1,4 @@
-"""Functions of the program's receive read-only columns, and what they return cannot change any more."""
+"""Functions of the program receive read-only columns, and their results cannot be changed afterwards."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ STREAMS: dict[str, Callable[[Stream], Any]] = {
     ),
 }
 STREAMS_OF_NO_COLUMNS = {"inspect", "inspect_time", "branch_when", "reclock", "exchange"}
-"""Methods whose functions receive Python values or times; and one that asks where there are several workers."""
+"""Methods whose functions receive Python values or times, and one that calls them only with several workers."""
 
 
 def _on_first_batch(capability: Any) -> Callable[..., None]:

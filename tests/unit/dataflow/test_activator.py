@@ -1,4 +1,4 @@
-"""Activators: at once and later, by the operator itself and by other threads."""
+"""Activators: immediate and delayed, used by the operator itself and by other threads."""
 
 from __future__ import annotations
 

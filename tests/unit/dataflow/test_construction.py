@@ -1,4 +1,4 @@
-"""Building: what it costs grows with the number of operators, and what is dropped leaves nothing behind."""
+"""Building: its cost grows with the number of operators, and dropped dataflows leave nothing behind."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_an_input_left_open_is_named_with_its_time_and_the_users_line() -> None:
 
 
 def leaky(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Retain a capability and forget it."""
+    """Retain a capability and never drop it."""
     capability.drop()
     kept = []
 

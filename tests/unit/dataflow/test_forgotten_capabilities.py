@@ -1,4 +1,4 @@
-"""Capabilities that nobody dropped and nobody holds: they are found, named and dropped."""
+"""Capabilities that are neither held nor dropped: they are found, named and dropped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def line_of(function: Callable[..., Any], text: str) -> int:
 
 
 def retaining(capability: Capability) -> Logic:
-    """Retain what comes with each message, and forget it."""
+    """Retain the right of each message, and forget it."""
     capability.drop()
 
     def logic(input: InputPort, output: OutputPort) -> None:
@@ -49,7 +49,7 @@ def retaining(capability: Capability) -> Logic:
 
 
 def circular(capability: Capability) -> Logic:
-    """Retain what comes with each message in a cycle of garbage, which only a search finds."""
+    """Retain the right of each message in a reference cycle, which only the garbage collector finds."""
     capability.drop()
 
     def logic(input: InputPort, output: OutputPort) -> None:
@@ -61,7 +61,7 @@ def circular(capability: Capability) -> Logic:
 
 
 def undropped(capability: Capability) -> Logic:
-    """Forget the first capability."""
+    """Forget the initial capability."""
 
     def logic(input: InputPort, output: OutputPort) -> None:
         for _ in input:

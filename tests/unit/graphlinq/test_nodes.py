@@ -1,4 +1,4 @@
-"""Tests of what is remembered about nodes: joins, state machines, filters, distinct nodes, numbers for names."""
+"""Tests of operators with state for each node: joins, state machines, filters, distinct nodes, numbers for names."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_whole_numbers_of_two_types_keep_names_of_their_own(workers: int) -> Non
 
     def program(which: int) -> Callable[[Scope], Stream]:
         def numbered(scope: Scope) -> Stream:
-            # The second batch has as signed what the first has as unsigned numbers.
+            # The second batch has the numbers of the first with a signed type.
             batches = [Columns(edges), Columns((edges[1], edges[0].astype(np.int64)))]
             return renamed(scope.to_stream(iter(batches if scope.index == 0 else [])))[which]
 

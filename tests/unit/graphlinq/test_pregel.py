@@ -1,4 +1,4 @@
-"""Tests of vertex programs: what they compute, when they end, and what they see."""
+"""Tests of vertex programs: what they compute, when they end, and which values they receive."""
 
 from __future__ import annotations
 

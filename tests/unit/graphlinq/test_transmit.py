@@ -1,4 +1,4 @@
-"""Tests of what goes along edges: `transmit`, `Graph.join`, `aggregate`, degrees."""
+"""Tests of values sent along edges: `transmit`, `Graph.join`, `aggregate`, degrees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled kernels are shared where all that they depend on is the same, and compiled again where anything is wrong."""
+"""Compiled kernels are shared if everything they depend on is the same, and compiled again if anything is wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Compiled:
 
 @pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
-    """Use a cache of the test's own, and count."""
+    """Use a separate cache for each test, and count compilations and loads."""
     monkeypatch.setenv("DIFFERENTIAL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(stores, "_reported", set())
     monkeypatch.setattr(turns, "_PATIENCE", 600.0)  # this machine may be slow, which is reported too

@@ -49,7 +49,7 @@ def store(open_path: Path) -> Store:
 
 @contextmanager
 def another_user() -> Iterator[None]:
-    """Run as a user for whom permissions count, which they do not for root."""
+    """Run as a user to whom permissions apply, unlike root."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(STRANGER)

@@ -1,4 +1,4 @@
-"""What operators cost adds up to what was sent, done and kept."""
+"""The accounts of operators add up to the messages sent, the work done and the rows kept."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_records_and_bytes_are_counted_when_sent_and_when_received(workers: int)
 
 
 class Ticks:
-    """The clock of a worker's log: a microsecond passes when it is looked at, and as much more as a test adds."""
+    """The clock of a worker's log: a microsecond passes at each reading, and as much more as a test adds."""
 
     def __init__(self, worker: Worker) -> None:
         self.time = 0

@@ -1,4 +1,4 @@
-"""The log: listeners receive what happened, and nothing is recorded for nobody."""
+"""The log: listeners receive what happened, and nothing is recorded without a listener."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EVERYTHING = [
 
 
 def holding(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Keep batches until their time is over."""
+    """Keep batches until their time is complete."""
     capability.drop()
     held: dict[Any, Any] = {}
 
@@ -72,7 +72,7 @@ def holding(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
 
 
 def exchanging(scope: Scope) -> tuple[Any, Any]:
-    """Return an input, and a probe of what comes of it after an exchange, a delay and a loop."""
+    """Return an input, and a probe of its stream after an exchange, a delay and a loop."""
     numbers, stream = new_input(scope, name="numbers")
     counted = stream.exchange().unary_frontier(Pipeline(), holding, name="holding")
     with scope.iterative("loop") as inner:
@@ -84,7 +84,7 @@ def exchanging(scope: Scope) -> tuple[Any, Any]:
 
 
 def logged(epochs: list[int], workers: int, *wanted: Any) -> list[list[Any]]:
-    """Return each worker's records of a program that sends so many numbers in each epoch."""
+    """Return each worker's log of a program that sends this many numbers in each epoch."""
 
     def program(worker: Worker) -> list[Any]:
         found: list[Any] = []

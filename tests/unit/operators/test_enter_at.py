@@ -1,4 +1,4 @@
-"""Records enter a loop at the rounds that are given for them."""
+"""Records enter a loop at the rounds given for them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def distances(edges: Collection, limit: int | None = None) -> Collection:
 
 
 def counting(scope: Scope, limit: int, *, late: bool = False) -> Collection:
-    """0 to 4, found one in a round; numbers above 100 come round too, and cancel."""
+    """0 to 4, one found in each round; numbers above 100 go round too, and cancel."""
     start = Collection.of(scope, 0)
     with scope.iterative() as inner:
         entered = start.enter(inner)

@@ -23,7 +23,7 @@ def test_a_cycle_without_feedback_is_refused_by_name() -> None:
 
 
 def test_a_feedback_in_a_loop_that_the_cycle_leaves_does_not_help() -> None:
-    # Round the loop, out of it, and in again: the counter starts anew.
+    # Round the loop, out of it, and in again: the counter starts again at zero.
     edges = [Edge(0, 1, ROUND), Edge(1, 2, PathSummary.leave(2)), Edge(2, 0, PathSummary.enter(1))]
     with pytest.raises(CycleError):
         check_cycles(edges)

@@ -59,7 +59,7 @@ def test_an_inner_loop_that_is_removed_still_leads_round_the_outer_one() -> None
 
 
 def test_a_removed_location_may_be_left_after_turns_of_its_own_loops() -> None:
-    # From 0 through 1 to 2, all in an inner loop; or from 1 once round the outer loop, by way of 3.
+    # From 0 through 1 to 2, all in an inner loop; or from 1 once round the outer loop, through 3.
     inside, again = PathSummary.identity(3), PathSummary(2, (0, 1), (0,))
     edges = [Edge(0, 1, inside), Edge(1, 2, inside), Edge(1, 3, PathSummary.leave(3)), Edge(3, 1, again)]
     assert contract(edges, {0, 2}) == [Edge(0, 2, again), Edge(0, 2, inside)]

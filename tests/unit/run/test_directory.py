@@ -1,4 +1,4 @@
-"""Which directories of earlier runs are removed, and which never."""
+"""Which directories of earlier runs are removed, and which never are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timely.run.directory import PREFIX, remove_left_directories, run_directory
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files are; short enough for sockets, whatever the test is called."""
+    """The directory of temporary files, short enough for sockets whatever the name of the test."""
     place = tmp_path / "t"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
@@ -23,7 +23,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(place: Path, name: str = f"{PREFIX}abcdefgh") -> Path:
-    """Make what a killed run leaves."""
+    """Make what a killed run leaves behind."""
     directory = place / name
     directory.mkdir(mode=0o700)
     (directory / "0.0").touch()
@@ -95,7 +95,7 @@ def test_a_directory_that_is_removed_before_it_is_locked_is_made_again(
     def open_late(path: str) -> int:
         opened.append(path)
         if len(opened) == 1:
-            remove_left_directories(str(place))  # opens it, too, and removes it
+            remove_left_directories(str(place))  # which opens it, too, and removes it
         return really_open(path)
 
     monkeypatch.setattr(module, "_open", open_late)

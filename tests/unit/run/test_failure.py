@@ -1,4 +1,4 @@
-"""What a person sees of an uncaught error."""
+"""What the user sees of an uncaught error."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPat
 
 
 def allow(library: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nothing but a C library decide."""
+    """Let only the C library decide."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
     for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:

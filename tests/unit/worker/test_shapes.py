@@ -1,4 +1,4 @@
-"""Shapes of dataflows: what is compared, how a difference is reported, and what is kept meanwhile."""
+"""Shapes of dataflows: what is compared, how a difference is reported, and what is kept until then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADVICE = "every worker must build the same dataflows in the same order"
 
 
 class Built(NamedTuple):
-    """As much of a dataflow as is compared."""
+    """The compared part of a dataflow."""
 
     index: int
     lines: tuple[str, ...]

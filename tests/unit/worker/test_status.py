@@ -1,4 +1,4 @@
-"""What is seen of workers from another thread."""
+"""What another thread can see of workers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
 
     def program(worker: Worker) -> int:
         thread = Thread(target=lambda: seen.append(status(worker)))
-        for each in (thread.start, thread.join):  # the other thread may look while either is called
+        for each in (thread.start, thread.join):  # the other thread may look during either call
             each()
         return program.__code__.co_firstlineno + 3
 

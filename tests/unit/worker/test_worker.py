@@ -1,4 +1,4 @@
-"""A worker: several dataflows, dropping them, activators from other threads, and waits that cannot end."""
+"""A worker: several dataflows, how they are dropped, activators from other threads, and waits that cannot end."""
 
 from __future__ import annotations
 

@@ -302,7 +302,7 @@ APART = {"unordered_input": unordered, "sink": sunk, "log_stream": logged, "barr
 
 
 def everything(worker):
-    """Return lines of name, time and record, of the records that this worker has."""
+    """Return lines of name, time and record, for the records on this worker."""
     found = [f"{name}: {line}" for name, program in PROGRAMS.items() for line in run(worker, program)]
     return found + [f"{name}: {line}" for name, program in APART.items() for line in program(worker)]
 

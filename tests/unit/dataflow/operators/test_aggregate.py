@@ -1,4 +1,4 @@
-"""Tests of what is computed time by time: `aggregate`, `combine`, `state_machine`, `count`, `accumulate`, `delay`."""
+"""Tests of operators on each time: `aggregate`, `combine`, `state_machine`, `count`, `accumulate`, `delay`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of `all_reduce` and `all_reduce_by_tree`: totals on all workers, and that they are the same bit by bit."""
+"""Tests of `all_reduce` and `all_reduce_by_tree`: totals on all workers, equal bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is captured flows again, at its times and with its frontier, on any number of workers."""
+"""A capture is replayed at its times and with its frontier, on any number of workers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def capture(sinks: list[EventSink]) -> None:
 
 
 def replayed(sources: list[EventSource], workers: int) -> list[tuple[Time, Any]]:
-    """Replay on so many workers; return all (time, record) of all of them."""
+    """Replay on this many workers; return every (time, record) of all of them."""
 
     def program(worker: Worker) -> list[tuple[Time, Any]]:
         found: list[tuple[Time, Any]] = []

@@ -26,7 +26,7 @@ from timely.errors import BuildError, TimelyError
 
 
 def counted(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Send the number of records of each time, when the time is complete."""
+    """Send the number of records of each time when the time is complete."""
     capability.drop()
     held: dict[Time, list] = {}
 
