@@ -248,7 +248,7 @@ class Graph(NamedTuple):
     """An algorithm over edges, or over edges and other pairs, and what it means.
 
     It `is_monotone` if more edges make more records, of which none is ever replaced by another. It `is_delta_query` if
-    nothing is added up before its records are.
+    no updates are added up before its records are.
     """
 
     build: Callable[..., Collection]

@@ -49,7 +49,7 @@ def report_on_signal() -> None:
     os.set_blocking(write_end, False)
     former = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     if former != -1:
-        signal.set_wakeup_fd(former)  # the pipe of an event loop, say: then our handler writes to ours itself
+        signal.set_wakeup_fd(former)  # of an event loop, for example; our handler then writes to our own pipe
 
     def handle(signum: int, frame: FrameType | None) -> None:
         if former != -1:

@@ -258,7 +258,7 @@ def test_only_loopback_addresses_are_accepted() -> None:
         EventSocketWriter(("example.org", 80))
 
 
-def test_a_writer_reports_that_nobody_listens() -> None:
+def test_a_writer_reports_a_missing_listener() -> None:
     with socket.socket() as silent:  # so that no other process takes the port
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransportError, match="nobody listens"):

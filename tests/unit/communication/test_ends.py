@@ -36,7 +36,7 @@ def context() -> SharedContext:
     return made
 
 
-def test_messages_are_moved_by_a_thread_that_preempts_nobody(context: SharedContext) -> None:
+def test_messages_are_moved_by_a_thread_that_preempts_no_worker(context: SharedContext) -> None:
     own = os.sched_getscheduler(0)
     assert policies(context) == [os.SCHED_BATCH if own == os.SCHED_OTHER else own]
     assert os.sched_getscheduler(0) == own
