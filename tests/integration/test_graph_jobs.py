@@ -26,7 +26,7 @@ def largest(components: Iterable[set[int]], least: int) -> dict[Any, int]:
 
 
 def by_landmarks(graph: Any) -> dict[Any, int]:
-    """Return the distances through the landmarks, for the requested pairs that have one."""
+    """Return the distances by way of the landmarks, of the pairs that are asked about and have one."""
     lengths = dict(networkx.all_pairs_shortest_path_length(graph))
     landmarks = np.linspace(0, NODES - 1, 6, dtype=np.int64).tolist()
     places = np.linspace(0, NODES - 1, 2 * jobs.SHOWN, dtype=np.int64).tolist()
