@@ -21,10 +21,10 @@ tweets = example_module("tweets")
 USERS, TAGS = st.integers(0, 4), st.integers(0, 2)
 
 
-def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
+def exposures(follows: set[tuple[int, int]], tagged: list[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
     """Return how many users first used a hashtag after k exposures, given (epoch, author, hashtag)."""
     first: dict[tuple[int, int], int] = {}
-    for epoch, author, tag in sorted(said):
+    for epoch, author, tag in sorted(tagged):
         first.setdefault((author, tag), epoch)
     followed = defaultdict(set)
     for follower, other in follows:
@@ -42,22 +42,22 @@ def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -
     st.integers(1, 3),
 )
 def test_exposures_are_those_of_the_definition(
-    follows: set[tuple[int, int]], said: list[tuple[int, int, int]], workers: int
+    follows: set[tuple[int, int]], tagged: list[tuple[int, int, int]], workers: int
 ) -> None:
     graph: list[Update] = [(pair, (0,), 1) for pair in sorted(follows)]
-    uses: list[Update] = [((author, tag), (epoch,), 1) for epoch, author, tag in said]
+    uses: list[Update] = [((author, tag), (epoch,), 1) for epoch, author, tag in tagged]
     changes = run(k_exposure.exposures, graph, uses, workers=workers)
     for epoch in range(5):
-        assert contents(changes, (epoch,)) == exposures(follows, [each for each in said if each[0] <= epoch])
+        assert contents(changes, (epoch,)) == exposures(follows, [each for each in tagged if each[0] <= epoch])
 
 
 @on_workers
-def test_the_job_on_exposures_runs(workers: int) -> None:
+def test_the_exposure_job_is_right_on_generated_tweets(workers: int) -> None:
     stream = tweets.Tweets(30, 6)
     results = execute(lambda worker: k_exposure.program(worker, stream, 4, 3, 50), Config(workers=workers))
-    said = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
+    tagged = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
     expected: Counter[int] = Counter()
-    for (_, k), number in exposures(set(zip(*map(list, stream.follows(4)))), said).items():
+    for (_, k), number in exposures(set(zip(*map(list, stream.follows(4)))), tagged).items():
         expected[k] += number
     assert results[0][0] == expected
     assert len(expected) > 2
@@ -82,8 +82,8 @@ def test_components_of_a_window_are_those_of_its_mentions(algorithm: str, worker
 
 
 @on_workers
-def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -> None:
-    # Of so many users not all are connected by the end, so answers differ whenever a worker comes to ask.
+def test_queries_are_answered_as_of_the_epoch_at_which_they_were_asked(workers: int) -> None:
+    # With this many users not all are connected by the end, so the answers differ from one epoch to another.
     stream, size, stale = tweets.Tweets(5000, 40), 6, 4
     plan = top_hashtag.Plan(stream, size, 0.01, 16, stale)
     programs = execute(lambda worker: top_hashtag.Program(worker, plan).run(), Config(workers=workers))
@@ -95,14 +95,14 @@ def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -
             connected = nx.node_connected_component(nx.Graph(zip(author, mentioned)), plan.user(number))
             uses = Counter(tag for user, tag in zip(author, tag) if user in connected)
             assert series.tags[number] == max(uses, key=lambda tag: (uses[tag], -tag))
-    # A worker that is kept waiting asks many at once, and each stale one takes an epoch of its own.
+    # A delayed worker asks many queries at once, and each stale one takes an epoch of its own.
     assert first.stale.epochs[0] < first.fresh.epochs[0]
     assert all(first.stale.epochs[number] <= epoch for number, epoch in first.fresh.epochs.items())
     assert len(set(first.fresh.tags.values())) > 1
     assert [row.count("\t") for row in first.rows()] == [2] * 11
 
 
-def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
+def test_generated_tweets_are_the_same_however_they_are_requested() -> None:
     stream = tweets.Tweets(100, 20)
     whole = stream.batch(0, 500)
     parts = [stream.batch(start, 125) for start in range(0, 500, 125)]

@@ -1,4 +1,4 @@
-"""A text that cannot be read ends the word count with its name."""
+"""The word count names a text that it cannot read."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from tests.examples_loading import example_module
 
 
-def test_what_cannot_be_read_is_named_with_its_line(
+def test_an_unreadable_file_is_named_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rubbish").write_bytes(b"words\n\n\xff\xfe words\n")
     (tmp_path / "directory").mkdir()
-    for name, said in (
+    for name, message in (
         ("rubbish", "{}, line 3: not UTF-8 text"),
         ("directory", "cannot read {}: Is a directory"),
         ("missing", "cannot read {}: No such file or directory"),
@@ -23,10 +23,10 @@ def test_what_cannot_be_read_is_named_with_its_line(
         path = str(tmp_path / name)
         monkeypatch.setattr(sys, "argv", ["wordcount.py", path])
         assert example_module("wordcount").main() == 1
-        assert capsys.readouterr().err == f"wordcount: {said.format(path)}\n"
+        assert capsys.readouterr().err == f"wordcount: {message.format(path)}\n"
 
 
-def test_words_of_a_text_in_utf_8_are_told(
+def test_words_of_a_utf_8_text_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "text"
