@@ -14,10 +14,11 @@ import time as clock
 
 import numpy as np
 from numpy.typing import NDArray
-from options import at_least
+from splitmix import splitmix
 
 from differential import Collection, InputSession, Output, new_input
 from differential.graphs import bfs
+from differential.jobs import at_least
 from timely import Worker, execute
 
 
@@ -25,14 +26,6 @@ def random_edges(first: int, count: int, nodes: int) -> tuple[NDArray[np.int64],
     """Return the sources and targets of `count` edges, starting with edge number `first`."""
     ends = (splitmix(np.arange(2 * first, 2 * (first + count))) % np.uint64(nodes)).astype(np.int64)
     return ends[0::2], ends[1::2]
-
-
-def splitmix(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the outputs of SplitMix64, seeded with 0, at the given positions."""
-    bits = (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def program(worker: Worker, nodes: int, edges: int, changes: int) -> None:

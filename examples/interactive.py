@@ -19,10 +19,11 @@ from collections import deque
 from typing import NamedTuple
 
 import numpy as np
-from bfs import random_edges, splitmix
-from options import at_least
+from bfs import random_edges
+from splitmix import splitmix
 
 from differential import Arrangement, Collection, InputSession, Output, Trace, new_input
+from differential.jobs import at_least
 from timely import Worker, execute
 from timely.dataflow.dataflow import Dataflow
 

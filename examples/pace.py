@@ -1,29 +1,24 @@
-"""Measures how fast a program follows a stream: the latency of each epoch, with a line of progress now and then."""
+"""Measures how fast a program follows a stream: the latency of each epoch."""
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
-
-PAUSE = 2.0
-"""Seconds between lines of progress."""
+from numpy.typing import NDArray
 
 
 class Pace:
     """The latencies of epochs: each is the time from sending the data of the epoch until its answer is final."""
 
-    def __init__(self, unit: str, describe: Callable[[], str] | None = None) -> None:
-        """Count `unit`s, such as tweets. With `describe`, which returns the answers as text, print progress."""
+    def __init__(self) -> None:
         self.latencies: list[float] = []
         self.busy = 0.0
         """Processor seconds of the whole process in all epochs."""
         self.items = 0
-        self._unit = unit
-        self._describe = describe
-        self._printed_at = clock.monotonic()
 
     @contextmanager
     def epoch(self, items: int) -> Iterator[None]:
@@ -33,9 +28,6 @@ class Pace:
         self.busy += clock.process_time() - busy
         self.latencies.append(clock.perf_counter() - begun)
         self.items += items
-        if self._describe is not None and clock.monotonic() >= self._printed_at + PAUSE:
-            print(f"{self.items:,} {self._unit} | {self.rate:,.0f} a second | {self._describe()}", flush=True)
-            self._printed_at = clock.monotonic()
 
     @property
     def seconds(self) -> float:
@@ -47,17 +39,31 @@ class Pace:
         """Items in a second."""
         return self.items / max(self.seconds, 1e-9)
 
+    def milliseconds(self) -> NDArray[np.float64]:
+        """Return the latencies in milliseconds."""
+        return 1e3 * np.array(self.latencies)
+
     def percentiles(self) -> tuple[float, float, float]:
         """Return the median, 95th and 99th percentile of the latencies in milliseconds."""
         return percentiles(self.latencies)
 
-    def summary(self) -> str:
-        """Return the rate and the latencies as text."""
+    def summary(self, unit: str) -> str:
+        """Return the rate and the latencies as text; `unit` is what the items are, such as tweets."""
         median, p95, p99 = self.percentiles()
         return (
-            f"{self.items:,} {self._unit} in {self.seconds:.2f} s, {self.rate:,.0f} a second; "
+            f"{self.items:,} {unit} in {self.seconds:.2f} s, {self.rate:,.0f} a second; "
             f"an epoch: median {median:.2f} ms, p95 {p95:.2f}, p99 {p99:.2f}"
         )
+
+    def figures(self) -> dict[str, Any]:
+        """Return the number of epochs, their seconds and their latencies, in their JSON form."""
+        median, p95, p99 = self.percentiles()
+        latency = {"median": median, "p95": p95, "p99": p99, "max": 1e3 * max(self.latencies, default=0.0)}
+        return {
+            "epochs": len(self.latencies),
+            "seconds": round(self.seconds, 4),
+            "latency_ms": {name: round(value, 4) for name, value in latency.items()},
+        }
 
 
 def percentiles(seconds: Collection[float]) -> tuple[float, float, float]:

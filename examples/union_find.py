@@ -21,8 +21,8 @@ import numpy as np
 from bfs import random_edges
 from numba import njit, types
 from numpy.typing import NDArray
-from options import at_least
 
+from differential.jobs import at_least
 from timely import Columns, Gather, InputPort, OutputPort, Pipeline, Stream, Worker, execute, new_input
 from timely.data.container import of_columns
 from timely.dataflow.pact import Pact

@@ -1,7 +1,7 @@
 """Replay the upgrade of a whole Linux distribution, and keep four answers about its packages up to date at every step.
 
     timely run -n 2 examples/upgrade.py
-    timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3
+    timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3 --plot upgrade.svg
 
 Every worker runs this program: it loads the files, builds the same dataflow and feeds its share of the changes. The
 library distributes the work by the hash of each key. Step s happens at epoch s, so an answer at epoch s is that of the
@@ -14,7 +14,6 @@ lines over `differential.graphs` and the operators. Start by reading `Components
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time as clock
 from collections import defaultdict
@@ -26,23 +25,19 @@ import graph_oracle
 import numpy as np
 from debian import Upgrade
 from upgrade_options import WATCHED, parse
+from upgrade_picture import POINTS
 from upgrade_report import Answers, Report, Terminal, described
 
 from differential import Collection, Output, Updates, new_input
 from differential.graphs import reachability, strongly_connected_components, weakly_connected_components
-from timely import TimelyError, Worker, execute, fail
+from differential.jobs.outputs import Outputs
+from differential.jobs.status import CheckError, status_of
+from timely import Config, Worker, execute
 from timely.errors import DataError
 
 TOP = 10
 BUCKETS = 256
 """The number of parts into which packages are divided, to rank each part before the best of all parts."""
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C."""
-
-
-class CheckError(TimelyError):
-    """An answer differs from the one computed from scratch."""
 
 
 # Questions
@@ -232,6 +227,8 @@ def show(run: Run, report: Report, terminal: Terminal, options: argparse.Namespa
         terminal.print("initial answers:", *described(report.initial))
     if options.check and (step % options.check == 0 or is_last):
         check(run, step)
+    if options.plot and (is_last or step - report.drawn >= options.steps / POINTS):
+        report.history.append((step, run.answers(step)))
     if is_last:
         report.final = run.answers(step)
         report.updates = int(run.upgrade.starts[step + 1] - run.upgrade.starts[1])
@@ -265,26 +262,22 @@ def watched(upgrade: Upgrade, options: argparse.Namespace) -> dict[str, int]:
 def main() -> int:
     """Run the program; return the exit status."""
     options = parse(list(QUESTIONS))
-    begun = clock.perf_counter()
-    try:
-        upgrade = debian.load(options.initial, options.upgrade)
-        watch = watched(upgrade, options) if "watch" in options.only else {}
-        if options.check:
-            graph_oracle.require_scipy()
-    except TimelyError as error:
-        return fail(f"upgrade: {error}")
-    seconds = clock.perf_counter() - begun
-    options.steps = min(options.steps, upgrade.steps)
-    try:
-        report, *_ = execute(lambda worker: replay(worker, upgrade, watch, options))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    if report is not None:
-        report.load_seconds = seconds
-        print(*report.lines(), sep="\n")
-        if options.json is not None:
-            options.json.write_text(json.dumps(report.as_json(), indent=2) + "\n")
-    return 0
+
+    def body() -> None:
+        with Outputs("upgrade", options, Config.from_environ().process == 0) as outputs:
+            begun = clock.perf_counter()
+            upgrade = debian.load(options.initial, options.upgrade)
+            watch = watched(upgrade, options) if "watch" in options.only else {}
+            if options.check:
+                graph_oracle.require_scipy()
+            seconds = clock.perf_counter() - begun
+            options.steps = min(options.steps, upgrade.steps)
+            report, *_ = execute(lambda worker: replay(worker, upgrade, watch, options))
+            if report is not None:
+                report.load_seconds = seconds
+                outputs.finish(report.result())
+
+    return status_of("upgrade", body)
 
 
 if __name__ == "__main__":

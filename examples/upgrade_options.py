@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import debian
-from options import at_least, new_file
+
+from differential.jobs import at_least
+from differential.jobs.command_line import add_output, parser_of
 
 WATCHED = ["libssl3", "libssl3t64", "python3"]
 
@@ -28,20 +30,18 @@ component of each package, the cycle of each package that is in one, the package
 package.
 
 examples:
-  timely run -n 2 examples/upgrade.py                           two processes
-  timely run -w 2 examples/upgrade.py --batch 100               two threads, 100 steps at once
-  python examples/upgrade.py --only watch --watch perl --changes --steps 300
-  python examples/upgrade.py --steps 2000 --check 500 --json report.json
+  timely run -n 2 {script}                      (two processes)
+  timely run -w 2 {script} --batch 100          (two threads, 100 steps at once)
+  {program} --only watch --watch perl --changes --steps 300
+  {program} --steps 2000 --check 500 --json report.json --plot upgrade.svg
 """
 
 
 def parse(questions: Sequence[str]) -> argparse.Namespace:
     """Return the options of the command line, for these questions."""
-    parser = argparse.ArgumentParser(
-        description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
+    parser = parser_of(DESCRIPTION, EPILOG)
     defaults = {"only": list(questions), "initial": debian.INITIAL, "upgrade": debian.CHANGES}
-    parser.set_defaults(steps=sys.maxsize, batch=1, check=0, **defaults)
+    parser.set_defaults(steps=sys.maxsize, batch=1, check=0, quiet=False, **defaults)
     add = parser.add_argument
     add("--steps", type=at_least(0), metavar="N", help="stop after N steps (default: all)")
     add("--batch", type=at_least(1), metavar="B", help="insert B steps at once, each in its own epoch (default: 1)")
@@ -63,7 +63,6 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
         metavar="K",
         help="recompute the answers with SciPy every K steps, at the start and at the end, and fail if they differ",
     )
-    add("--json", type=new_file, metavar="FILE", help="write answers and figures to FILE")
     add(
         "--initial",
         type=Path,
@@ -71,6 +70,12 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
         help="start from another graph (data/README.md describes the format; default: that of bookworm)",
     )
     add("--upgrade", type=Path, metavar="FILE", help="replay other steps (default: those to trixie)")
+    add_output(
+        parser,
+        without=["--csv", "--parquet", "--changes", "--quiet"],
+        json="write answers and figures to FILE",
+        plot="draw the latency of each step, and the answers, over the steps (.svg, .png, .pdf)",
+    )
     options = parser.parse_args()
     if options.changes and "watch" not in options.only:
         parser.error("--changes prints the answer 'watch', which --only leaves out")

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+import upgrade_picture
+from numpy.typing import NDArray
+
+from differential.jobs.outputs import Result
+from differential.jobs.report import percentiles
 
 Answers = Mapping[str, Any]
 
@@ -34,6 +39,8 @@ class Report:
     updates: int = 0
     differences: int = 0
     batches: list[tuple[int, float]] = field(default_factory=list)
+    history: list[tuple[int, Answers]] = field(default_factory=list)
+    """Answers now and then, with their steps: what `--plot` draws."""
 
     def passed(self, first: int, last: int, seconds: float) -> None:
         """Record the seconds that the answers after steps `first` to `last` took. Step 0 is the initial graph."""
@@ -44,18 +51,25 @@ class Report:
         self.batches.append((last - first + 1, seconds))
 
     @property
+    def drawn(self) -> int:
+        """The last step of the history, or less than any step if there is none."""
+        return self.history[-1][0] if self.history else -sys.maxsize
+
+    @property
     def step_seconds(self) -> float:
         """The seconds of all steps."""
         return sum(seconds for _, seconds in self.batches)
 
     def latency(self) -> dict[str, float]:
         """Return the latency of steps in milliseconds."""
+        return percentiles(self.latencies()) or {"median": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+
+    def latencies(self) -> NDArray[np.float64]:
+        """Return the latency of each step in milliseconds."""
         if not self.batches:
-            return {"median": 0.0, "p95": 0.0, "p99": 0.0, "max": 0.0}
+            return np.zeros(0)
         steps, seconds = np.array(self.batches).T
-        each = np.repeat(1000 * seconds / steps, steps.astype(np.int64))
-        median, p95, p99 = np.percentile(each, (50, 95, 99))
-        return {"median": float(median), "p95": float(p95), "p99": float(p99), "max": float(each.max())}
+        return np.repeat(1000 * seconds / steps, steps.astype(np.int64))
 
     def as_json(self) -> dict[str, Any]:
         """Return the report in its JSON form."""
@@ -72,6 +86,12 @@ class Report:
             },
             "differences": self.differences,
         }
+
+    def result(self) -> Result:
+        """Return what is printed, written and drawn."""
+        title = f"Upgrade of a distribution: {self.steps:,} steps, {self.updates:,} changed dependencies"
+        panels = upgrade_picture.panels(self.latencies(), self.history)
+        return Result([*self.lines()], self.as_json(), title=title, panels=panels, columns=1, shape=(8.0, 2.1))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the summary."""

@@ -1,12 +1,15 @@
-"""Count the words of a text, with timely alone: an exchange brings equal words together, a frontier reports completion.
+"""Count the words of texts, with timely alone: an exchange brings equal words together, a frontier reports completion.
 
     timely run -n 2 examples/wordcount.py README.md
+    tail -f /var/log/syslog | python examples/wordcount.py - --follow --changes -
 
-An epoch is a part of the text of `--lines` lines. The workers take its lines in turn, and each word is counted by the
-worker named by its hash. The counts of an epoch are emitted once the frontier has passed the epoch, that is, once no
-worker can send words of it any more. Until then the operator holds a capability, the right to send at that epoch. Words
-are Python objects in lists here; columns of numbers are many times faster. `docs/operators.md` explains how to write
-such an operator.
+An epoch is a part of the text of `--lines` lines. Each word is counted by the worker named by its hash. The counts of
+an epoch are emitted once the frontier has passed the epoch, that is, once no worker can send words of it any more.
+Until then the operator holds a capability, the right to send at that epoch. Words are Python objects in lists here;
+columns of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
+
+Words are letters, digits and underscores, in lower case. Without `--follow` the workers take the lines of files in
+turn; worker 0 reads standard input, and what is followed.
 """
 
 from __future__ import annotations
@@ -14,15 +17,34 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import time as clock
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, cast
 
-from options import at_least
+import numpy as np
+from pace import Pace
 
-from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, fail, new_input
-from timely.errors import DataError
+from differential.jobs import at_least, counted
+from differential.jobs.command_line import CHECK, add_output, parser_of, refuse_two_streams
+from differential.jobs.display import Display
+from differential.jobs.lines import Line, followed, lines
+from differential.jobs.outputs import Outputs, Result
+from differential.jobs.picture import latency_panels, nothing, points
+from differential.jobs.status import CheckError, status_of
+from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, new_input
+
+EPILOG = """\
+examples:
+  {program} README.md --top 20 --check
+  {program} book.txt.gz notes.txt --csv counts.csv --plot words.svg
+  {program} events.log --follow --top 3     (until Ctrl-C)
+  timely run -n 2 {script} README.md   (two processes)
+"""
+
+WAIT = 0.05
+"""Seconds between two looks at texts that are followed."""
 
 
 def count_words(words: Stream) -> Stream:
@@ -50,56 +72,167 @@ def count_words(words: Stream) -> Stream:
     return words.unary_frontier(Exchange(), constructor, name="count_words")
 
 
-def program(worker: Worker, lines: list[str], size: int) -> dict[str, int]:
-    """Count the words of all lines; return, on worker 0, each word's count."""
-    result: dict[str, int] = {}
+def words_of(text: str) -> list[str]:
+    """Return the words of a text."""
+    return re.findall(r"\w+", text.lower())
 
-    def keep(input: InputPort) -> None:
+
+class Program:
+    """The part of one worker: the dataflow, and the lines that it reads. Worker 0 receives the counts."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.counts: dict[str, int] = {}
+        self.pace = Pace()
+        self.lines = 0
+        self._worker = worker
+        self._new: list[tuple[str, int]] = []
+        with worker.dataflow("wordcount") as scope:
+            self._text, words = new_input(scope, name="words")
+            counts = count_words(words)
+            counts.sink(Gather(0), self._keep, name="keep")
+            self._probe = counts.probe()
+
+    def take(self, texts: list[str], mine: list[str]) -> list[tuple[str, int, int]]:
+        """Complete an epoch of these lines, of which this worker sends its own; return the changed counts.
+
+        Each is a word, its count before and its count now. Only worker 0 receives any.
+        """
+        with self.pace.epoch(len(texts)):
+            self._text.send_batch([word for text in mine for word in words_of(text)])
+            self._text.advance_to(self._text.epoch + 1)
+            self._worker.step_while(lambda: self._probe.less_than(self._text.epoch))
+        self.lines += len(texts)
+        new, self._new = self._new, []
+        changed = [(word, self.counts.get(word, 0), count) for word, count in sorted(new)]
+        self.counts.update(new)
+        return changed
+
+    def wait(self) -> None:
+        """Step while no line arrives."""
+        self._worker.step()
+        clock.sleep(WAIT)
+
+    def finish(self) -> None:
+        """Close the input, and step until all workers have done so."""
+        self._text.close()
+        while self._worker.step_or_park():
+            pass
+
+    def _keep(self, input: InputPort) -> None:
         for _, batch in input:
-            result.update(cast(list[tuple[str, int]], batch))
-
-    with worker.dataflow("wordcount") as scope:
-        text, words = new_input(scope, name="words")
-        counts = count_words(words)
-        counts.sink(Gather(0), keep, name="keep")
-        probe = counts.probe()
-
-    for epoch, start in enumerate(range(0, len(lines), size)):
-        mine = lines[start + worker.index : start + size : worker.peers]
-        text.send_batch([word for line in mine for word in re.findall(r"\w+", line.lower())])
-        text.advance_to(epoch + 1)
-        worker.step_while(lambda: probe.less_than(text.epoch))
-    text.close()
-    while worker.step_or_park():
-        pass
-    return result
+            self._new += cast(list[tuple[str, int]], batch)
 
 
-def lines_of(path: Path) -> list[str]:
-    """Return the lines of a text. Raises `DataError` if the file cannot be read or is not text."""
-    try:
-        data = path.read_bytes()
-        return data.decode().splitlines()
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {data.count(10, 0, error.start) + 1}: not UTF-8 text") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+def epochs(texts: Iterable[Line | None], size: int, wait: Callable[[], None]) -> Iterator[list[str]]:
+    """Yield epochs of up to `size` lines: what has arrived, if no more lines arrive at once."""
+    epoch: list[str] = []
+    for line in texts:
+        if line is not None:
+            epoch.append(line.text)
+        if epoch and (line is None or len(epoch) == size):
+            yield epoch
+            epoch = []
+        elif line is None:
+            wait()
+    if epoch:
+        yield epoch
+
+
+def count(worker: Worker, options: argparse.Namespace) -> None:
+    """Count the words of all texts on one worker; worker 0 prints and writes the answer."""
+    is_first, files = worker.index == 0, options.files
+    is_alone = options.follow or "-" in files
+    program, total = Program(worker), Counter[str]()
+    texts: Iterable[Line | None] = ()
+    if is_first or not is_alone:
+        texts = followed(files) if options.follow else chain.from_iterable(map(lines, files))
+    with Outputs("wordcount", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+        display.begin("counting", None)
+        for number, epoch in enumerate(epochs(texts, options.lines, program.wait)):
+            mine = epoch if is_alone else epoch[worker.index :: worker.peers]
+            changed = program.take(epoch, mine)
+            display.advance(program.lines, program.lines, "lines")
+            if is_first:
+                records = [
+                    (word, each) for word, before, now in changed for each in ([before] if before else []) + [now]
+                ]
+                diffs = [diff for _, before, _ in changed for diff in ([-1] if before else []) + [1]]
+                outputs.change(number, records, diffs)
+                if options.check:
+                    total.update(word for text in epoch for word in words_of(text))
+                if options.follow and not outputs.has_changes:
+                    outputs.print(f"after {counted(program.lines, 'line')}: {ranking(program.counts, options.top)}")
+        program.finish()
+        if is_first:
+            if options.check:
+                check(program.counts, total)
+            outputs.finish(result(program, options))
+
+
+def check(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
+    """Raise CheckError if a count differs from the one computed from scratch."""
+    for word in sorted(found.keys() | expected.keys()):
+        if found.get(word) != expected.get(word):
+            raise CheckError(f"{word!r} occurs {expected.get(word, 0)} times, not {found.get(word, 0)}")
+
+
+def ranked(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return words and their counts, the most frequent first; ties in the order of words."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def ranking(counts: Mapping[str, int], top: int) -> str:
+    """Return the most frequent words as a short text."""
+    return ", ".join(f"{word} {number:,}" for word, number in islice(ranked(counts), top))
+
+
+def result(program: Program, options: argparse.Namespace) -> Result:
+    """Return what is printed, written and drawn."""
+    every = ranked(program.counts)
+    total = sum(program.counts.values())
+    shown = [f"{number:8,}  {word}" for word, number in every[: options.top]]
+    summary = f"{counted(total, 'word')}, {len(every):,} of them distinct, in {counted(program.lines, 'line')}"
+    figures = {"lines": program.lines, "words": total, "distinct": len(every), **program.pace.figures()}
+
+    def ranks(axes: Any) -> None:
+        if not every:
+            return nothing(axes, "Frequency of words")
+        points(axes, np.arange(1, len(every) + 1), np.array([number for _, number in every]))
+        axes.set(title="Frequency of words", xlabel="rank of the word", ylabel="occurrences")
+        return None
+
+    latency = latency_panels(program.pace.milliseconds(), "epoch") if len(program.pace.latencies) > 1 else []
+    title = f"{', '.join(options.files)}: {counted(total, 'word')}"
+    return Result([*shown, summary], figures, ("word", "occurrences"), every, title, [ranks, *latency])
+
+
+def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = parser_of(str(__doc__), EPILOG)
+    add = parser.add_argument
+    add("files", metavar="FILE", nargs="+", help="a text, also compressed (.gz, .zst); '-' is standard input")
+    add("--top", type=at_least(0), default=10, metavar="N", help="print the N most frequent words (default 10)")
+    add("--lines", type=at_least(1), default=1000, metavar="N", help="lines in an epoch (default 1000)")
+    add(
+        "--follow",
+        action="store_true",
+        help="wait for more lines at the end of files, until Ctrl-C; an epoch then ends when no more lines arrive",
+    )
+    add("--check", action="store_true", help=CHECK)
+    add_output(
+        parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)"
+    )
+    options = parser.parse_args(arguments)
+    refuse_two_streams(parser, options)
+    if options.files.count("-") > 1:
+        parser.error("standard input can be read only once")
+    return options
 
 
 def main() -> int:
-    """Run the program on the given file; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--lines", type=at_least(1), default=1000, help="lines in an epoch (default 1000)")
-    options = parser.parse_args()
-    try:
-        lines = lines_of(options.file)
-    except DataError as error:
-        return fail(f"wordcount: {error}")
-    counts, *_ = execute(lambda worker: program(worker, lines, options.lines))
-    for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:10]:
-        print(f"{count:8,}  {word}")
-    return 0
+    """Run the program with the options of the command line; return the exit status."""
+    options = options_of()
+    return status_of("wordcount", lambda: execute(lambda worker: count(worker, options)))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from differential.jobs.job import Job
 
@@ -38,14 +39,7 @@ examples:
 
 def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
     """Return the options of a job's command line. Exits with status 2 if they are wrong."""
-    script = "-m differential.jobs " + job.name if "differential.jobs" in program else program.partition(" ")[2]
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description=job.about,
-        epilog=EPILOG.format(program=program, script=script),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = parser_of(job.about, EPILOG, program)
     parser.add_argument("graph", metavar="GRAPH", help=GRAPH)
     parser.add_argument("changes", metavar="CHANGES", nargs="?", help=CHANGES)
     own = parser.add_argument_group("the question")
@@ -54,7 +48,7 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
     if job.add_options is not None:
         job.add_options(own.add_argument)
     _add_input(parser)
-    _add_output(parser)
+    add_output(parser)
     if job.check is None:
         parser.set_defaults(check=False)
     else:
@@ -67,8 +61,7 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
         parser.error("GRAPH and CHANGES cannot both be standard input")
     if options.follow and options.changes is None:
         parser.error("--follow is about CHANGES, which is missing")
-    if [options.changes_to, options.json, options.csv, options.parquet].count("-") > 1:
-        parser.error("only one output can be standard output")
+    refuse_two_streams(parser, options)
     try:
         if job.settle is not None:
             job.settle(options)
@@ -118,25 +111,53 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options about what is written."""
-    add = parser.add_argument_group("output ('-' is standard output)").add_argument
-    add("--json", metavar="FILE", help="write the figures of the run to FILE")
-    add("--csv", metavar="FILE", help="write the last answer to FILE")
-    add("--parquet", metavar="FILE", help="write the last answer to FILE")
-    add(
-        "--changes",
-        dest="changes_to",
-        metavar="FILE",
-        help="write how the answer changes, as lines of an epoch, '+' or '-', and a record, which another job reads",
+def parser_of(about: str, epilog: str, program: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser with this description, and an epilog in which `{program}` and `{script}` have their names.
+
+    `{program}` stands for the program's command as it was given, and `{script}` for what follows `timely run`.
+    """
+    program = program or f"python {sys.argv[0]}"
+    return argparse.ArgumentParser(
+        prog=program,
+        description=about,
+        epilog=epilog.format(program=program, script=program.removeprefix("python ")),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    add(
-        "--plot",
-        metavar="FILE",
-        type=_picture,
-        help="draw the answer, and latencies if there are changes (.svg, .png, .pdf)",
-    )
-    add("--quiet", action="store_true", help="print no summary and show no progress")
+
+
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "--json": {"metavar": "FILE", "help": "write the figures of the run to FILE"},
+    "--csv": {"metavar": "FILE", "help": "write the last answer to FILE"},
+    "--parquet": {"metavar": "FILE", "help": "write the last answer to FILE"},
+    "--changes": {
+        "metavar": "FILE",
+        "dest": "changes_to",
+        "help": "write how the answer changes, as lines of an epoch, '+' or '-', and a record, which another job reads",
+    },
+    "--plot": {
+        "metavar": "FILE",
+        "help": "draw the answer, and latencies if there are changes (.svg, .png, .pdf)",
+    },
+    "--quiet": {"action": "store_true", "help": "print no summary and show no progress"},
+}
+"""The options about what is written."""
+
+
+def add_output(parser: argparse.ArgumentParser, without: Container[str] = (), **helps: str) -> None:
+    """Add the options about what is written, but those in `without`; `helps` are texts that replace those here."""
+    add: Callable[..., Any] = parser.add_argument_group("output ('-' is standard output)").add_argument
+    for name, given in OUTPUTS.items():
+        if name in without:
+            continue
+        text = helps.get(name.removeprefix("--"), given["help"])
+        add(name, **({"type": _picture} if name == "--plot" else {}), **given | {"help": text})
+
+
+def refuse_two_streams(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Exit with status 2 if more than one output is standard output."""
+    if [getattr(options, name, None) for name in ("changes_to", "json", "csv", "parquet")].count("-") > 1:
+        parser.error("only one output can be standard output")
 
 
 def at_least(least: Number) -> Callable[[str], Number]:

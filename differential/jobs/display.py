@@ -1,21 +1,22 @@
 """Progress on the terminal: what a job reads, computes and follows.
 
-The display is on standard error, and only if that is a terminal. While the first answer is computed, it shows in which
-round of a loop the dataflow is, and how many records the operators send each other: as a loop settles, they become
-fewer. Both come from the worker's log, which records them only while someone listens.
+The display is on standard error, and only if that is a terminal and rich is installed. While the first answer is
+computed, it shows in which round of a loop the dataflow is, and how many records the operators send each other: as a
+loop settles, they become fewer. Both come from the worker's log, which records them only while someone listens.
 """
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Sequence
-from typing import Any, Self
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Self
 
 from timely import Worker
 from timely.observe.events import FrontierChanged, MessageSent
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 PERIOD = 0.1
 """Seconds between two refreshes."""
@@ -25,18 +26,8 @@ class Display:
     """A line of progress that changes with the phase of the job. Use from one thread, in a `with` block."""
 
     def __init__(self, is_shown: bool) -> None:
-        console = Console(stderr=True)
-        self.is_live = is_shown and console.is_terminal
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not self.is_live,
-            transient=True,
-        )
+        self._progress = _on_the_terminal() if is_shown and find_spec("rich") is not None else None
+        self.is_live = self._progress is not None
         self._task: TaskID | None = None
         self._shown_at = 0.0
         self._began = 0.0
@@ -44,15 +35,17 @@ class Display:
         self._sent = 0
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._progress is not None:
+            self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
 
     def begin(self, phase: str, total: float | None) -> None:
         """Show another phase; `total` is how much there is to do in it, if that is known."""
-        if not self.is_live:
+        if self._progress is None:
             return
         if self._task is not None:
             self._progress.remove_task(self._task)
@@ -96,5 +89,18 @@ class Display:
         return True
 
     def _show(self, **fields: Any) -> None:
-        if self._task is not None:
+        if self._progress is not None and self._task is not None:
             self._progress.update(self._task, **fields)
+
+
+def _on_the_terminal() -> Progress | None:
+    """Return the line on standard error, or None if that is not a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return None
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[figures]}")
+    columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
+    return Progress(*columns, console=console, transient=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -26,32 +25,19 @@ from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task
-from timely import Config, Worker, execute, fail
-from timely.errors import DataError
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C."""
-
-
-class CheckError(Exception):
-    """An answer differs from the one computed from scratch."""
+from differential.jobs.status import CheckError, status_of
+from timely import Config, Worker, execute
 
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:
     """Run a job with the arguments of the command line, or with others; return the exit status."""
     options = parse(job, arguments, program or f"python {sys.argv[0]}")
-    try:
+
+    def body() -> None:
         task = task_of(job, options)
         execute(lambda worker: _work(worker, task))
-    except BrokenPipeError:
-        # Whoever read standard output has closed it. Python would complain once more when it flushes it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return fail(f"{job.name}: standard output was closed before the job had ended")
-    except (DataError, CheckError) as error:
-        return fail(f"{job.name}: {error}")
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
+
+    return status_of(job.name, body)
 
 
 def task_of(job: Job, options: argparse.Namespace) -> Task:

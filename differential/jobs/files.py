@@ -8,21 +8,22 @@ made, because someone may be reading them.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import select
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
-
-import pyarrow as pa
-from pyarrow import csv, parquet
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from timely.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STANDARD = "-"
 """The name of standard output."""
@@ -142,12 +143,23 @@ def _is_stream(path: Path) -> bool:
 
 def write_csv(file: OutputFile, table: pa.Table) -> None:
     """Write a table as CSV with a header."""
-    _guarded(file, lambda: csv.write_csv(table, file.stream))
+    from pyarrow.csv import write_csv as write
+
+    _guarded(file, lambda: write(table, file.stream))
 
 
 def write_parquet(file: OutputFile, table: pa.Table) -> None:
     """Write a table as Parquet."""
+    from pyarrow import parquet
+
     _guarded(file, lambda: parquet.write_table(table, file.stream))
+
+
+def write_records(file: OutputFile, header: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
+    """Write records as CSV with a header, in the form of `write_csv`: text stands in quotation marks."""
+    writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(records)
 
 
 def write_json(file: OutputFile, content: Any) -> None:
@@ -174,5 +186,5 @@ def _guarded(file: OutputFile, write: Any) -> None:
         write()
     except BrokenPipeError:
         raise
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise DataError(f"cannot write {file.name}: {error}") from None

@@ -7,14 +7,16 @@ people with colour-blindness tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from differential.jobs.extra import needed_for
 from differential.jobs.job import Column, Picture, Shown
-from differential.jobs.report import Report, counted
+from differential.jobs.report import Report, counted, percentiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,27 +42,50 @@ STYLE: dict[Any, Any] = {
 }
 
 
+Panel = Callable[["Axes"], None]
+"""Draws one part of a figure."""
+
 LABEL: dict[str, Any] = {"fontsize": 8, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}}
 """The appearance of a label inside a panel, legible on top of points and lines."""
 
 
 def draw(file: IO[Any], suffix: str, picture: Picture | None, shown: Shown, report: Report) -> None:
     """Write the figure; `suffix` is that of its format. `picture` is the job's, or None if it has none."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    panels: list[Callable[[Axes], None]] = []
+    panels: list[Panel] = []
     if picture is not None:
         panels.append(lambda axes: picture(axes, shown))
     if report.batches:
-        panels += [lambda axes: _over_time(axes, report), lambda axes: _distribution(axes, report)]
+        panels += latency_panels(report.latencies(), "change")
+    save(file, suffix, f"{report.graph}: {counted(report.edges, 'edge')}", panels)
+
+
+def save(
+    file: IO[Any],
+    suffix: str,
+    title: str,
+    panels: Sequence[Panel],
+    columns: int = 0,
+    shape: tuple[float, float] = PANEL,
+) -> None:
+    """Write a figure of panels, in rows of `columns` (by default one row); `shape` is the size of a panel in inches."""
+    with needed_for("--plot"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+
+    across = max(1, columns or len(panels))
+    down = max(1, -(-len(panels) // across))
     with rc_context(STYLE):
-        figure = Figure(figsize=(PANEL[0] * max(1, len(panels)), PANEL[1]), layout="constrained")
-        figure.suptitle(f"{report.graph}: {counted(report.edges, 'edge')}", fontsize=10)
-        for axes, panel in zip(np.atleast_1d(figure.subplots(1, max(1, len(panels)))), panels):
+        figure = Figure(figsize=(shape[0] * across, shape[1] * down), layout="constrained")
+        figure.suptitle(title, fontsize=10)
+        for axes, panel in zip(figure.subplots(down, across, squeeze=False).flat, panels):
             panel(axes)
         metadata = {"Date": None} if suffix == ".svg" else None
         figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata, dpi=160)
+
+
+def latency_panels(latencies: NDArray[np.float64], noun: str) -> list[Panel]:
+    """Return two panels: the latencies, in milliseconds, in their order, and their distribution."""
+    return [lambda axes: _over_time(axes, latencies, noun), lambda axes: _distribution(axes, latencies, noun)]
 
 
 def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
@@ -68,10 +93,10 @@ def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
 
     def panel(axes: Axes, shown: Shown) -> None:
         if not len(shown.answer):
-            return _nothing(axes, title)
+            return nothing(axes, title)
         _, sizes = np.unique(shown.answer.columns[field], return_counts=True)
         size, number = np.unique(sizes, return_counts=True)
-        _points(axes, size, number)
+        points(axes, size, number)
         axes.set(title=title, xlabel=f"size ({unit})", ylabel="how many of this size")
         return None
 
@@ -83,7 +108,7 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
 
     def panel(axes: Axes, shown: Shown) -> None:
         if not len(shown.answer):
-            return _nothing(axes, title)
+            return nothing(axes, title)
         column = shown.answer.columns[field]
         values, numbers = np.unique(column, return_counts=True)
         if len(values) <= MOST and values.dtype.kind == "i":
@@ -103,7 +128,7 @@ def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
 
     def panel(axes: Axes, shown: Shown) -> None:
         if not len(shown.answer):
-            return _nothing(axes, title)
+            return nothing(axes, title)
         values = np.sort(shown.answer.columns[field])[::-1] * scale
         axes.loglog(np.arange(1, len(values) + 1), values, color=BLUE, linewidth=1.8)
         axes.set(title=title, xlabel="place", ylabel=unit)
@@ -115,11 +140,11 @@ def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
 def degrees(axes: Axes, shown: Shown) -> None:
     """Draw how many nodes have each degree, from degrees of nodes or from their distribution."""
     if not len(shown.answer):
-        return _nothing(axes, "Degrees")
+        return nothing(axes, "Degrees")
     degree, number = shown.answer.columns
     if not shown.options.distribution:
         degree, number = np.unique(number, return_counts=True)
-    _points(axes, degree, number)
+    points(axes, degree, number)
     direction = "incoming" if shown.options.incoming else "outgoing"
     axes.set(title="Distribution of degrees", xlabel=f"degree ({direction} edges)", ylabel="nodes")
     return None
@@ -130,7 +155,7 @@ def core_sizes(axes: Axes, shown: Shown) -> None:
     core = shown.options.core
     title = "Sizes of cores" if core is None else f"Degrees inside of the {core}-core"
     if not len(shown.answer):
-        return _nothing(axes, title)
+        return nothing(axes, title)
     nodes, depth = shown.answer.columns
     if core is None:
         depths, exact = np.unique(depth, return_counts=True)
@@ -139,7 +164,7 @@ def core_sizes(axes: Axes, shown: Shown) -> None:
         axes.set(title=title, xlabel="k", ylabel="nodes in the k-core")
         return None
     _, degree = np.unique(nodes, return_counts=True)
-    _points(axes, *np.unique(degree, return_counts=True))
+    points(axes, *np.unique(degree, return_counts=True))
     axes.set(title=title, xlabel="neighbours in the core", ylabel="nodes")
     return None
 
@@ -148,15 +173,15 @@ def occurrences(axes: Axes, shown: Shown) -> None:
     """Draw in how many occurrences of a motif nodes are."""
     title = "Occurrences of the motif at each node"
     if not len(shown.answer):
-        return _nothing(axes, title)
+        return nothing(axes, title)
     _, numbers = np.unique(np.concatenate(shown.answer.columns), return_counts=True)
-    _points(axes, *np.unique(numbers, return_counts=True))
+    points(axes, *np.unique(numbers, return_counts=True))
     axes.set(title=title, xlabel="occurrences", ylabel="nodes in so many")
     return None
 
 
-def _points(axes: Axes, values: Column, numbers: Column) -> None:
-    """Draw how many there are of each value. Zero, which a logarithmic axis cannot show, has a place of its own."""
+def points(axes: Axes, values: Column, numbers: Column) -> None:
+    """Draw how many there are of each value, on logarithmic axes, in which zero has a place of its own."""
     if (values == 0).any():
         axes.set_xscale("symlog", linthresh=1)
     else:
@@ -165,36 +190,63 @@ def _points(axes: Axes, values: Column, numbers: Column) -> None:
     axes.plot(values, numbers, linestyle="none", marker="o", markersize=4, color=BLUE, alpha=0.75)
 
 
-def _over_time(axes: Axes, report: Report) -> None:
-    """Draw the latency of each change in the order of the changes."""
-    latencies = report.latencies()
+def beside(axes: Axes, height: float, text: str, colour: str) -> None:
+    """Write a label to the right of the panel, at a height in data coordinates, where it covers nothing."""
+    axes.text(1.01, height, text, color=colour, va="center", fontsize=8, transform=axes.get_yaxis_transform())
+
+
+def _over_time(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None:
+    """Draw the latencies in their order."""
     ordinal = np.arange(1, len(latencies) + 1)
-    axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=3, color=BLUE, alpha=0.5, rasterized=True)
+    size = 3 if len(latencies) > 300 else 6
+    axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=size, color=BLUE, alpha=0.5, rasterized=True)
     window = max(1, len(latencies) // 100)
     if window > 2:
         middle = np.array([np.median(part) for part in np.array_split(latencies, len(latencies) // window)])
         axes.plot(np.linspace(1, len(latencies), len(middle)), middle, color=ORANGE, linewidth=1.5)
-        axes.text(len(latencies), middle[-1], "running median", color=ORANGE, ha="right", va="top", **LABEL)
+        beside(axes, middle[-1], "running\nmedian", ORANGE)
     axes.set_yscale("log")
-    axes.set(title="Latency of each change", xlabel="change", ylabel="latency (ms)")
+    plain_numbers(axes.yaxis)
+    axes.set(title=f"Latency of each {noun}", xlabel=noun, ylabel="latency (ms)")
 
 
-def _distribution(axes: Axes, report: Report) -> None:
-    """Draw the share of the changes that took longer than each latency."""
-    latencies = np.sort(report.latencies())
+def _distribution(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None:
+    """Draw the share that took longer than each latency."""
+    latencies = np.sort(latencies)
     share = 1 - np.arange(len(latencies)) / len(latencies)
     axes.step(latencies, share, where="pre", color=BLUE, linewidth=1.8)
-    for name, value in report.latency().items():
-        axes.axvline(value, color=GREY, linewidth=0.8, linestyle=":")
-        axes.text(value, share[-1], f"{name} {value:.2g}", rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set(title="Distribution of latencies", xlabel="latency (ms)", ylabel="share of changes that took longer")
+    right = np.inf
+    for name, value in reversed(percentiles(latencies).items()):
+        place = axes.transData.transform((value, 1))[0]
+        axes.axvline(value, color=GREY, linewidth=0.8, linestyle=":")
+        if right - place > 20:  # pixels, so that labels do not cover each other
+            text = f"{name} {value:.3g}"
+            axes.text(value, share[-1], text, rotation=90, ha="center", va="bottom", color=GREY, **LABEL)
+            right = place
+    plain_numbers(axes.xaxis)
+    axes.set(title="Distribution of latencies", xlabel="latency (ms)", ylabel=f"share of {noun}s that took longer")
 
 
-def _nothing(axes: Axes, title: str) -> None:
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis as 60, not as 6 times a power of ten."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        """Labels the same ticks with the numbers themselves."""
+
+        def __call__(self, x: float, pos: Any = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain(minor_thresholds=(1.2, 0.5)))
+
+
+def nothing(axes: Axes, title: str, text: str = "the answer is empty") -> None:
+    """Write that there is nothing to draw."""
     axes.set(title=title)
-    axes.text(0.5, 0.5, "the answer is empty", ha="center", va="center", transform=axes.transAxes, color=GREY)
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
 
 
 def suffix_of(name: str) -> str:

@@ -50,11 +50,7 @@ class Report:
 
     def latency(self) -> Mapping[str, float]:
         """Return the median latency, high percentiles and the maximum, in milliseconds; nothing without changes."""
-        each = self.latencies()
-        if not len(each):
-            return {}
-        median, p95, p99 = np.percentile(each, (50, 95, 99)).tolist()
-        return {"median": median, "p95": p95, "p99": p99, "max": float(each.max())}
+        return percentiles(self.latencies())
 
     def as_json(self) -> dict[str, Any]:
         """Return the report in its JSON form."""
@@ -89,6 +85,18 @@ class Report:
             )
             latency = ", ".join(f"{name} {value:.2f}" for name, value in self.latency().items())
             yield f"latency of a change: {latency} ms"
+
+
+def percentiles(each: NDArray[np.float64]) -> dict[str, float]:
+    """Return the median, high percentiles and the maximum; nothing if there is nothing.
+
+    >>> percentiles(np.arange(101.0))
+    {'median': 50.0, 'p95': 95.0, 'p99': 99.0, 'max': 100.0}
+    """
+    if not len(each):
+        return {}
+    median, p95, p99 = np.percentile(each, (50, 95, 99)).tolist()
+    return {"median": median, "p95": p95, "p99": p99, "max": float(each.max())}
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

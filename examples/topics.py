@@ -1,7 +1,7 @@
 """Ask for the top hashtag among all users connected with a user, while tweets arrive.
 
-    python examples/top_hashtag.py --rate 8000 --seconds 20 --epoch 100
-    timely run -n 2 examples/top_hashtag.py
+    python examples/topics.py --rate 8000 --seconds 20 --epoch 100 --plot latency.svg
+    timely run -n 2 examples/topics.py
 
 Users are connected if one mentions the other, or through others. The dataflow maintains the component of each user, the
 number of uses of each hashtag in each component, and the top hashtag of each component. A query looks up the user's
@@ -12,27 +12,44 @@ section 6.4):
 - A stale query is at an epoch `--stale` seconds ago, which is final already, so the answer takes only a few steps.
 
 Both use the same dataflow, at different times. Indexes keep exactly the times at which queries may still be made.
-Tweets arrive by the clock, `--rate` a second, in an epoch every `--epoch` milliseconds.
+Tweets arrive by the clock, `--rate` a second, in an epoch every `--epoch` milliseconds; those of a file do so, too,
+whatever their times. In each epoch one user is asked about, once fresh and once stale.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time as clock
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
-from bfs import splitmix
-from options import at_least, new_file
-from pace import percentiles
-from tweets import Tweets, add_arguments
+from topics_plan import Plan, Series, plan_of
+from topics_report import check, emit, result
+from tweets import NONE, Tweets, add_arguments
 
 from differential import Arrangement, Collection, InputSession, Output, new_input
 from differential.delta import Prefixes
 from differential.graphs import weakly_connected_components
+from differential.jobs import at_least
+from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
+from differential.jobs.display import Display
+from differential.jobs.gathered import Gathered
+from differential.jobs.outputs import Outputs
+from differential.jobs.status import status_of
 from timely import Worker, execute
+
+EPILOG = """\
+The answer has a record for each query: its second, the user, and the epoch, the hashtag and the milliseconds of the
+stale and of the fresh query. The changes are those of the top hashtag of each component: (component, hashtag), where a
+component is the least number of its users.
+
+examples:
+  {program} --rate 8000 --seconds 20 --check
+  {program} --tweets tweets.tsv.gz --rate 1000 --csv queries.csv
+  {program} --stale 0.5 --epoch 20 --plot latency.svg
+  timely run -n 2 {script}   (two processes)
+"""
 
 PARTS = 64
 """The number of parts into which hashtags are divided: each part is ranked, then the best of all parts."""
@@ -41,13 +58,13 @@ MOST_TAGS = 1 << 20
 
 
 def connected(tweets: Collection) -> Collection:
-    """Return (user, component) of tweets (author, mentioned user, hashtag)."""
+    """Return (user, component) of tweets (author, mentioned user, hashtag). Who mentions nobody mentions themselves."""
     return weakly_connected_components(tweets.map(lambda author, mentioned, tag: (author, mentioned)))
 
 
 def top_hashtags(tweets: Collection, components: Collection) -> Collection:
     """Return (component, hashtag) with the hashtag of the most tweets of the component; the smallest of several."""
-    uses = tweets.map(lambda author, mentioned, tag: (author, tag))
+    uses = tweets.filter(lambda author, mentioned, tag: tag != NONE).map(lambda author, mentioned, tag: (author, tag))
     counts = uses.join_map(components, lambda author, tag, component: (component, tag), keys=2).count()
     # The number of uses and the hashtag are combined into one number, and the largest is the answer.
     ranked = counts.map(
@@ -63,69 +80,20 @@ def answered(queries: Collection, components: Arrangement, top: Arrangement) -> 
     return located.half_join(top, lambda component, number, tag: (number, tag)).results()
 
 
-@dataclass
-class Series:
-    """Queries of one kind, by number: the epoch of each, its answer, and the seconds it took."""
-
-    epochs: dict[int, int] = field(default_factory=dict)
-    tags: dict[int, int] = field(default_factory=dict)
-    seconds: dict[int, float] = field(default_factory=dict)
-
-    def take(self, output: Output, ages: Callable[[int], float]) -> None:
-        """Record the answers that have become final."""
-        for (number, tag), _, _ in output.changes():
-            self.tags[number] = tag
-            self.seconds[number] = ages(number)
-
-    def percentiles(self) -> tuple[float, float, float]:
-        """Return the median, 95th and 99th percentile in milliseconds."""
-        return percentiles(self.seconds.values())
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The schedule: a query of each kind in the middle of each epoch, once an epoch is old enough for stale ones."""
-
-    tweets: Tweets
-    size: int
-    """Tweets in an epoch."""
-    seconds: float
-    """The length of an epoch in seconds."""
-    epochs: int
-    stale: int
-    """The number of epochs that stale queries look back."""
-    first: int = 0
-    """The epoch of the first query, if later than the first possible one."""
-
-    def queries(self) -> deque[int]:
-        """Return the numbers of the queries."""
-        return deque(range(max(self.epochs - self._begin, 0)))
-
-    def due(self, number: int) -> float:
-        """Return the time at which a query is made, in seconds."""
-        return (self._begin + number + 0.5) * self.seconds
-
-    @property
-    def _begin(self) -> int:
-        return max(self.stale + 1, self.first)
-
-    def user(self, number: int) -> int:
-        """Return the user of a query: one who tweets in the first epoch."""
-        author, _, _ = self.tweets.batch(int(splitmix(np.array([number]))[0]) % self.size, 1)
-        return int(author[0])
-
-
 class Program:
     """The part of one worker: the dataflow, and the clock that drives it."""
 
-    def __init__(self, worker: Worker, plan: Plan) -> None:
+    def __init__(self, worker: Worker, plan: Plan, has_changes: bool = False) -> None:
+        """Build the dataflow; with `has_changes`, worker 0 receives the top hashtags of all components."""
         self._worker = worker
         self._plan = plan
         self.stale, self.fresh = Series(), Series()
         with worker.dataflow("top hashtag") as scope:
             self._tweets, tweets = new_input(scope, name="tweets")
             components = connected(tweets)
-            by_user, by_component = components.arrange_by_key(), top_hashtags(tweets, components).arrange_by_key()
+            top = top_hashtags(tweets, components)
+            by_user, by_component = components.arrange_by_key(), top.arrange_by_key()
+            self.top = Gathered(top) if has_changes else None
 
             def asked(name: str) -> tuple[InputSession, Output]:
                 session, queries = new_input(scope, name=name)
@@ -134,11 +102,13 @@ class Program:
             self._stale, self._stale_answers = asked("stale queries")
             self._fresh, self._fresh_answers = asked("fresh queries")
 
-    def run(self, report: Callable[[str], None] | None = None) -> Program:
-        """Send all tweets and all queries when they are due; return when all queries are answered."""
+    def run(self, report: Callable[[Program], None] = lambda _: None) -> Program:
+        """Send all tweets and all queries when they are due; return when all queries are answered.
+
+        `report` is called now and then, with the program as it is.
+        """
         plan, waiting = self._plan, self._plan.queries()
         begun = clock.perf_counter()
-        report_at = 2.0
         while self._tweets.epoch < plan.epochs or waiting:
             now = clock.perf_counter() - begun
             # Epochs that became due while others were under way are sent together, and take little longer than one.
@@ -148,9 +118,7 @@ class Program:
             while waiting and (now >= plan.due(waiting[0]) or self._tweets.epoch == plan.epochs):
                 self._ask(waiting.popleft())
             self._step(begun)
-            if report is not None and now > report_at:
-                report(f"{self._tweets.epoch * plan.size:,} tweets after {now:.1f} s | {self.described()}")
-                report_at = now + 2.0
+            report(self)
         for session in (self._tweets, self._stale, self._fresh):
             session.close()
         while not (self._stale_answers.done() and self._fresh_answers.done()):
@@ -166,10 +134,18 @@ class Program:
             for median, p95, p99 in (series.percentiles(),)
         )
 
-    def rows(self) -> Iterator[str]:
-        """Yield the time of each query in seconds, and the milliseconds of both answers, separated by tabs."""
-        for number, stale in sorted(self.stale.seconds.items()):
-            yield f"{self._plan.due(number):.3f}\t{1e3 * stale:.3f}\t{1e3 * self.fresh.seconds[number]:.3f}"
+    @property
+    def sent(self) -> int:
+        """How many tweets were sent, by all workers."""
+        return self._tweets.epoch * self._plan.size
+
+    @property
+    def final(self) -> int:
+        """The epoch before which all answers are final."""
+        epoch = self._tweets.epoch
+        while epoch and self._fresh_answers.less_than(epoch):
+            epoch -= 1
+        return epoch
 
     def _feed(self) -> None:
         """Send this worker's share of the tweets of the epoch, and end the epoch."""
@@ -201,36 +177,65 @@ class Program:
         self.fresh.take(self._fresh_answers, age)
 
 
-def main() -> None:
-    """Run the program with the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_arguments(parser, users=10_000, tags=1_000)
-    parser.add_argument("--rate", type=at_least(1), default=2_000, help="tweets in a second (default 2,000)")
-    parser.add_argument(
-        "--seconds", type=at_least(0.0), default=8.0, help="seconds for which tweets arrive (default 8)"
+def run(worker: Worker, plan: Plan, options: argparse.Namespace) -> None:
+    """Answer the queries on one worker; worker 0 prints and writes the answers."""
+    is_first = worker.index == 0
+    with Outputs("topics", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+        # A small run compiles and loads all code before the clock starts.
+        Program(worker, Plan(Tweets(500, 50), 10, 0.01, 10, 3)).run()
+        display.begin("following tweets", plan.epochs * plan.size)
+        program = Program(worker, plan, options.changes_to is not None)
+
+        def report(running: Program) -> None:
+            display.advance(running.sent, running.sent, "tweets")
+            if running.top is not None:
+                end = running.final
+                emit(outputs, plan, running, end)
+
+        program.run(report)
+        if program.top is not None:
+            worker.step_while(lambda: program.top is not None and not program.top.is_done)
+            emit(outputs, plan, program, plan.epochs)
+        if is_first:
+            if options.check:
+                check(plan, program)
+            outputs.finish(result(plan, program))
+
+
+def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = parser_of(str(__doc__), EPILOG)
+    add: Callable[..., Any] = add_arguments(parser, users=10_000, tags=1_000)
+    add("--rate", type=at_least(1), default=2_000, metavar="N", help="tweets in a second (default 2,000)")
+    add("--seconds", type=at_least(0.0), default=8.0, help="seconds for which tweets arrive, at most (default 8)")
+    add("--epoch", type=at_least(1), default=50, metavar="MS", help="milliseconds in an epoch (default 50)")
+    own = parser.add_argument
+    own("--stale", type=at_least(0.0), default=1.0, help="seconds that stale queries look back (default 1)")
+    own("--check", action="store_true", help="compute the answer of each query from scratch with SciPy, and compare")
+    add_output(
+        parser,
+        without=["--parquet"],
+        csv="write the queries and their answers to FILE",
+        plot="draw the latencies (.svg, .png, .pdf)",
     )
-    parser.add_argument("--epoch", type=at_least(1), default=50, help="milliseconds in an epoch (default 50)")
-    parser.add_argument(
-        "--stale", type=at_least(0.0), default=1.0, help="seconds that stale queries look back (default 1)"
-    )
-    parser.add_argument(
-        "--series", type=new_file, metavar="FILE", help="write (second of the query, ms stale, ms fresh) to FILE"
-    )
-    options = parser.parse_args()
-    length, tweets = options.epoch / 1000, Tweets(options.users, options.tags)
-    size, epochs, stale = max(int(options.rate * length), 1), int(options.seconds / length), int(options.stale / length)
-    plan = Plan(tweets, size, length, epochs, stale)
-    if options.tags > MOST_TAGS or not plan.queries():
+    options = parser.parse_args(arguments)
+    refuse_two_streams(parser, options)
+    length = options.epoch / 1000
+    if options.tags > MOST_TAGS or int(options.seconds / length) <= int(options.stale / length) + 1:
         parser.error(f"tweets must arrive for longer than --stale, and have at most {MOST_TAGS:,} hashtags")
-    # A small run compiles and loads all code before the clock starts.
-    execute(lambda worker: Program(worker, Plan(tweets, 10, 0.01, 10, 3)).run())
-    first, *_ = execute(lambda worker: Program(worker, plan).run(print if worker.index == 0 else None))
-    if first.stale.tags:
-        print(f"{epochs * size:,} tweets, {len(first.stale.tags):,} queries of each kind")
-        print(first.described())
-        if options.series is not None:
-            options.series.write_text("".join(f"{row}\n" for row in first.rows()))
+    return options
+
+
+def main() -> int:
+    """Run the program with the options of the command line; return the exit status."""
+    options = options_of()
+
+    def body() -> None:
+        plan = plan_of(options)
+        execute(lambda worker: run(worker, plan, options))
+
+    return status_of("topics", body)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

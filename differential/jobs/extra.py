@@ -1,0 +1,23 @@
+"""Libraries that an installation may lack, because they are in the extra `jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from timely.errors import ConfigError
+
+
+@contextmanager
+def needed_for(purpose: str) -> Iterator[None]:
+    """Raise ConfigError, with the command that installs it, where a library that is imported is not installed.
+
+    >>> with needed_for("--plot"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    timely.errors.ConfigError: --plot needs no_such_library: pip install 'timely-dataflow[jobs]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(f"{purpose} needs {error.name}: pip install 'timely-dataflow[jobs]'") from None

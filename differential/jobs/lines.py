@@ -1,0 +1,136 @@
+"""Lines of text from files, compressed or not, and from standard input: all of them, or as they arrive.
+
+The first bytes of a file show whether it is compressed with gzip or zstd. A line that is not UTF-8 text raises an error
+that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+from differential.jobs.extra import needed_for
+from timely.errors import DataError
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+"""The first bytes of compressed files."""
+
+
+class Line(NamedTuple):
+    """A line of a text, without its end."""
+
+    file: str
+    """The path, or `standard input`."""
+    number: int
+    """Counted from 1."""
+    text: str
+
+    def fault(self, reason: str) -> DataError:
+        """Return the error that names this line.
+
+        >>> print(Line("tweets.tsv", 3, "x").fault("has no user"))
+        tweets.tsv, line 3: has no user: 'x'
+        """
+        text = self.text if len(self.text) <= 120 else f"{self.text[:120]}..."
+        return DataError(f"{self.file}, line {self.number}: {reason}: {text!r}")
+
+
+def lines(path: str) -> Iterator[Line]:
+    """Yield the lines of a text; `-` is standard input. Raises DataError if it is missing, damaged, or not text."""
+    label = label_of(path)
+    with reading(label), _opened(path, label) as stream:
+        for number, data in enumerate(stream, start=1):
+            yield Line(label, number, _text(data, label, number))
+
+
+def followed(paths: Sequence[str]) -> Iterator[Line | None]:
+    """Yield the lines of texts as they arrive, and None whenever no line has.
+
+    It ends when no text can grow any more: when all are standard input, which has ended. Raises DataError as `lines`
+    does; a text that is followed must not be compressed.
+    """
+    with needed_for("--follow"):
+        from differential.jobs.input.follow import Followed
+    with ExitStack() as stack:
+        texts = {}
+        for path in paths:
+            with reading(label_of(path)):
+                text = Followed(path, os.dup(0) if path == "-" else None)
+            stack.callback(text.close)
+            texts[path] = text
+        while texts:
+            pieces = []
+            for path, text in texts.items():
+                with reading(label_of(path)):
+                    piece = text.poll()
+                if piece is not None:
+                    pieces.append((path, piece))
+            for path, piece in pieces:
+                for number, data in enumerate(io.BytesIO(piece.data), start=piece.line):
+                    yield Line(label_of(path), number, _text(data, label_of(path), number))
+            texts = {path: text for path, text in texts.items() if not text.is_ended}
+            if not pieces and texts:
+                yield None
+
+
+def label_of(path: str) -> str:
+    """Return what to call a text: its path, or `standard input` for `-`."""
+    return "standard input" if path == "-" else path
+
+
+@contextmanager
+def reading(label: str) -> Iterator[None]:
+    """Raise DataError where a file cannot be read or decompressed."""
+    try:
+        yield
+    except EOFError:
+        raise DataError(f"{label}: cut off: the compressed data has no end; copy the file again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{label}: damaged ({error}); copy the file again") from None
+    except OSError as error:
+        raise DataError(f"cannot read {label}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _opened(path: str, label: str) -> Iterator[Any]:
+    """Open a text, decompressed."""
+    with open(os.dup(0) if path == "-" else path, "rb") as file:
+        head = file.peek(len(ZSTD))
+        if head.startswith(GZIP):
+            yield gzip.open(file)  # noqa: SIM115  it holds nothing but `file`
+        elif head.startswith(ZSTD):
+            with needed_for(f"{label}, which is compressed with zstd,"):
+                from differential.jobs.input.blocks import Unpacked
+            yield io.BufferedReader(_Raw(Unpacked(label, file, "zstd")))
+        else:
+            yield file
+
+
+class _Raw(io.RawIOBase):
+    """A stream that only has `read`, as one that can be buffered."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; return the number of bytes, 0 at the end."""
+        view = memoryview(buffer)
+        data: bytes = self._stream.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def _text(data: bytes, label: str, number: int) -> str:
+    try:
+        return data.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{label}, line {number}: not UTF-8 text") from None

@@ -1,0 +1,105 @@
+"""What a job about a stream leaves: a summary, figures, the last answer, its changes, and a picture."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from differential.jobs.extra import needed_for
+from differential.jobs.files import OutputFile, write_changes, write_json, write_records
+from differential.jobs.picture import PANEL, Panel, save, suffix_of
+
+CHECKED = "checked: the answer from scratch is the same"
+
+
+@dataclass
+class Result:
+    """What there is at the end: the lines of the summary, the figures, the last answer as records, and panels."""
+
+    lines: Sequence[str]
+    figures: Mapping[str, Any]
+    header: Sequence[str] = ()
+    records: Iterable[Sequence[Any]] = ()
+    title: str = ""
+    panels: Sequence[Panel] = field(default_factory=list)
+    columns: int = 0
+    """How many panels of the picture stand side by side; 0 means all."""
+    shape: tuple[float, float] = PANEL
+    """Width and height of a panel, in inches."""
+
+
+class Outputs:
+    """The outputs that the options ask for, opened before anything is read. Only worker 0 has any.
+
+    Use in a `with` block: files take their places when it ends without an exception.
+    """
+
+    def __init__(self, job: str, options: argparse.Namespace, is_first: bool) -> None:
+        self._job = job
+        self._options = options
+        self._stack = ExitStack()
+        self._files: dict[str, OutputFile] = {}
+        self.is_quiet = options.quiet or not is_first
+        names = {option: getattr(options, option, None) for option in ("changes_to", "json", "csv", "plot")}
+        self._names = {option: name for option, name in names.items() if name is not None} if is_first else {}
+        self._prints_to = sys.stderr if "-" in self._names.values() else sys.stdout
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            if "plot" in self._names:
+                with needed_for("--plot"):
+                    import matplotlib  # noqa: F401  a missing library is reported before the work, not after it
+            for option, name in self._names.items():
+                is_live = option == "changes_to" and getattr(self._options, "follow", False)
+                self._files[option] = stack.enter_context(OutputFile(name, is_live=is_live, binary=option == "plot"))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether someone reads the changes of the answer."""
+        return "changes_to" in self._files
+
+    @property
+    def has_plot(self) -> bool:
+        """Whether a picture is asked for."""
+        return "plot" in self._files
+
+    def print(self, *lines: str) -> None:
+        """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
+        if lines and not self.is_quiet:
+            print(*lines, sep="\n", file=self._prints_to, flush=True)
+
+    def change(self, epoch: Any, records: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
+        """Write the changes of an epoch, if someone reads them."""
+        if records and self.has_changes:
+            write_changes(self._files["changes_to"], epoch, list(zip(*records)), diffs)
+
+    def finish(self, result: Result) -> None:
+        """Print and write everything else."""
+        checked = [CHECKED] if getattr(self._options, "check", False) else []
+        lines = [*result.lines, *checked]
+        self.print(*lines)
+        if "json" in self._files:
+            write_json(self._files["json"], {"job": self._job, "answer": lines, **result.figures})
+        if "csv" in self._files:
+            write_records(self._files["csv"], result.header, result.records)
+        if "plot" in self._files:
+            save(
+                self._files["plot"].stream,
+                suffix_of(self._options.plot),
+                result.title,
+                result.panels,
+                result.columns,
+                result.shape,
+            )

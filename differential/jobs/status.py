@@ -1,0 +1,36 @@
+"""How a job ends: its exit status, and the one line that it prints if it fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from timely import fail
+from timely.errors import ConfigError, DataError
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
+
+class CheckError(Exception):
+    """An answer differs from the one computed from scratch."""
+
+
+def status_of(name: str, body: Callable[[], object]) -> int:
+    """Run a job; return its exit status: 0, 130 after Ctrl-C, or another after a line about what is wrong.
+
+    >>> status_of("job", lambda: None)
+    0
+    """
+    try:
+        body()
+    except BrokenPipeError:
+        # Whoever read standard output has closed it. Python would complain once more when it flushes it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return fail(f"{name}: standard output was closed before the job had ended")
+    except (DataError, CheckError, ConfigError) as error:
+        return fail(f"{name}: {error}")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
