@@ -280,9 +280,9 @@ def test_a_failed_activation_is_recorded_as_ended() -> None:
 def test_a_program_may_record_a_text() -> None:
     def program(worker: Worker) -> list[Any]:
         found: list[Any] = []
-        worker.log.say("early")
+        worker.log.note("early")
         worker.log.listen(found.extend, kinds.ApplicationText)
-        worker.log.say("late")
+        worker.log.note("late")
         worker.log.flush()
         return found
 
@@ -482,7 +482,7 @@ def test_stopping_twice_stops_no_other_listener() -> None:
         first, second = (worker.log.listen(found.extend, kinds.ApplicationText) for _ in range(2))
         first()
         first()
-        worker.log.say("hello")
+        worker.log.note("hello")
         worker.log.flush()
         assert [event.text for event in found] == ["hello"]
         second()
