@@ -1,10 +1,13 @@
-"""Compile what `pyproject.toml` names to C while a wheel is built.
+"""Put the programs of the jobs into a wheel, and compile what `pyproject.toml` names to C while it is built.
 
-It is ordinary Python, which mypyc checks the types of and compiles; with or without, the package does the same. Where
-that fails, for want of a C compiler, say, the wheel has Python alone, and a warning says why, which pip shows with
-`-v`. The environment decides otherwise: `TIMELY_COMPILE=0` leaves it out, and with `TIMELY_COMPILE=1` a failure ends
-the build. Editable installs are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of those sources
-take effect when it is done again.
+The programs are those of `examples/`, with their data, under `differential/jobs/examples`, where
+`python -m differential.jobs` finds them. An editable install has no copy, for it finds those of the checkout.
+
+What is compiled is ordinary Python, which mypyc checks the types of and compiles; with or without, the package does the
+same. Where that fails, for want of a C compiler, say, the wheel has Python alone, and a warning says why, which pip
+shows with `-v`. The environment decides otherwise: `TIMELY_COMPILE=0` leaves it out, and with `TIMELY_COMPILE=1` a
+failure ends the build. Editable installs are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of
+those sources take effect when it is done again.
 
 Whether what is installed is compiled, shows `python -P -c "import timely.order; print(timely.order.__file__)"`: an
 extension module, or `order.py`.
@@ -28,13 +31,19 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
-class CompileHook(BuildHookInterface[Any]):
-    """Adds extension modules, one beside each source, and one that holds what they share."""
+PROGRAMS, PROGRAMS_PLACE = "examples", "differential/jobs/examples"
+"""Where the programs of the jobs are, in a checkout and in a wheel."""
+
+
+class WheelHook(BuildHookInterface[Any]):
+    """Adds the programs of the jobs; and extension modules, one beside each source, and one for what they share."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile into a temporary directory, and add the files to the wheel or put them beside their sources."""
         wish = os.environ.get("TIMELY_COMPILE", "")
         is_editable = version == "editable"
+        if not is_editable:
+            build_data["force_include"][str(Path(self.root) / PROGRAMS)] = PROGRAMS_PLACE
         if wish == "0" or (is_editable and wish != "1"):
             return
         sources = _sources(Path(self.root), self.config["modules"])

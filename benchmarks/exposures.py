@@ -1,4 +1,4 @@
-"""k-exposure on a stream of tweets: `examples/k_exposure.py`, in which every tweet has a hashtag."""
+"""k-exposure on a stream of tweets: `examples/kexposure.py`, in which every tweet has a hashtag."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ CASES = [
 
 def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figures:
     """Return the figures for epochs of `size` tweets."""
-    program, tweets = example("k_exposure").program, example("tweets").Tweets
+    job, tweets = example("kexposure"), example("tweets").Tweets
     begun = clock.perf_counter()
-    execute(lambda worker: program(worker, tweets(1000, 100), follows, 3, 1000))
+    execute(lambda worker: job.program(worker, job.epochs_of(tweets(1000, 100), follows, 1000, 3)))
     figures = {WARM_UP: clock.perf_counter() - begun}
     stream = tweets(users, tags)
-    found: tuple[int, dict[int, int], Any] = execute(
-        lambda worker: (worker.index, *program(worker, stream, follows, epochs, size))
+    index, running = execute(
+        lambda worker: (worker.index, job.program(worker, job.epochs_of(stream, follows, size, epochs)))
     )[0]
-    index, numbers, pace = found
+    pace = running.pace
     if not index:
+        numbers = running.whole()
         author, _, tag = stream.batch(0, epochs * size)
         expected = from_scratch(stream.follows(follows), author, tag, np.arange(epochs * size) // size)
         check(numbers == expected, f"first uses by exposures: {numbers}, from scratch {expected}")

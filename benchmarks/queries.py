@@ -1,4 +1,4 @@
-"""Queries on a stream of tweets, fresh and one second stale: `examples/top_hashtag.py`.
+"""Queries on a stream of tweets, fresh and one second stale: `examples/topics.py`.
 
 Tweets arrive by the clock. The first second and a half, in which most components form, is not measured. If the worker
 cannot keep up, fresh queries wait longer and longer.
@@ -32,7 +32,7 @@ CASES = [_case(2000, 20, 1, True), _case(8000, 50, 1, False), _case(32_000, 100,
 
 def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures:
     """Return the latencies of both kinds of queries, with one of each in every epoch of that many milliseconds."""
-    hashtags, tweets = example("top_hashtag"), example("tweets").Tweets
+    hashtags, tweets = example("topics"), example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: hashtags.Program(worker, hashtags.Plan(tweets(500, 50), 20, 0.01, 20, 3)).run())
     figures = {WARM_UP: clock.perf_counter() - begun}

@@ -1,4 +1,4 @@
-"""Sliding windows: components of the mentions in recent tweets, every second: `examples/sliding_window.py`."""
+"""Sliding windows: components of the mentions in recent tweets, every second: `examples/window.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CASES = [
 
 def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> Figures:
     """Return the figures of that many slides. The differences are those of the first worker."""
-    program, tweets = example("sliding_window").program, example("tweets").Tweets
+    program, tweets = example("window").program, example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: program(worker, tweets(500, 1), algorithm, 100, 5, 5))
     figures = {WARM_UP: clock.perf_counter() - begun}

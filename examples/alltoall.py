@@ -1,12 +1,12 @@
-"""How fast do all workers send records to all? In each epoch, every worker sends as many records to each worker.
+"""How fast do all workers send records to all?
 
     timely run -n 2 examples/alltoall.py --records 1000000 --epochs 50
     timely run -w 2 examples/alltoall.py --plot exchange.svg
 
-A record is three integers of 64 bits: its sender, its receiver and a number. How records are spread over workers is a
-pact; `ToReceiver` here is one of our own, in a few lines. An epoch ends once all workers have received all of its
-records, so its latency is that of a shuffle. Records for other threads are passed by reference, and records for other
-processes cross a socket as columns.
+In each epoch every worker sends as many records to each worker. A record is three integers of 64 bits: its sender, its
+receiver and a number. How records are spread over workers is a pact; `ToReceiver` here is one of our own, in a few
+lines. An epoch ends once all workers have received all of its records, so its latency is that of a shuffle. Records for
+other threads are passed by reference, and records for other processes cross a socket as columns.
 """
 
 from __future__ import annotations

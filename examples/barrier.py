@@ -1,4 +1,4 @@
-"""How fast do workers agree that a time is complete? An empty loop of notifications, in which only progress is sent.
+"""How fast do workers agree that a time is complete? An empty loop of notifications.
 
     timely run -n 2 examples/barrier.py --rounds 20000 --plot barrier.svg
     timely run -w 2 examples/barrier.py

@@ -1,4 +1,4 @@
-"""How often do people see a hashtag before they use it themselves? Keep the answer up to date as tweets arrive.
+"""How often do people see a hashtag before they use it themselves?
 
     python examples/kexposure.py --users 50000 --plot exposures.svg
     timely run -n 2 examples/kexposure.py --tweets tweets.tsv --epoch 1000

@@ -1,4 +1,4 @@
-"""Logistic regression by gradient descent: a loop in which all workers receive the sum of all gradients in each round.
+"""Logistic regression by gradient descent: a loop around an `all_reduce`.
 
     timely run -n 2 examples/logistic.py
     python examples/logistic.py --data measurements.csv --csv weights.csv --check

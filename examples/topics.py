@@ -1,4 +1,4 @@
-"""Ask for the top hashtag among all users connected with a user, while tweets arrive.
+"""What do people talk about? The top hashtag among all users connected with a user.
 
     python examples/topics.py --rate 8000 --seconds 20 --epoch 100 --plot latency.svg
     timely run -n 2 examples/topics.py

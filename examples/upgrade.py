@@ -1,4 +1,4 @@
-"""Replay the upgrade of a whole Linux distribution, and keep four answers about its packages up to date at every step.
+"""Replay the upgrade of a whole Linux distribution, with four answers up to date at every step.
 
     timely run -n 2 examples/upgrade.py
     timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3 --plot upgrade.svg

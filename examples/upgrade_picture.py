@@ -39,7 +39,7 @@ def _latencies(axes: Any, latencies: NDArray[np.float64]) -> None:
         beside(axes, medians[-1], "running\nmedian", ORANGE)
     axes.set_yscale("log")
     plain_numbers(axes.yaxis)
-    axes.set(title="Latency of each step", xlabel="step", ylabel="ms", xlim=(0, max(1, len(latencies))))
+    axes.set(title="Latency of each step", xlabel="step", ylabel="latency (ms)", xlim=(0, max(1, len(latencies))))
 
 
 def _answers(history: History) -> list[tuple[str, str, dict[str, list[tuple[int, int]]]]]:
@@ -57,8 +57,9 @@ def _answers(history: History) -> list[tuple[str, str, dict[str, list[tuple[int,
             every = list(given[name])[: len(COLOURS)]
             lines = {each: [(step, answers[name][each]) for step, answers in history] for each in every}
             found.append((title, unit, lines))
-    if given.get("top"):
-        lines = {given["top"][0][0]: [(step, answers["top"][0][1]) for step, answers in history if answers["top"]]}
+    if history and history[-1][1].get("top"):
+        name = history[-1][1]["top"][0][0]
+        lines = {name: [(step, answers["top"][0][1]) for step, answers in history if answers["top"]]}
         found.append(("Most direct dependants of a package", "packages", lines))
     return found
 

@@ -1,4 +1,4 @@
-"""Keep the components of recent mentions up to date: a window over a stream of tweets that slides every second.
+"""Who talks with whom? Components of the mentions in a window that slides every second.
 
     python examples/window.py --users 100000 --rate 1000 --plot window.svg
     timely run -n 2 examples/window.py --strong

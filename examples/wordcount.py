@@ -1,12 +1,12 @@
-"""Count the words of texts, with timely alone: an exchange brings equal words together, a frontier reports completion.
+"""Count the words of texts, with an operator of its own over timely alone.
 
     timely run -n 2 examples/wordcount.py README.md
     tail -f /var/log/syslog | python examples/wordcount.py - --follow --changes -
 
-An epoch is a part of the text of `--lines` lines. Each word is counted by the worker named by its hash. The counts of
-an epoch are emitted once the frontier has passed the epoch, that is, once no worker can send words of it any more.
-Until then the operator holds a capability, the right to send at that epoch. Words are Python objects in lists here;
-columns of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
+An epoch is a part of the text of `--lines` lines. An exchange brings equal words together, on the worker named by their
+hash. The counts of an epoch are emitted once the frontier has passed the epoch, that is, once no worker can send words
+of it any more. Until then the operator holds a capability, the right to send at that epoch. Words are Python objects in
+lists here; columns of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
 
 Words are letters, digits and underscores, in lower case. Without `--follow` the workers take the lines of files in
 turn; worker 0 reads standard input, and what is followed.
