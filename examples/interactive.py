@@ -25,14 +25,13 @@ from splitmix import splitmix
 from differential import Arrangement, Collection, InputSession, Output, Trace, new_input
 from differential.jobs import at_least
 from timely import Worker, execute
-from timely.dataflow.dataflow import Dataflow
 
 
 class Query(NamedTuple):
     """An installed question, its answer, and the index of edges that it uses."""
 
     node: int
-    dataflow: Dataflow
+    dataflow: int
     answer: Output
     edges: Trace
 
@@ -76,7 +75,7 @@ class Shared:
             if self.private:
                 index = index.as_collection().map(lambda source, target: (source, target)).arrange_by_key()
             number = within(index, Collection.of(scope, node), self.hops).map(lambda _: 0).count().output()
-            query = Query(node, scope.dataflow, number, index.trace())
+            query = Query(node, scope.dataflow.index, number, index.trace())
         self.queries.append(query)
         self.worker.step_while(lambda: query.answer.less_than(self.session.epoch))
 

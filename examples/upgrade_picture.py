@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def panels(latencies: NDArray[np.float64], history: History) -> list[Panel]:
     last = len(latencies)
     drawn: list[Panel] = [lambda axes: _latencies(axes, latencies)]
     for title, unit, lines in _answers(history):
-        drawn.append(lambda axes, title=title, unit=unit, lines=lines: _time_line(axes, title, unit, lines, last))
+        drawn.append(partial(_time_line, title=title, unit=unit, lines=lines, last=last))
     return drawn
 
 

@@ -1,8 +1,8 @@
 """Whether columns live as long as kernels have their addresses.
 
-A kernel is handed batches as a table of their addresses (`differential.kernels.memory`), which keeps none of them.
-Compiled to C, a function lets go of a variable after its last use; so what only such a variable holds is gone when the
-kernel is called. Mostly its memory then still says what it did, and nothing shows.
+A kernel receives batches as a table of their addresses (`differential.kernels.memory`), which keeps none of them alive.
+A function compiled to C releases a variable after its last use, so columns that only this variable holds are freed
+before the kernel is called. Their memory mostly still has its former contents, so nothing shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _COLUMNS = {KEYS: "keys", VALS: "values", TIME_INDEX: "time index", DIFFS: "diff
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Have every call of a kernel fail that is given the address of a column which is gone."""
+    """Make every call of a kernel fail that receives the address of a freed column."""
     known: dict[int, ref[Any]] = {}
     former = []
     for kernel in kernels._KERNELS:

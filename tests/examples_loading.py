@@ -1,4 +1,4 @@
-"""Import the modules of `examples/`, which find each other beside the script, and scripts; make small upgrades."""
+"""Import scripts and the modules of `examples/`, which find each other beside the script; make small upgrades."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def module_at(path: Path) -> ModuleType:
 
 
 def write_rows(path: Path, rows: Iterable[Iterable[object]]) -> Path:
-    """Write tab-separated rows, compressed if the name says so; return the path."""
+    """Write tab-separated rows, compressed if the name ends in `.gz`; return the path."""
     text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path

@@ -37,10 +37,10 @@ def run(number: int, counts: Counts | None = None) -> int:
 
 
 def main() -> int:
-    """Run one seed after the other until it is enough, or until interrupted; return the exit status."""
+    """Run one seed after the other until the limit is reached, or until interrupted; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, help="stop after this many minutes (default: 60)")
-    parser.add_argument("--programs", type=int, help="stop after so many programs")
+    parser.add_argument("--programs", type=int, help="stop after this many programs")
     parser.add_argument(
         "--seed",
         type=int,

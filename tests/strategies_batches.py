@@ -27,7 +27,7 @@ def times(depth: int, top: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 def frontiers(depth: int, top: int = 3, *, least: int = 0) -> st.SearchStrategy[Antichain]:
-    """Draw antichains of such times, the empty one among them unless `least` is more."""
+    """Draw antichains of such times, including the empty one unless `least` is positive."""
     return st.lists(times(depth, top), min_size=least, max_size=3).map(Antichain)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import settings
 
 THOROUGH = 150
-"""Examples of a property that does not say how many it has."""
+"""The number of examples of a property that does not set its own."""
 
 QUICK = THOROUGH // 3
 
 
 def examples(number: int) -> int:
-    """Return how many examples a property tries that has `number` of them where it is tried thoroughly."""
+    """Return how many examples to try of a property that has `number` of them in a thorough run."""
     return -(-number * settings().max_examples // THOROUGH)

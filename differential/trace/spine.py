@@ -57,19 +57,19 @@ EFFORT = 4
 """How many rows of each merge under way an inserted row pays for."""
 
 FEW = 512
-"""Up to so many rows are merged at once, whatever was inserted."""
+"""Up to this many rows are merged at once, whatever was inserted."""
 
 TINY = 64
-"""Layers of up to so many rows are merged only with each other, `TINY_LAYERS` or more at once."""
+"""Layers of up to this many rows are merged only with each other, `TINY_LAYERS` or more at once."""
 
 TINY_LAYERS = 4
 
 MANY_TIMES = 64
 NEARLY_ALL = 8
-"""Layers at so many times are compacted soon if readers still distinguish at most one in so many of these."""
+"""A layer with at least `MANY_TIMES` times is compacted soon if readers distinguish at most one in `NEARLY_ALL`."""
 
 LEAST_EFFORT = 4096
-"""How many rows of such a layer any insert pays for, while all who read it read more; and how many `tend` moves."""
+"""How many rows of such a layer each insert pays for while every reader of it reads more, and how many `tend` moves."""
 
 SPREAD = 4
 SHARE = 8

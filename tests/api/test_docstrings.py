@@ -1,4 +1,4 @@
-"""Every example in a docstring runs and prints what it says."""
+"""Every example in a docstring runs and prints the output shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents say holds: Python blocks print the text block after them, links lead to files, names exist."""
+"""The documents are right: Python blocks print the text block after them, links lead to files, names exist."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES)
-def test_a_block_prints_what_the_document_says(
+def test_a_block_prints_the_output_in_the_document(
     code: str, printed: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -43,7 +43,7 @@ def test_a_link_leads_to_a_file() -> None:
     assert [f"{path}: {link}" for path, link in links if not (path.parent / link).exists()] == []
 
 
-def test_the_names_said_to_be_here_are() -> None:
+def test_names_that_the_documents_mention_exist() -> None:
     public = {name for package in PACKAGES for name in package.__all__}
     public |= {name for name, module in UNLISTED.items() if hasattr(module, name)}
     public |= {name for package in PACKAGES for each in package.__all__ for name in dir(getattr(package, each))}

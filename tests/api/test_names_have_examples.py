@@ -92,7 +92,7 @@ def words(documented: object) -> set[str]:
 
 
 def public(module: ModuleType) -> Iterator[Any]:
-    """Yield the functions and classes that a module exports or, if it does not say, defines."""
+    """Yield the functions and classes that a module exports or, without `__all__`, defines."""
     own = [name for name, found in vars(module).items() if getattr(found, "__module__", "") == module.__name__]
     for name in getattr(module, "__all__", own):
         found = getattr(module, name)
@@ -141,7 +141,7 @@ def test_each_public_class_and_its_methods_are_used_in_examples() -> None:
     assert {each.__name__: names for each in CLASSES if (names := not_shown(each))} == BETWEEN_LAYERS
 
 
-def test_what_has_no_example_is_told() -> None:
+def test_a_name_without_an_example_is_reported() -> None:
     class Shown:
         """
         >>> Shown().used()

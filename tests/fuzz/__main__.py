@@ -15,7 +15,7 @@ from pathlib import Path
 EXAMPLES = """\
 examples:
   python -m tests.fuzz inputs -max_total_time=3600     for an hour; a second run goes on with what is in 'inputs'
-  python -m tests.fuzz inputs -runs=100000             so many inputs
+  python -m tests.fuzz inputs -runs=100000             this many inputs
   python -m tests.fuzz inputs -help=1                  all options of libFuzzer
   python -m tests.fuzz --keep inputs                   what 'tests/fuzz/test_frames.py' is to run from now on
 """

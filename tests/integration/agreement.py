@@ -1,4 +1,4 @@
-"""What a script's programs say on some number of workers, as lines: to hold one number of workers against another.
+"""The lines that a script's programs print, for comparing one number of workers with another.
 
 A script has a function `everything(worker)`, which returns the lines of one worker, and prints them when it is run.
 """
@@ -13,13 +13,13 @@ from tests.integration.launcher.launching import Run
 from timely import Config, execute
 
 
-def said_by_threads(programs: ModuleType, workers: int) -> Counter[str]:
+def lines_of_threads(programs: ModuleType, workers: int) -> Counter[str]:
     """Return the lines of all workers of this process."""
     return Counter(line for lines in execute(programs.everything, Config(workers=workers)) for line in lines)
 
 
-def said_by_processes(script: Path, processes: int, workers: int = 1) -> Counter[str]:
-    """Return the lines of all workers of so many processes, which must end well."""
+def lines_of_processes(script: Path, processes: int, workers: int = 1) -> Counter[str]:
+    """Return the lines of all workers of this many processes, which must end without an error."""
     run = Run("run", "-n", str(processes), "-w", str(workers), script)
     try:
         assert run.end(60) == 0, run.error

@@ -32,7 +32,7 @@ def test_degrees_written_by_two_processes_are_read_by_three_workers(tmp_path: Pa
 
 
 def refused(*arguments: str | Path, processes: int = 1) -> str:
-    """Return what is said of a command that is refused."""
+    """Return the error of a command that is refused."""
     started = Run("run", "-n", str(processes), EXAMPLES / "capture.py", *arguments)
     try:
         assert started.end(40) == 1
@@ -42,7 +42,7 @@ def refused(*arguments: str | Path, processes: int = 1) -> str:
         started.close()
 
 
-def test_where_nothing_was_captured_nothing_is_read_or_made(tmp_path: Path) -> None:
+def test_reading_a_directory_without_a_capture_is_refused_and_creates_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name in ("empty", "missing"):
         directory = tmp_path / name
@@ -57,10 +57,10 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert f"capture: cannot make the directory {file / 'in'}: Not a directory" in refused("write", file / "in")
 
 
-def test_a_capture_is_not_written_over_another_or_beside_it(tmp_path: Path) -> None:
+def test_a_capture_is_written_neither_over_another_nor_beside_it(tmp_path: Path) -> None:
     files = {tmp_path / "0.events": "those", tmp_path / "1.events": "of two workers"}
     for path, text in files.items():
         path.write_text(text)
-    said = refused("write", tmp_path, processes=3)
-    assert f"capture: {tmp_path} has files of a capture (0.events, 1.events)" in said
+    error = refused("write", tmp_path, processes=3)
+    assert f"capture: {tmp_path} has files of a capture (0.events, 1.events)" in error
     assert {path: path.read_text() for path in tmp_path.iterdir()} == files

@@ -1,4 +1,4 @@
-"""Cells of a notebook, one after another: a worker goes on from one to the next, and errors name cells and lines."""
+"""Cells of a notebook, one after another: a worker continues from one to the next, and errors name cells and lines."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def run(cells: str, directory: Path) -> list[str]:
     """Run cells in a process of their own; return what each printed."""
     (directory / "cells").write_text(cells)
     command = [sys.executable, "-c", RUN, str(directory / "cells")]
-    told = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=50, check=False)
-    assert told.returncode == 0, told.stderr
-    return [part.strip() for part in told.stdout.split("=== cell ===\n")[1:]]
+    ended = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=50, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return [part.strip() for part in ended.stdout.split("=== cell ===\n")[1:]]
 
 
-def test_a_worker_goes_on_from_cell_to_cell(tmp_path: Path) -> None:
+def test_a_worker_continues_from_cell_to_cell(tmp_path: Path) -> None:
     first, second, third = run(
         SETUP
         + """#%%
@@ -54,7 +54,7 @@ follows
 
 
 def test_an_error_names_the_cells_and_shows_no_line_of_the_library(tmp_path: Path) -> None:
-    _, _, told, after = run(
+    _, _, printed, after = run(
         SETUP
         + """#%%
 def wrong(one, other):
@@ -73,8 +73,8 @@ print(followers.contents())
 """,
         tmp_path,
     )
-    said, *lines = told.splitlines()
-    assert said.startswith(
+    message, *lines = printed.splitlines()
+    assert message.startswith(
         "timely: operator 'map' failed at time (0,) on worker 0 of 1 "
         "(Cell In[2], line 2, built at Cell In[3], line 3): AttributeError: "
     )
@@ -82,8 +82,8 @@ print(followers.contents())
     assert after == "{(2, 1): 1}"
 
 
-def test_of_several_workers_it_is_said_which_one_failed(tmp_path: Path) -> None:
-    _, told = run(
+def test_an_error_names_the_worker_that_failed(tmp_path: Path) -> None:
+    _, printed = run(
         SETUP
         + """#%%
 def program(worker):
@@ -93,18 +93,18 @@ execute(program, Config(workers=2))
 """,
         tmp_path,
     )
-    assert told.splitlines()[1:] == [
+    assert printed.splitlines()[1:] == [
         "  Cell In[2], line 3, in <lambda>",
         "    scope.to_stream([1]).exchange(lambda x: x).map(lambda x: 1 // 0)",
     ]
-    assert "on worker 1 of 2" in told
+    assert "on worker 1 of 2" in printed
 
 
-def test_what_was_refused_is_told_with_the_line_that_asked(tmp_path: Path) -> None:
-    _, told = run(SETUP + "#%%\nprint(followers.less_than((1, 2)))\n", tmp_path)
-    assert told.splitlines()[1:] == ["  Cell In[2], line 1, in <module>", "    print(followers.less_than((1, 2)))"]
+def test_a_refusal_shows_the_line_of_the_cell(tmp_path: Path) -> None:
+    _, printed = run(SETUP + "#%%\nprint(followers.less_than((1, 2)))\n", tmp_path)
+    assert printed.splitlines()[1:] == ["  Cell In[2], line 1, in <module>", "    print(followers.less_than((1, 2)))"]
 
 
-def test_what_is_waited_for_is_told_with_the_cell_that_made_it(tmp_path: Path) -> None:
-    _, told = run(SETUP + "#%%\nprint(worker.explain())\n", tmp_path)
-    assert "a capability for (0,) on output 0 of operator 'input' (built at Cell In[1], line 6), made at" in told
+def test_an_explanation_names_the_cell_that_holds_a_time_back(tmp_path: Path) -> None:
+    _, printed = run(SETUP + "#%%\nprint(worker.explain())\n", tmp_path)
+    assert "a capability for (0,) on output 0 of operator 'input' (built at Cell In[1], line 6), made at" in printed

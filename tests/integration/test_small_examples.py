@@ -55,12 +55,12 @@ def test_commands_install_and_drop_dataflows_on_two_processes() -> None:
 
 
 @pytest.mark.parametrize("line", ["install a 2", "0 install a", "0 install a 0", "0 feed ten", "0 dorp a"])
-def test_a_line_that_is_no_command_is_refused(line: str) -> None:
+def test_a_line_that_is_not_a_command_is_refused(line: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{line}' is not one of"):
         commands.checked(line)
 
 
-def test_a_command_that_cannot_be_done_is_refused() -> None:
+def test_a_command_that_cannot_be_executed_is_refused() -> None:
     for script in (["0 drop a"], ["0 install a 2", "0 install a 3"]):
         with pytest.raises(ValueError, match=f"'{script[-1][2:]}' cannot run"):
             execute(lambda worker, script=script: commands.program(worker, script), Config(workers=2))

@@ -29,7 +29,7 @@ def smallest(nodes: int, source: Any, target: Any) -> list[int]:
 
 
 def root(parent: Any, node: int) -> int:
-    """Return where the parents of a node end, of which none is larger than its child."""
+    """Return the last of a node's ancestors; no parent is larger than its child."""
     while (above := parent[node]) != node:
         assert above < node
         node = above

@@ -77,7 +77,7 @@ class Counts:
     def __str__(self) -> str:
         operators = [f"{name:24}{self.drawn[name]:8}{self.changing[name]:10}" for name in OPERATORS]
         happenings = [f"{name:36}{self.happened[name]:6}" for name in HAPPENINGS]
-        heading = f"{'in so many programs':24}{self.programs:8}\n\n{'operator':24}{'drawn':>8}{'changing':>10}"
+        heading = f"{'number of programs':24}{self.programs:8}\n\n{'operator':24}{'drawn':>8}{'changing':>10}"
         return "\n".join([heading, *operators, "", *happenings])
 
 

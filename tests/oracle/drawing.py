@@ -24,10 +24,10 @@ MONOTONE_BINARY = ("concat", "join", "semijoin", "union", "intersect", "delta", 
 MONOTONE_LARGE = ("extended", *(name for name, graph in GRAPHS.items() if graph.is_monotone))
 
 VARIABLES = 4
-"""Inside so many no more loops are begun."""
+"""No further loop begins inside this many variables."""
 
 MOST_OCCURRENCES = 5_000
-"""Programs that made more took up to millions of steps where each message holds two rows."""
+"""Programs that made more took up to millions of steps if each message held two rows."""
 
 _INPUTS = (*[("input", 0), ("input", 1)] * 3, *[("input", INPUTS)] * 2, ("input", INPUTS + 1))
 

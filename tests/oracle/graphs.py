@@ -1,6 +1,6 @@
 """What graph algorithms mean: each by its definition or by trying everything, on a few nodes.
 
-Edges are a multiset of pairs of nodes; what comes out is a multiset of records. `GRAPHS` puts the algorithms of
+Edges are a multiset of pairs of nodes; the result is a multiset of records. `GRAPHS` puts the algorithms of
 `differential.graphs` beside their meanings.
 """
 
@@ -83,7 +83,7 @@ def independent(edges: Multiset) -> Records:
 
 
 def communities(edges: Multiset, rounds: int = 3) -> Records:
-    """Return (node, label) after each has so often taken the label that most of its neighbours have."""
+    """Return (node, label) after each has taken the label of most of its neighbours in this many rounds."""
     labels = {node: node for edge in edges for node in edge}
     for _ in range(rounds):
         received: dict[Any, Counter[Any]] = {node: Counter() for node in labels}
@@ -248,7 +248,7 @@ class Graph(NamedTuple):
     """An algorithm over edges, or over edges and other pairs, and what it means.
 
     It `is_monotone` if more edges make more records, of which none is ever replaced by another. It `is_delta_query` if
-    nothing is added up before its records are.
+    no updates are added up before its records are.
     """
 
     build: Callable[..., Collection]

@@ -13,7 +13,7 @@ from timely.capture import EventQueue
 from timely.capture.event import Event
 
 PLACES = 3
-"""So many places are read for each collection, by however many workers."""
+"""The number of sources read for each collection, whatever the number of workers."""
 
 
 class Post:

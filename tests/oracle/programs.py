@@ -2,7 +2,7 @@
 
 A program is a tree of tuples, `(name, *arguments)`. `meaning` evaluates it from scratch on multisets, by the definition
 of each operator and by repeating loops until they settle; `build` makes the dataflow of it. Numbers are dressed as
-other kinds of columns for some operators, and undressed after (`tests.oracle.kinds`).
+other kinds of columns for some operators, and undressed afterwards (`tests.oracle.kinds`).
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Run:
         self.updates = scenario.everything()
         self.to_come = list(self.updates)
         self.least: Time | None = None
-        """Where the hosts' sessions are."""
+        """The time of the hosts' sessions."""
         posts = INPUTS + 2 if scenario.readers else 0
         self.posts = [Post(scenario.workers, self.random, self.happened) for _ in range(posts)]
         self.hosts: Installed | None = self._hosts()

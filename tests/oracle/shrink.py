@@ -15,10 +15,10 @@ from tests.oracle.programs import LOOPS, Program
 from tests.oracle.scenario import Scenario, check, script
 
 SEEDS = 3
-"""With so many orders of what happens a smaller scenario is tried."""
+"""The number of orders of events in which a smaller scenario is tried."""
 
 MOST_SECONDS = 100.0
-"""So long a scenario is made smaller: twice that, for Hypothesis runs what fails again, is within a test's time."""
+"""Time for making a scenario smaller. Hypothesis runs a failure again, and twice this is within a test's limit."""
 
 
 def check_and_shrink(scenario: Scenario, run: Callable[[Scenario], object] = check) -> None:

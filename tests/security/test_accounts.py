@@ -84,7 +84,7 @@ def test_another_account_can_neither_read_nor_write_nor_end_a_run(place: Path) -
     python = python_of_everybody()
     run = Run("run", "-n", "2", TALK, "listen", environ={"TMPDIR": str(place)})
     try:
-        pid = run.until_told(2)[0]
+        pid = run.until_started(2)[0]
         tried = subprocess.run(
             [python, "-c", ATTEMPTS, str(place), str(pid)],
             user=NOBODY,
@@ -108,7 +108,7 @@ def test_ports_of_a_run_have_keys_even_on_a_single_machine(place: Path) -> None:
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
     run = Run("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(place)})
     try:
-        run.until_told(2)
+        run.until_started(2)
         (file,) = place.glob(f"timely-*/{KEY_FILE}")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         run.send(signal.SIGTERM)
@@ -126,7 +126,7 @@ def test_no_list_of_processes_shows_a_secret(options: list[str], place: Path) ->
         options = [*options, str(hosts), "--curve", str(place / "keys")]
     run = Run("run", *options, TALK, "listen")
     try:
-        pids = run.until_told(2)
+        pids = run.until_started(2)
         environ = Path(f"/proc/{pids[0]}/environ").read_bytes().split(b"\0")
         (generation,) = [text.split(b"=")[1] for text in environ if text.startswith(b"TIMELY_GENERATION=")]
         assert len(generation) == 16

@@ -220,7 +220,7 @@ def test_times_that_contradict_their_stated_width_are_refused(width: object, tmp
 
 @pytest.mark.parametrize("coordinate", [-1, LIMIT + 1, 1 << 63, HUGE, True, 0.0, None, "0"])
 @pytest.mark.parametrize("kind", ["messages", "progress", "statement"])
-def test_a_time_that_no_scope_has_is_refused(kind: str, coordinate: object, tmp_path: Path) -> None:
+def test_a_time_of_no_scope_is_refused(kind: str, coordinate: object, tmp_path: Path) -> None:
     time = (coordinate,)
     plain = {"messages": time, "progress": ((time, 1),), "statement": (((0,),), (time,), ())}[kind]
     batch = ("list", (), ()) if kind == "messages" else (None, None, ())

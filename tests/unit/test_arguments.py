@@ -1,4 +1,4 @@
-"""Arguments that are no collections, or no numbers: refused at the program's line, by the name of the operator."""
+"""Arguments that are not collections or numbers are refused at the program's line, with the operator's name."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def collections(algorithm: Callable[..., Any]) -> list[str]:
 
 
 def arguments(scope: Scope, algorithm: Callable[..., Any]) -> dict[str, Any]:
-    """Return a collection for each of an algorithm's, and numbers for what else it needs."""
+    """Return a collection for each one that an algorithm takes, and numbers for its other parameters."""
     known = dict.fromkeys(collections(algorithm), Collection.of(scope, 1, 2))
     return known | {"k": 1} if "k" in inspect.signature(algorithm).parameters else known
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_an_algorithm_refuses_what_is_no_collection(name: str) -> None:
+def test_an_algorithm_refuses_a_value_that_is_not_a_collection(name: str) -> None:
     algorithm = ALGORITHMS[name]
     if name == "motif":
         algorithm = lambda edges: graphs.motif(edges, [(0, 1)])  # noqa: E731
@@ -52,7 +52,7 @@ def test_an_algorithm_refuses_what_is_no_collection(name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, [1], 1.5, True, -1])
-def test_a_number_of_rounds_is_a_whole_one(bad: Any) -> None:
+def test_a_number_of_rounds_must_be_an_integer(bad: Any) -> None:
     def program(scope: Scope) -> Collection:
         edges = Collection.of(scope, 1, 2)
         for build in (
@@ -69,7 +69,7 @@ def test_a_number_of_rounds_is_a_whole_one(bad: Any) -> None:
 
 
 @pytest.mark.parametrize("bad", NOT_COLLECTIONS, ids=repr)
-def test_an_operator_of_two_collections_refuses_what_is_none(bad: Any) -> None:
+def test_an_operator_of_two_collections_refuses_a_value_that_is_not_one(bad: Any) -> None:
     def program(scope: Scope) -> Collection:
         edges = Collection.of(scope, 1, 2)
         for build in (edges.concat, edges.join, edges.union, edges.intersect, edges.semijoin, edges.assert_eq):
@@ -80,7 +80,7 @@ def test_an_operator_of_two_collections_refuses_what_is_none(bad: Any) -> None:
     example(program)
 
 
-def test_a_join_with_another_dataflow_names_the_way_there() -> None:
+def test_a_join_with_another_dataflow_names_the_way_to_share_it() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("one") as scope:
             one = Collection.of(scope, 1, 2)
@@ -109,7 +109,7 @@ def test_a_function_of_rows_receives_the_records_of_a_list() -> None:
     assert seen == [("any", 1), ((1, 2), 1), (3, 1)]
 
 
-def test_what_is_of_another_dataflow_is_refused_with_the_way_to_share_it() -> None:
+def test_a_collection_of_another_dataflow_is_refused_with_the_way_to_share_it() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("one") as scope:
             one = Collection.of(scope, 1, 2)

@@ -1,4 +1,4 @@
-"""Configurations: where they come from, and what is refused with which words."""
+"""Configurations: where they come from, and how invalid ones are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_workers_are_counted_over_processes() -> None:
     assert [config.endpoint(worker)[-4:] for worker in range(4)] == ["2101", "2102", "2103", "2104"]
 
 
-def test_where_batches_are_kept_comes_from_the_environment(tmp_path: Path) -> None:
+def test_the_place_for_batches_comes_from_the_environment(tmp_path: Path) -> None:
     config = Config(spill_above=0, spill_dir=str(tmp_path))
     assert Config.from_environ(config.to_environ()) == config
 
@@ -94,7 +94,7 @@ def test_only_this_machine_is_loopback(host: str, answer: bool) -> None:
     assert is_loopback(host) is answer
 
 
-def test_a_variable_that_is_no_number_is_named() -> None:
+def test_a_variable_that_is_not_a_number_is_named() -> None:
     with pytest.raises(ConfigError, match=r"TIMELY_WORKERS='two'.*whole number"):
         Config.from_environ({"TIMELY_WORKERS": "two"})
 
@@ -115,7 +115,7 @@ def test_without_options_the_environment_decides() -> None:
     assert Config.from_args(["input.txt"], environ) == (Config(2, 2, 1, LOCAL, "run"), ["input.txt"])
 
 
-def test_an_argument_that_is_no_number_is_refused() -> None:
+def test_an_argument_that_is_not_a_number_is_refused() -> None:
     with pytest.raises(ConfigError, match="-w"):
         Config.from_args(["-w", "two"], environ={})
 

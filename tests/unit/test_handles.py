@@ -1,4 +1,4 @@
-"""What a notebook shows of the things that a program holds."""
+"""How a notebook shows the handles that a program holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from differential import new_input, new_upsert_input
 from timely import Probe, Worker, execute_directly
 
 
-def test_what_one_holds_shows_what_it_is_and_how_far_it_has_come() -> None:
+def test_a_handle_shows_what_it_is_and_how_far_it_has_advanced() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("links") as scope:
             edges, graph = new_input(scope, name="edges")

@@ -24,11 +24,11 @@ SECONDS = 20.0
 
 
 class Item:
-    """Something that a weak reference can refer to."""
+    """An object to which a weak reference can refer."""
 
 
 def returned_with(stop: BaseException) -> NoReturn:
-    """Raise what Python raises of a compiled function that returns while `stop` is pending, and of one around it."""
+    """Raise what Python raises for a compiled function that returns while `stop` is pending, inside another one."""
     try:
         try:
             raise stop
@@ -60,7 +60,7 @@ def at_the_end(stream: Stream, stop: BaseException) -> Stream:
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), SystemExit(143)])
 @pytest.mark.parametrize("place", [in_an_operator, in_line, in_one_of_several_outputs, at_the_end])
-def test_an_interrupt_in_compiled_code_of_an_operator_comes_out_as_such(
+def test_an_interrupt_in_compiled_code_of_an_operator_is_raised_as_an_interrupt(
     place: Callable[[Stream, BaseException], Stream], stop: BaseException
 ) -> None:
     def program(worker: Worker) -> None:
@@ -72,7 +72,7 @@ def test_an_interrupt_in_compiled_code_of_an_operator_comes_out_as_such(
     assert caught.value is stop
 
 
-def test_an_interrupt_while_records_are_spread_over_workers_comes_out_as_such() -> None:
+def test_an_interrupt_while_records_are_spread_over_workers_is_raised_as_an_interrupt() -> None:
     first, second = thread_allocators(2)
 
     def program(worker: Worker) -> None:
@@ -88,7 +88,7 @@ def test_an_interrupt_while_records_are_spread_over_workers_comes_out_as_such() 
     assert sent[-1] == Failure(0, "interrupted")
 
 
-def test_an_interrupt_in_compiled_code_that_the_program_called_comes_out_as_an_interrupt() -> None:
+def test_an_interrupt_in_compiled_code_that_the_program_calls_is_raised_as_an_interrupt() -> None:
     first, second = thread_allocators(2)
     with pytest.raises(KeyboardInterrupt):
         run(first, lambda worker: returned_with(KeyboardInterrupt()), Config(workers=2))
@@ -107,7 +107,7 @@ def test_an_error_of_compiled_code_stays_an_error() -> None:
         execute_directly(program)
 
 
-def test_an_interrupt_in_the_callback_of_a_weak_reference_ends_the_run_all_the_same() -> None:
+def test_an_interrupt_in_the_callback_of_a_weak_reference_still_ends_the_run() -> None:
     hook = sys.unraisablehook
     lived: list[weakref.ref[Item]] = []
 

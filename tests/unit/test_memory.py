@@ -1,4 +1,4 @@
-"""What is alive does not grow with the number of epochs."""
+"""The number of live objects does not grow with the number of epochs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_epochs_that_insert_and_remove_an_edge_leave_no_objects_behind() -> None
     def program(worker: Worker) -> list[Counter[str]]:
         with worker.dataflow() as scope:
             edges, graph = new_input(scope)
-            # The roots and the output never change, though what they are made of does at every epoch.
+            # The roots and the output never change, though their inputs do in every epoch.
             roots = graph.map(lambda source, target: (source * 0, source * 0)).distinct()
             distances = roots.iterate(
                 lambda inner: inner.join_map(graph, lambda _, far, node: (node, far + 1)).concat(roots).min()

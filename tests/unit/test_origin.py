@@ -1,4 +1,4 @@
-"""Which line counts as the user's: for what was built, and for what went wrong."""
+"""Which line is the user's, for what was built and for errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_error_of_a_librarys_function_is_located_at_its_line() -> None:
         example(lambda scope: scope.to_stream(np.arange(3)).map(np.linalg.inv))
 
 
-def test_a_function_written_where_its_operator_is_built_is_at_one_line() -> None:
+def test_a_function_written_on_the_line_of_its_operator_is_at_one_line() -> None:
     with pytest.raises(OperatorError, match=rf"worker 0 of 1 \({HERE}:\d+\): ZeroDivisionError"):
         example(lambda scope: scope.to_stream(np.arange(3)).map(lambda x: 1 // 0))
 

@@ -1,4 +1,4 @@
-"""What peers say in good form and cannot mean is refused, counted and explained, and the run goes on."""
+"""Well-formed messages without meaning are refused, counted and explained, and the run continues."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ Outcome = tuple[list[int], int, str]
 
 
 def numbers(worker: Worker, kind: str) -> Outcome:
-    """Spread numbers; let worker 1 say something wrong meanwhile. Return the numbers here, and what was refused."""
+    """Spread numbers while worker 1 sends a wrong message. Return the numbers on this worker, and its refusals."""
     found: list[int] = []
     with worker.dataflow("numbers") as scope:
         handle, stream = timely.new_input(scope)
-        builder = OperatorBuilder(scope, "drain")  # the first channel, which is one within workers
+        builder = OperatorBuilder(scope, "drain")  # the first channel, which stays within a worker
         drained = builder.add_input(stream, Pipeline(), drains=True)
         builder.build(lambda capabilities: lambda: [*drained.drain()].clear())
         probe = stream.exchange().inspect(found.append).probe()
@@ -104,7 +104,7 @@ def numbers(worker: Worker, kind: str) -> Outcome:
 
 
 def check(kind: str, outcomes: list[Outcome]) -> None:
-    """Assert that the numbers are right, and that worker 0 alone refused one message, for the reason to be expected."""
+    """Assert that the numbers are right, and that only worker 0 refused a message, for the expected reason."""
     (first, refused, reason), (second, none, no_reason) = outcomes
     assert sorted(first + second) == sorted(2 * RECORDS)
     assert (refused, none, no_reason) == (1, 0, "")
@@ -113,12 +113,12 @@ def check(kind: str, outcomes: list[Outcome]) -> None:
 
 
 @pytest.mark.parametrize("kind", REASONS)
-def test_what_cannot_be_meant_is_refused_with_its_reason_and_the_answer_is_right(kind: str) -> None:
+def test_a_meaningless_message_is_refused_with_the_reason_and_the_answer_is_right(kind: str) -> None:
     check(kind, execute(lambda worker: numbers(worker, kind), Config(workers=2)))
 
 
 def in_processes(settings: list[Config], program: Callable[[Worker], Outcome]) -> list[Outcome]:
-    """Run a program on the workers of several processes, as if these were threads; return what it returned."""
+    """Run a program on the workers of several processes, on threads in place of processes; return its results."""
     found: dict[int, Outcome] = {}
 
     def noting(worker: Worker) -> None:
@@ -140,7 +140,7 @@ BATCHES = {
 
 @pytest.mark.parametrize("pact", ["by the first column", "gather at 0"])
 @pytest.mark.parametrize("kind", BATCHES)
-def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kind: str, pact: str) -> None:
+def test_a_batch_other_than_updates_at_times_of_the_scope_is_refused(kind: str, pact: str) -> None:
     def program(worker: Worker) -> tuple[Any, int, str]:
         with worker.dataflow() as scope:
             session, numbers = new_input(scope)
@@ -160,7 +160,7 @@ def test_a_batch_that_is_not_of_updates_at_the_times_of_the_scope_is_refused(kin
 
 
 @pytest.mark.parametrize("kind", ["a batch to no channel", "progress at no location", "a batch of no dataflow"])
-def test_an_authenticated_peer_of_another_process_is_refused_alike(kind: str, tmp_path: Path) -> None:
+def test_messages_of_an_authenticated_process_are_refused_in_the_same_way(kind: str, tmp_path: Path) -> None:
     check(kind, in_processes(ipc_configs(tmp_path), lambda worker: numbers(worker, kind)))
 
 
@@ -178,19 +178,19 @@ def test_columns_that_do_not_fit_are_an_error_that_names_operator_and_sender() -
         session.close()
         worker.step_while(lambda: not answer.done())
 
-    told = r"operator 'arrange' failed .* on worker 0 of 2, after a batch from worker 1 .* held integers and now"
-    with pytest.raises(OperatorError, match=told):
+    expected = r"operator 'arrange' failed .* on worker 0 of 2, after a batch from worker 1 .* held integers and now"
+    with pytest.raises(OperatorError, match=expected):
         execute(program, Config(workers=2))
 
 
-def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path) -> None:
+def test_progress_from_a_worker_for_which_others_report_is_refused(tmp_path: Path) -> None:
     def program(worker: Worker) -> Outcome:
         found: list[int] = []
         with worker.dataflow("numbers") as scope:
             handle, stream = timely.new_input(scope)
             probe = stream.exchange().inspect(found.append).probe()
         if worker.index == 3:
-            worker.allocator.send(0, Progress(0, ((0, (0,), 1),)))  # the first worker of its process tells worker 0
+            worker.allocator.send(0, Progress(0, ((0, (0,), 1),)))  # its process's first worker reports to worker 0
         handle.send_batch(RECORDS)
         handle.close()
         worker.step_while(lambda: not probe.done())
@@ -202,7 +202,7 @@ def test_progress_from_a_worker_that_others_speak_for_is_refused(tmp_path: Path)
     assert outcomes[0][2] == "worker 3 reported progress in dataflow 0 ('numbers'), which others report to this worker"
 
 
-def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
+def test_explanations_and_reports_include_refused_messages() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow("numbers") as scope:
             timely.new_input(scope)
@@ -212,11 +212,11 @@ def test_what_was_refused_is_told_with_what_is_waited_for() -> None:
         return f"{worker.explain(patience=0)}\n{report()}" if worker.index == 0 else ""
 
     text = execute(program, Config(workers=2))[0]
-    told = rf"worker 0 has refused 1 of the messages and connections .*: worker 1 sent a batch to channel {FAR} of"
-    assert len(re.findall(told, text)) == 2
+    refusal = rf"worker 0 has refused 1 of the messages and connections .*: worker 1 sent a batch to channel {FAR} of"
+    assert len(re.findall(refusal, text)) == 2
 
 
-def test_what_an_operator_sends_when_it_is_made_is_kept_until_the_dataflow_is_built_here_too() -> None:
+def test_messages_of_a_constructor_are_kept_until_the_dataflow_is_built_on_the_receiver() -> None:
     def program(worker: Worker) -> tuple[list[int], int]:
         found: list[int] = []
         if worker.index == 0:
@@ -254,8 +254,8 @@ MESSAGES = st.one_of(
 )
 
 
-def can_be_meant(message: Message, dataflow: Dataflow) -> bool:
-    """Return whether a peer may say this that has built this dataflow, builds another, and was sent nothing."""
+def has_meaning(message: Message, dataflow: Dataflow) -> bool:
+    """Return whether a peer may send this if it has built this dataflow, builds another, and was sent nothing."""
     spread = [port for port in dataflow.channels if port.pact.name == "exchange"]
     widths = {port.channel: port.operator.scope.width for port in spread}
     places = range(len(dataflow.tracker.fronts()))
@@ -277,7 +277,7 @@ def can_be_meant(message: Message, dataflow: Dataflow) -> bool:
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(1, 2), MESSAGES), min_size=1, max_size=8))
-def test_whatever_peers_say_is_taken_in_or_refused_and_counted(said: list[tuple[int, Message]]) -> None:
+def test_every_message_of_a_peer_is_accepted_or_refused_and_counted(messages: list[tuple[int, Message]]) -> None:
     network = SimulatedNetwork(peers=3, seed=1)
     workers = [Worker(allocator, Config(workers=3)) for allocator in network.allocators]
     for worker in workers:
@@ -289,12 +289,12 @@ def test_whatever_peers_say_is_taken_in_or_refused_and_counted(said: list[tuple[
     receiver = workers[0]
     while network.deliver_one():
         receiver.take_in()
-    for sender, message in said:
+    for sender, message in messages:
         network.allocators[sender].send(0, message)
     while network.deliver_one():
         receiver.take_in()
     dataflow = receiver.dataflows[0]
-    refused = [message for _, message in said if not can_be_meant(message, dataflow)]
-    event(f"{min(len(refused), 3)} refused, {min(len(said) - len(refused), 3)} taken in")
+    refused = [message for _, message in messages if not has_meaning(message, dataflow)]
+    event(f"{min(len(refused), 3)} refused, {min(len(messages) - len(refused), 3)} taken in")
     assert receiver.allocator.statistics().refused == len(refused)
     assert bool(receiver.allocator.last_refusal) == bool(refused)

@@ -118,12 +118,12 @@ class Log:
             if len(pending) >= AT_ONCE:
                 self.flush()
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Record a text of the program's own.
 
         >>> def program(worker):
         ...     worker.log.listen(lambda events: print(events[0].text), ApplicationText)
-        ...     worker.log.say("loaded")
+        ...     worker.log.note("loaded")
         >>> execute_directly(program)
         loaded
         """

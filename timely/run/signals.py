@@ -45,17 +45,17 @@ def report_on_signal() -> None:
         return
     from timely.worker.status import report  # imports NumPy, which a process that only starts others does not need
 
-    ear, hand = os.pipe()
-    os.set_blocking(hand, False)
-    former = signal.set_wakeup_fd(hand, warn_on_full_buffer=False)
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    former = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     if former != -1:
-        signal.set_wakeup_fd(former)  # the pipe of an event loop, say: then our handler writes to ours itself
+        signal.set_wakeup_fd(former)  # of an event loop, for example; our handler then writes to our own pipe
 
     def handle(signum: int, frame: FrameType | None) -> None:
         if former != -1:
-            os.write(hand, bytes((signum,)))
+            os.write(write_end, bytes((signum,)))
 
-    reporter = Thread(target=_listen, args=(ear, report), name="timely reporter", daemon=True)
+    reporter = Thread(target=_listen, args=(read_end, report), name="timely reporter", daemon=True)
 
     process = os.getpid()
 
@@ -66,7 +66,7 @@ def report_on_signal() -> None:
                 # The interpreter restores the default action of every handled signal a while before it ends.
                 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
             with suppress(OSError):
-                os.write(hand, bytes((_NO_SIGNAL,)))
+                os.write(write_end, bytes((_NO_SIGNAL,)))
             reporter.join(JOIN_SECONDS)
 
     signal.signal(signal.SIGUSR1, handle)
@@ -86,12 +86,12 @@ def _handles_itself(signum: int) -> bool:
     return callable(handler) and (code is None or not is_ours(code.co_filename))
 
 
-def _listen(ear: int, report: Callable[[], str]) -> None:
+def _listen(read_end: int, report: Callable[[], str]) -> None:
     global _asked_to_end_at
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP}
     numbers = b""
     while _NO_SIGNAL not in numbers:
-        numbers = os.read(ear, 512)
+        numbers = os.read(read_end, 512)
         if not ending.isdisjoint(numbers):
             _asked_to_end_at = clock.monotonic()
             if any(_handles_itself(signum) for signum in ending.intersection(numbers)):

@@ -1,1 +1,1 @@
-"""Functions and columns that a careless or hostile program may hand to operators, compared with plain Python."""
+"""Functions and columns that a careless or hostile program may pass to operators, compared with plain Python."""

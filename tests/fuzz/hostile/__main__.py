@@ -1,4 +1,4 @@
-"""Hand hostile functions and columns to every operator: `python -m tests.fuzz.hostile --cases 100000`.
+"""Pass hostile functions and columns to every operator: `python -m tests.fuzz.hostile --cases 100000`.
 
 Each case is drawn from its number; `--seed N` begins with that of number N. Faults are printed with their number, and
 the exit status is 1 if there are any. `--count` prints how often each hostility was right or refused.
@@ -19,7 +19,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--seed", type=int, default=0, help="the number of the first (default: 0)")
     parser.add_argument("--count", action="store_true", help="print what came of each hostility")
-    parser.add_argument("--faults", type=int, default=10, help="stop after so many faults (default: 10)")
+    parser.add_argument("--faults", type=int, default=10, help="stop after this many faults (default: 10)")
     options = parser.parse_args()
     outcomes: Counter[tuple[str, str]] = Counter()
     faults = 0

@@ -150,7 +150,7 @@ def _collection_program(case: Case, worker: Worker, called: list[None]) -> Found
     for epoch, (new, gone) in enumerate(zip(case.epochs, case.removals)):
         for pairs, change in ((new, session.insert), (gone, session.remove)):
             if pairs and worker.index == 0:
-                _handed_over(case, pairs, change)
+                _changed_by_columns(case, pairs, change)
         session.advance_to(epoch + 1)
         worker.step_while(lambda epoch=epoch: index.less_than(epoch + 1))  # type: ignore[misc]
     session.close()
@@ -170,7 +170,7 @@ def _stream_program(case: Case, worker: Worker, called: list[None]) -> Found:
         sibling = stream.map(lambda key, value: (key, value)).inspect(lambda record: seen.update([record])).probe()
     for epoch, new in enumerate(case.epochs):
         if new and worker.index == 0:
-            _handed_over(case, new, session.send)
+            _changed_by_columns(case, new, session.send)
         session.advance_to(epoch + 1)
         worker.step_while(lambda epoch=epoch: sibling.less_than(epoch + 1))  # type: ignore[misc]
     session.close()
@@ -178,8 +178,8 @@ def _stream_program(case: Case, worker: Worker, called: list[None]) -> Found:
     return made, seen, Counter()
 
 
-def _handed_over(case: Case, pairs: list[tuple[int, int]], change: Callable[..., Any]) -> None:
-    """Make a change by columns in the case's form, and write to these afterwards."""
+def _changed_by_columns(case: Case, pairs: list[tuple[int, int]], change: Callable[..., Any]) -> None:
+    """Make a change by columns in the case's form, and write to the columns afterwards."""
     columns = [case.form([pair[place] for pair in pairs]) for place in range(2)]
     change(*columns)
     for column in columns:

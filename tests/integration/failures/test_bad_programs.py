@@ -176,18 +176,18 @@ def test_an_operator_that_raises_names_itself_the_time_the_worker_and_the_line(
 
 
 @pytest.mark.parametrize(
-    ("raised", "status", "said"),
+    ("raised", "status", "message"),
     [
         ("KeyError('the real cause')", 1, "KeyError: 'the real cause'"),
         ("SystemExit(7)", 7, "process 0 ended with status 7"),
     ],
 )
 def test_the_process_that_failed_reports_why_though_another_of_its_threads_is_busy(
-    start: Callable[..., Run], raised: str, status: int, said: str
+    start: Callable[..., Run], raised: str, status: int, message: str
 ) -> None:
     run = start(LEAVES_A_THREAD_BUSY.replace("RAISED", raised), "-n", "2", "-w", "2")
     assert run.end() == status, run.error
-    assert said in run.error
+    assert message in run.error
     assert ("Traceback" in run.error) == (status == 1)
     assert not any(line.startswith("timely: process 1") for line in run.errors)
 
@@ -202,7 +202,7 @@ def test_different_dataflows_name_the_operator_that_differs_on_each_worker(
     assert "program.py:8 on worker 0, nothing more on worker 1" in run.error
 
 
-def test_a_column_that_no_peer_would_take_ends_the_run_and_is_named(start: Callable[..., Run]) -> None:
+def test_a_column_that_no_peer_would_accept_ends_the_run_and_is_named(start: Callable[..., Run]) -> None:
     run = start(COMPLEX, "-n", "2")
     ends(run, 1)
     assert "operator 'spread' failed at time (0,)" in run.error
@@ -218,7 +218,7 @@ def test_a_worker_that_builds_more_dataflows_is_named(start: Callable[..., Run],
 
 def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     clock.sleep(0.1)
     begun = clock.monotonic()
     pid_of_one = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
@@ -232,7 +232,7 @@ def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]
 
 def test_an_interrupt_ends_a_running_computation_silently(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
-    run.until_told(2)
+    run.until_started(2)
     clock.sleep(0.1)
     run.send(signal.SIGINT)
     assert run.end() == 130

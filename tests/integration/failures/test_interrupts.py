@@ -1,4 +1,4 @@
-"""An interrupt ends a run as an interrupt, also where it comes while a kernel runs."""
+"""An interrupt ends a run as an interrupt, even if it arrives while a kernel runs."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ execute(program)
 
 
 @pytest.mark.slow
-def test_a_process_that_loads_kernels_when_all_are_interrupted_does_not_call_the_other_gone(tmp_path: Path) -> None:
+def test_a_process_interrupted_while_it_loads_kernels_does_not_report_the_other_as_lost(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(LOADS)
     run = Run("run", "-n", "2", script)
     try:
-        run.until_told(2)
+        run.until_started(2)
         os.killpg(run.process.pid, signal.SIGINT)
         assert run.end() == 130
         assert run.error == ""

@@ -89,7 +89,7 @@ def test_a_process_in_a_long_operator_is_not_taken_for_dead(start: Start) -> Non
 
 
 class Cable:
-    """Passes bytes on between a port and another one, until it is cut: then both ends see silence."""
+    """Passes bytes on between two ports until it is cut; then neither end receives anything."""
 
     def __init__(self, port: int, target: int) -> None:
         self._target = target

@@ -1,4 +1,4 @@
-"""Processes that end or stop before all have met are named soon; waiting processes print for which they wait."""
+"""Processes that end or stop before all have met are named soon; a waiting process prints which peers it waits for."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     runs: list[Run] = []
 
     def begin(before: str, *options: str, **environ: str) -> Run:
-        script = tmp_path / f"program{len(runs)}" / "program.py"  # no process reads it before it is whole
+        script = tmp_path / f"program{len(runs)}" / "program.py"  # no process reads it before it is written
         script.parent.mkdir()
         script.write_text(MEETS.replace("BEFORE", before))
         runs.append(Run("run", *options, script, environ={"TIMELY_RENDEZVOUS_SECONDS": "50"} | environ))
@@ -57,11 +57,11 @@ def hosts(tmp_path: Path) -> str:
     ("before", "words"),
     [("sys.exit(0)", "has ended with status 0 before it met the others"), ("os.kill(os.getpid(), 19)", "is stopped")],
 )
-def test_a_process_that_does_not_come_is_named_once(
+def test_a_process_that_does_not_arrive_is_named_once(
     start: Start, options: tuple[str, ...], before: str, words: str, hosts: str
 ) -> None:
     run = start(before, *(options if options[0] == "-n" else (*options, hosts)))
-    run.until_told(3 if options != ("-n", "2") else 2)
+    run.until_started(3 if options != ("-n", "2") else 2)
     begun = clock.monotonic()
     assert run.end() == 1
     assert clock.monotonic() - begun < LONG_BEFORE_THE_RENDEZVOUS_ENDS
@@ -72,7 +72,7 @@ def test_a_process_that_does_not_come_is_named_once(
 
 def test_a_process_that_is_stopped_for_a_moment_only_is_waited_for(start: Start) -> None:
     run = start("time.sleep(1)", "-n", "2")
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     (stopped,) = [int(line.split()[-1]) for line in run.lines if line.startswith("[1]")]
     assert stopped in pids
     os.kill(stopped, signal.SIGSTOP)
@@ -83,7 +83,7 @@ def test_a_process_that_is_stopped_for_a_moment_only_is_waited_for(start: Start)
 
 def test_a_run_of_which_every_process_is_stopped_ends(start: Start) -> None:
     run = start("time.sleep(60)", "-n", "2")
-    for pid in run.until_told(2):
+    for pid in run.until_started(2):
         os.kill(pid, signal.SIGSTOP)
     assert run.end() == 1
     assert "timely: every process that has not ended is stopped; process 0 is stopped (SIGSTOP or SIGTSTP)" in run.error
@@ -116,7 +116,7 @@ def test_a_process_started_by_hand_that_is_lost_while_all_wait_for_another_is_na
 ) -> None:
     waits, lost = (start("pass", "--hostfile", hosts, "--process", process) for process in ("0", "1"))
     for run in (waits, lost):
-        run.until_told(1)
+        run.until_started(1)
     waits._wait_for(lambda: "has waited 5 s" in waits.error, 40, "it does not wait")
     lost.send(signum)
     begun = clock.monotonic()

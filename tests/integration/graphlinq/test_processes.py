@@ -1,4 +1,4 @@
-"""The graph algorithms say the same on one worker, on three threads, and on two processes; and what SciPy says."""
+"""The graph algorithms give SciPy's answers, and the same on one worker, on three threads and on two processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from tests.examples_loading import module_at
-from tests.integration.agreement import said_by_processes, said_by_threads
+from tests.integration.agreement import lines_of_processes, lines_of_threads
 
 SCRIPT = Path(__file__).parent / "scripts" / "algorithms.py"
 
@@ -26,16 +26,16 @@ def programs() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def expected(programs: ModuleType) -> Counter[str]:
-    """What one worker says."""
-    return said_by_threads(programs, 1)
+    """The lines of one worker."""
+    return lines_of_threads(programs, 1)
 
 
 def records(lines: Counter[str], name: str) -> list[Any]:
-    """Return what a program said in the last epoch, when all edges were there."""
+    """Return the records of a program in the last epoch, when all edges are present."""
     return sorted(literal_eval(line.partition(": ")[2]) for line in lines if line.startswith(f"{name}, epoch 1: "))
 
 
-def test_one_worker_says_what_scipy_does(programs: ModuleType, expected: Counter[str]) -> None:
+def test_one_worker_gives_the_answers_of_scipy(programs: ModuleType, expected: Counter[str]) -> None:
     source, target = programs.graph()
     matrix = csr_matrix((np.ones(len(source)), (source, target)), shape=(programs.NODES, programs.NODES))
     nodes = np.union1d(source, target).tolist()
@@ -49,14 +49,14 @@ def test_one_worker_says_what_scipy_does(programs: ModuleType, expected: Counter
         assert records(expected, name) == [(node, *hops[:, node].tolist(), -1) for node in nodes]
     degrees = np.bincount(source, minlength=programs.NODES).tolist()
     assert records(expected, "degrees") == [(node, degrees[node]) for node in nodes]
-    told = {line.split(": ")[0] for line in expected}
-    assert {f"{name}, epoch 0" for name in programs.PROGRAMS} <= told
-    assert len(told) > 1.5 * len(programs.PROGRAMS)
+    names = {line.split(": ")[0] for line in expected}
+    assert {f"{name}, epoch 0" for name in programs.PROGRAMS} <= names
+    assert len(names) > 1.5 * len(programs.PROGRAMS)
 
 
-def test_three_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str]) -> None:
-    assert said_by_threads(programs, 3) == expected
+def test_three_threads_print_the_lines_of_one_worker(programs: ModuleType, expected: Counter[str]) -> None:
+    assert lines_of_threads(programs, 3) == expected
 
 
-def test_two_processes_say_what_one_worker_does(expected: Counter[str]) -> None:
-    assert said_by_processes(SCRIPT, 2) == expected
+def test_two_processes_print_the_lines_of_one_worker(expected: Counter[str]) -> None:
+    assert lines_of_processes(SCRIPT, 2) == expected

@@ -29,10 +29,10 @@ tweets = example_module("tweets")
 USERS, TAGS = st.integers(0, 4), st.integers(0, 2)
 
 
-def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
+def exposures(follows: set[tuple[int, int]], posted: list[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
     """Return how many users first used a hashtag after k exposures, given (epoch, author, hashtag)."""
     first: dict[tuple[int, int], int] = {}
-    for epoch, author, tag in sorted(said):
+    for epoch, author, tag in sorted(posted):
         first.setdefault((author, tag), epoch)
     followed = defaultdict(set)
     for follower, other in follows:
@@ -50,13 +50,13 @@ def exposures(follows: set[tuple[int, int]], said: list[tuple[int, int, int]]) -
     st.integers(1, 3),
 )
 def test_exposures_are_those_of_the_definition(
-    follows: set[tuple[int, int]], said: list[tuple[int, int, int]], workers: int
+    follows: set[tuple[int, int]], posted: list[tuple[int, int, int]], workers: int
 ) -> None:
     graph: list[Update] = [(pair, (0,), 1) for pair in sorted(follows)]
-    uses: list[Update] = [((author, tag), (epoch,), 1) for epoch, author, tag in said]
+    uses: list[Update] = [((author, tag), (epoch,), 1) for epoch, author, tag in posted]
     changes = run(kexposure.exposures, graph, uses, workers=workers)
     for epoch in range(5):
-        assert contents(changes, (epoch,)) == exposures(follows, [each for each in said if each[0] <= epoch])
+        assert contents(changes, (epoch,)) == exposures(follows, [each for each in posted if each[0] <= epoch])
 
 
 GENERATED = "--users", "30", "--tags", "6", "--follows", "4", "--count", "150", "--epoch", "50"
@@ -69,24 +69,24 @@ def test_generated_tweets_are_answered(workers: int, tmp_path: Path) -> None:
     output = answered("kexposure", *GENERATED, *given, workers=workers)
     assert "150 tweets in" in output
     stream = tweets.Tweets(30, 6)
-    said = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
+    posted = [(epoch, *pair) for epoch in range(3) for pair in zip(*map(list, stream.batch(50 * epoch, 50)[::2]))]
     follows = set(zip(*map(list, stream.follows(4))))
     found = epochs(changes)
     assert set(found) == {1, 2, 3}
     for epoch, records in found.items():
-        expected = exposures(follows, [each for each in said if each[0] < epoch])
+        expected = exposures(follows, [each for each in posted if each[0] < epoch])
         assert records == as_text((tag, k, users) for (tag, k), users in expected.items())
     assert set(table(answer)) == found[3]
 
 
-def of_file(said: list[Tweet], size: int) -> dict[int, Counter[tuple[str, int]]]:
+def of_file(posted: list[Tweet], size: int) -> dict[int, Counter[tuple[str, int]]]:
     """Return the answer after each epoch of tweets, in which a user follows whom they have mentioned."""
     answers: dict[int, Counter[tuple[str, int]]] = {}
     used: dict[str, dict[str, int]] = defaultdict(dict)
     follows: dict[str, set[str]] = defaultdict(set)
     answer: Counter[tuple[str, int]] = Counter()
-    for epoch, start in enumerate(range(0, len(said), size)):
-        part = said[start : start + size]
+    for epoch, start in enumerate(range(0, len(posted), size)):
+        part = posted[start : start + size]
         for tweet in part:
             follows[tweet.author].update(tweet.mentions)
         new = {(tweet.author, tag) for tweet in part for tag in tweet.tags if tag not in used[tweet.author]}
@@ -101,22 +101,22 @@ def of_file(said: list[Tweet], size: int) -> dict[int, Counter[tuple[str, int]]]
 @pytest.mark.parametrize(("seed", "size", "workers"), [(1, 1, 1), (2, 5, 2), (3, 7, 3)])
 def test_tweets_of_a_file_are_answered(tmp_path: Path, seed: int, size: int, workers: int) -> None:
     changes = tmp_path / "changes"
-    said = write_tweets(tmp_path / "tweets", seed, 60)
+    posted = write_tweets(tmp_path / "tweets", seed, 60)
     given = "--tweets", tmp_path / "tweets", "--epoch", str(size), "--changes", changes, "--check"
     assert "60 tweets in" in answered("kexposure", *given, workers=workers)
-    expected = of_file(said, size)
+    expected = of_file(posted, size)
     for epoch, records in epochs(changes).items():
         assert records == as_text((tag, k, users) for (tag, k), users in expected[epoch].items())
     assert max(k for _, k in expected[max(expected)]) > 1
 
 
 def test_two_processes_read_standard_input(tmp_path: Path) -> None:
-    said = write_tweets(tmp_path / "tweets", 4, 40)
+    posted = write_tweets(tmp_path / "tweets", 4, 40)
     text = (tmp_path / "tweets").read_text()
     given = "--tweets", "-", "--epoch", "6", "--check", "--csv", tmp_path / "answer.csv"
     ended = on_two_processes("kexposure", *given, input=text)
     assert ended.status == 0, ended.error
-    last = of_file(said, 6)
+    last = of_file(posted, 6)
     assert set(table(tmp_path / "answer.csv")) == as_text((*pair, users) for pair, users in last[max(last)].items())
 
 
@@ -128,7 +128,7 @@ def test_a_difference_from_scratch_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("1\tada", "expected 3 fields separated by tabs (time, user, text), found 2: '1\\tada'"),
         ("noon\tada\t#a", "the time is not a whole number of seconds but 'noon': 'noon\\tada\\t#a'"),
@@ -137,10 +137,10 @@ def test_a_difference_from_scratch_is_reported() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["kexposure", "window", "topics"])
-def test_a_line_that_is_no_tweet_is_named(tmp_path: Path, name: str, line: str, said: str) -> None:
+def test_a_line_that_is_no_tweet_is_named(tmp_path: Path, name: str, line: str, message: str) -> None:
     path = tmp_path / "tweets"
     path.write_text(f"{TWEETS}{line}\n")
-    assert refused(name, "--tweets", path).startswith(f"{name}: {path}, line 8: {said}")
+    assert refused(name, "--tweets", path).startswith(f"{name}: {path}, line 8: {message}")
 
 
 def test_the_picture_has_axes(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_other_weights_than_from_scratch_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1,0\n2,x\n", ", line 2: 'x' is not a number: '2,x'"),
         ("1,0\n2,3,1\n", ", line 2: expected 2 fields, found 3: '2,3,1'"),
@@ -105,10 +105,10 @@ def test_other_weights_than_from_scratch_are_reported() -> None:
         ("", ": expected a matrix of rows with one feature or more and a label, found (0, 0)"),
     ],
 )
-def test_rows_that_make_no_sense_are_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_rows_that_make_no_sense_are_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "data.csv"
     path.write_text(text)
-    assert refused("logistic", "--data", path) == f"logistic: {path}{said}"
+    assert refused("logistic", "--data", path) == f"logistic: {path}{message}"
 
 
 def test_a_file_that_is_no_matrix_is_refused(tmp_path: Path) -> None:

@@ -43,18 +43,18 @@ def test_queries_are_answered_as_of_the_epoch_they_were_asked_at(workers: int) -
         report.check(plan, first)
 
 
-def top(said: list[Tweet], user: str) -> str:
+def top(posted: list[Tweet], user: str) -> str:
     """Return the hashtag of the most tweets of a user's component; of several, that which was numbered first."""
-    graph = nx.Graph([(tweet.author, each) for tweet in said for each in [*tweet.mentions, tweet.author]])
+    graph = nx.Graph([(tweet.author, each) for tweet in posted for each in [*tweet.mentions, tweet.author]])
     connected = nx.node_connected_component(graph, user)
-    order = list(dict.fromkeys(tag for tweet in said for tag in tweet.tags))
-    uses = Counter(tag for tweet in said if tweet.author in connected for tag in tweet.tags)
+    order = list(dict.fromkeys(tag for tweet in posted for tag in tweet.tags))
+    uses = Counter(tag for tweet in posted if tweet.author in connected for tag in tweet.tags)
     return min(uses, key=lambda tag: (-uses[tag], order.index(tag)), default="")
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_tweets_of_a_file_are_asked_about(tmp_path: Path, workers: int) -> None:
-    said = write_tweets(tmp_path / "tweets", 1, 80, users=40, tags=9)
+    posted = write_tweets(tmp_path / "tweets", 1, 80, users=40, tags=9)
     answer, changes = tmp_path / "answer.csv", tmp_path / "changes"
     given = ["--tweets", tmp_path / "tweets", "--rate", "200", "--epoch", "20", "--stale", "0.1", "--check"]
     output = answered("topics", *given, "--csv", answer, "--changes", changes, workers=workers)
@@ -63,20 +63,20 @@ def test_tweets_of_a_file_are_asked_about(tmp_path: Path, workers: int) -> None:
     assert len(rows) == 14
     for _, user, *answers in rows:
         for epoch, tag in (answers[:2], answers[3:5]):
-            assert tag == top(said[: 4 * (int(epoch) + 1)], user)
+            assert tag == top(posted[: 4 * (int(epoch) + 1)], user)
     found = epochs(changes)
-    numbers = {name: number for number, name in enumerate(names(said))}
-    graph = nx.Graph([(tweet.author, each) for tweet in said for each in [*tweet.mentions, tweet.author]])
+    numbers = {name: number for number, name in enumerate(names(posted))}
+    graph = nx.Graph([(tweet.author, each) for tweet in posted for each in [*tweet.mentions, tweet.author]])
     expected = {
-        (str(min(numbers[user] for user in part)), top(said, next(iter(part))))
+        (str(min(numbers[user] for user in part)), top(posted, next(iter(part))))
         for part in nx.connected_components(graph)
     }
     assert found[max(found)] == {record for record in expected if record[1]}
 
 
-def names(said: list[Tweet]) -> list[str]:
+def names(posted: list[Tweet]) -> list[str]:
     """Return the users in the order of their appearance."""
-    return list(dict.fromkeys(name for tweet in said for name in [tweet.author, *tweet.mentions]))
+    return list(dict.fromkeys(name for tweet in posted for name in [tweet.author, *tweet.mentions]))
 
 
 def test_two_processes_answer(tmp_path: Path) -> None:

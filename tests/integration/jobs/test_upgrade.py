@@ -56,7 +56,7 @@ def replayed(files: Files, *, workers: int = 1, only: list[str] = EVERY, **given
 
 
 def script(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Return what `python upgrade.py` did."""
+    """Run `python upgrade.py`; return the process after its end."""
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, EXAMPLES / "upgrade.py", *arguments]
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=280, check=False)
@@ -89,12 +89,12 @@ def test_answers_do_not_depend_on_workers_or_batches(tmp_path: Path, seed: int) 
 
 
 @pytest.mark.parametrize("batch", [1, 7])
-def test_each_change_of_a_watched_answer_is_told_with_its_step(
+def test_each_change_of_a_watched_answer_is_printed_with_its_step(
     tmp_path: Path, batch: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = write_random_upgrade(tmp_path, seed=5)
     replayed(files, only=["watch"], changes=True, batch=batch)
-    told = re.findall(r"^step (\d+) \((\w+)\): (\w+) (\d+) -> (\d+) ", capsys.readouterr().out, re.MULTILINE)
+    printed = re.findall(r"^step (\d+) \((\w+)\): (\w+) (\d+) -> (\d+) ", capsys.readouterr().out, re.MULTILINE)
 
     upgrade = debian.load(*files)
     watch = {name: upgrade.package(name) for name in WATCHED}
@@ -106,7 +106,7 @@ def test_each_change_of_a_watched_answer_is_told_with_its_step(
             if step and before[name] != now[name]:
                 expected.append((str(step), upgrade.origin(step), name, str(before[name]), str(now[name])))
         before = now
-    assert sorted(told) == sorted(expected)
+    assert sorted(printed) == sorted(expected)
     assert len(expected) > 5
 
 
@@ -116,7 +116,7 @@ def test_a_question_can_be_asked_alone(tmp_path: Path, only: str) -> None:
     assert list(report.final) == ["edges", only]
 
 
-def test_fewer_steps_can_be_taken(tmp_path: Path) -> None:
+def test_a_run_can_take_fewer_steps(tmp_path: Path) -> None:
     files = write_random_upgrade(tmp_path, seed=7)
     report = replayed(files, steps=9, batch=4, check=100)
     upgrade = debian.load(*files)
@@ -134,8 +134,8 @@ def test_a_difference_from_scratch_ends_the_run(tmp_path: Path, monkeypatch: pyt
     files = write_random_upgrade(tmp_path, seed=8)
     edges = len(debian.load(*files).edges_at(10)[0])
     monkeypatch.setattr(oracle, "components", wrong_for_few)
-    said = r"after step \d+ the answer 'components' is \{'count': \d+, .*; computed from scratch: \{'count': -1, "
-    with pytest.raises(program.CheckError, match=said):
+    message = r"after step \d+ the answer 'components' is \{'count': \d+, .*; computed from scratch: \{'count': -1, "
+    with pytest.raises(program.CheckError, match=message):
         replayed(files, check=10)
 
 
@@ -143,7 +143,7 @@ def test_a_difference_from_scratch_ends_the_run(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.timeout(300)
-def test_two_processes_tell_what_one_does(tmp_path: Path, start: Callable[..., Run]) -> None:
+def test_two_processes_give_the_answers_of_one(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=9)
     alone = replayed(files).as_json()
     run = start(
@@ -220,12 +220,12 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
     files = given(write_random_upgrade(tmp_path, seed=1))
     assert run_here(monkeypatch, *files, "--only", "top", "--steps", "2") == 0
     assert run_here(monkeypatch, *files, "--only", "watch,top") == 1
-    said = "upgrade: no package is called 'libssl3', which is watched by default; name others with --watch\n"
-    assert capsys.readouterr().err.endswith(said)
+    message = "upgrade: no package is called 'libssl3', which is watched by default; name others with --watch\n"
+    assert capsys.readouterr().err.endswith(message)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--only", "tops"], "'tops' is not one of components, cycles, watch, top"),
         (["--batch", "0"], "'0' is not a whole number of at least 1"),
@@ -235,10 +235,10 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
         (["--plot", "picture.txt"], "'picture.txt' does not end in .svg, .png or .pdf"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(arguments: list[str], said: str) -> None:
+def test_invalid_options_are_refused(arguments: list[str], message: str) -> None:
     ended = script(*arguments)
     assert ended.returncode == 2
-    assert said in ended.stderr
+    assert message in ended.stderr
 
 
 @pytest.mark.parametrize("option", ["--json", "--plot"])
@@ -280,7 +280,7 @@ def test_without_scipy_a_check_is_refused(
 
 
 @pytest.mark.timeout(300)
-def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
+def test_ctrl_c_ends_the_program_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=0, steps=20_000)
     run = start("run", "-n", "2", EXAMPLES / "upgrade.py", *given(files), "--only", "top")
     end = clock.monotonic() + 250

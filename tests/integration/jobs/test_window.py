@@ -43,21 +43,21 @@ def test_components_of_a_window_are_those_of_its_mentions(kind: str, workers: in
 @KINDS
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_file_slides_by_the_times_of_its_tweets(tmp_path: Path, kind: str, workers: int) -> None:
-    said = write_tweets(tmp_path / "tweets", workers, 60, users=12, gap=4)
+    posted = write_tweets(tmp_path / "tweets", workers, 60, users=12, gap=4)
     changes, answer = tmp_path / "changes", tmp_path / "answer.csv"
     given = ["--tweets", tmp_path / "tweets", "--window", "3", "--changes", changes, "--csv", answer, "--check"]
     answered("window", *given, *(["--strong"] if kind == "strong" else []), workers=workers)
 
     def expected(second: int) -> set[tuple[str, ...]]:
-        recent = [tweet for tweet in said if second - 3 < tweet.time <= second]
+        recent = [tweet for tweet in posted if second - 3 < tweet.time <= second]
         return as_text(sizes([(tweet.author, each) for tweet in recent for each in tweet.mentions], kind).items())
 
     found, now = epochs(changes), set()
-    for second in range(said[0].time, said[-1].time + 1):
+    for second in range(posted[0].time, posted[-1].time + 1):
         now = found.get(second, now)
         assert now == expected(second), second
     assert set(table(answer)) == now
-    assert set(found) <= set(range(said[0].time, said[-1].time + 1))
+    assert set(found) <= set(range(posted[0].time, posted[-1].time + 1))
 
 
 def test_two_processes_answer_as_one_does(tmp_path: Path) -> None:

@@ -115,17 +115,17 @@ def test_a_pipe_is_followed_to_its_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"words\n\n\xff\xfe words\n", ", line 3: not UTF-8 text"),
         (gzip.compress(NUMBERS)[:-40], ": cut off: the compressed data has no end; copy the file again"),
         (b"\x1f\x8b\x08\x00 this is not gzip", ": damaged ("),
     ],
 )
-def test_a_damaged_text_is_named(tmp_path: Path, data: bytes, said: str) -> None:
+def test_a_damaged_text_is_named(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "text"
     path.write_bytes(data)
-    assert refused("wordcount", path).startswith(f"wordcount: {path}{said}")
+    assert refused("wordcount", path).startswith(f"wordcount: {path}{message}")
 
 
 def test_damaged_zstd_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs of `timely`, of which nothing is left when a test ends."""
+"""Runs of `timely` that leave nothing behind when a test ends."""
 
 from __future__ import annotations
 

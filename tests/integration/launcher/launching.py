@@ -1,4 +1,4 @@
-"""Start `timely run` for a test, watch what it prints, and see that nothing of it is left."""
+"""Start `timely run` for a test, read what it prints, and check that it leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 _PID = re.compile(r"pid (\d+)")
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PROMPT = 5.0
-"""Seconds in which everything ends that is to end at once, on a machine with nothing else to do."""
+"""Seconds within which a run ends that is to end at once, on a machine with nothing else to do."""
 
 
 class Run:
@@ -71,10 +71,10 @@ class Run:
 
     @property
     def promptly(self) -> float:
-        """How many seconds it may take to end at once: on a machine that is busy, longer as starting took longer."""
+        """The seconds that an immediate end may take: more on a busy machine, in proportion to the time to start."""
         return max(PROMPT, 4 * self.starting)
 
-    def until_told(self, count: int, seconds: float = 40) -> list[int]:
+    def until_started(self, count: int, seconds: float = 40) -> list[int]:
         """Wait until this many processes have printed their pid."""
         self._wait_for(lambda: len(self.pids) == count, seconds, f"{count} processes have not printed their pid")
         self.starting = clock.monotonic() - self.started
@@ -89,7 +89,7 @@ class Run:
         self.process.send_signal(signum)
 
     def end(self, seconds: float = 40) -> int:
-        """Wait for the command to end; return its status. Nothing of it is left then."""
+        """Wait until the command ends and none of its processes is left; return its status."""
         try:
             status = self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -100,7 +100,7 @@ class Run:
         return status
 
     def close(self) -> None:
-        """Kill what a failed test left: the command and everything it started (it has a session of its own)."""
+        """Kill what a failed test left behind: the command and everything in its session."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -120,7 +120,7 @@ class Run:
 
 @contextmanager
 def signals_enabled() -> Iterator[None]:
-    """Let processes started meanwhile receive signals, also if tests run in the background or by `nohup`."""
+    """Let processes started meanwhile receive signals, even if tests run in the background or by `nohup`."""
     ignored = [signum for signum in ENDING if signal.getsignal(signum) is signal.SIG_IGN]
     for signum in ignored:
         signal.signal(signum, signal.SIG_DFL)

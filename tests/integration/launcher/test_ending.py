@@ -1,4 +1,4 @@
-"""How runs end that are asked to: in order where programs clean up, and within seconds where they cannot."""
+"""How runs end on request: in order if programs clean up, and within seconds if they cannot."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ sum(itertools.repeat(1, 10**11))  # hours in compiled code, which lets no other 
 
 
 @pytest.mark.parametrize("signum", ENDING)
-def test_processes_inside_compiled_code_do_not_get_the_time_for_cleaning_up(
+def test_processes_inside_compiled_code_get_no_time_to_clean_up(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     script = tmp_path / "stuck.py"
     script.write_text(STUCK)
     (temporary := tmp_path / "temporary").mkdir()
     run = start("run", "-n", "2", script, environ={"TMPDIR": str(temporary)})
-    run.until_told(2)
+    run.until_started(2)
     begun = clock.monotonic()
     os.killpg(run.process.pid, signum)
     assert run.end() == 128 + signum
@@ -56,13 +56,13 @@ LONGER = ANSWER_SECONDS + TERMINATE_SECONDS + 1
 
 
 @pytest.mark.parametrize("signum", ENDING)
-def test_programs_that_clean_up_after_any_signal_to_all_have_their_time(
+def test_programs_get_time_to_clean_up_after_any_signal_to_all_processes(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", str(LONGER)))
     run = start("run", "-n", "2", script)
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     assert run.end() == 128 + signum
     assert run.output.count("cleaned") == 2
@@ -76,7 +76,7 @@ def test_a_stopped_process_is_continued_and_cleans_up_when_the_run_is_asked_to_e
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", "0"))
     run = start("run", "-n", "2", "--peer-timeout", "600", script)
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.kill(pids[0], signal.SIGSTOP)
     run.send(signum)
     assert run.end() == 128 + signum
@@ -97,11 +97,11 @@ time.sleep(60)
 """
 
 
-def test_a_program_that_handles_the_signal_itself_has_the_time_for_cleaning_up(start: Start, tmp_path: Path) -> None:
+def test_a_program_that_handles_the_signal_itself_gets_time_to_clean_up(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(HANDLES.replace("SECONDS", str(LONGER)))
     run = start("run", "-n", "2", script)
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.output.count("ended") == 2
@@ -111,7 +111,7 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", "0"))
     run = start("run", "-n", "2", script, environ={"TMPDIR": str(tmp_path)})
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.kill(pids[1], signal.SIGSTOP)
     run.send(signal.SIGKILL)
     run.process.wait(40)
@@ -119,14 +119,12 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     assert list(tmp_path.iterdir()) == [script]
 
 
-def test_the_leftovers_of_a_killed_run_are_removed_by_the_next_one_and_those_in_use_are_not(
-    start: Start, tmp_path: Path
-) -> None:
+def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_no_files_in_use(start: Start, tmp_path: Path) -> None:
     environ = {"TMPDIR": str(tmp_path)}
     running = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     killed = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
     for run in (running, killed):
-        run.until_told(2)
+        run.until_started(2)
     os.killpg(killed.process.pid, signal.SIGKILL)
     killed.process.wait(40)
     killed.until_gone()
@@ -145,7 +143,7 @@ def test_processes_that_a_key_at_a_terminal_has_reached_are_not_interrupted_agai
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(3)"))
     run = start("run", "-n", "2", script)
-    for pid in run.until_told(2):
+    for pid in run.until_started(2):
         os.kill(pid, signal.SIGINT)
     run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
     clock.sleep(1.2)  # longer than two interrupts are taken for one, as on a busy machine
@@ -159,7 +157,7 @@ def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start,
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(1)"))
     run = start("run", "-n", "2", script)
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     os.killpg(run.process.pid, signal.SIGTERM)
     run._wait_for(lambda: run.output.count("cleans") == 2, 40, "not all processes clean up")
     begun = clock.monotonic()
@@ -185,7 +183,7 @@ def test_a_request_for_a_report_while_the_command_starts_does_not_end_it(
     code += "signal.pthread_sigmask = lambda *each: (mask(*each), kill(), setattr(signal, 'pthread_sigmask', mask))\n"
     code += "sys.exit(command.main())\n"
     run = start("run", "-n", processes, script, command=["-c", code])
-    if processes == "1":  # with several, there is none yet that could answer
+    if processes == "1":  # with several processes, none could answer yet
         run._wait_for(lambda: "no worker runs in this process" in run.error, 40, "no report was made")
     assert run.process.stdin is not None
     run.process.stdin.write("\n")

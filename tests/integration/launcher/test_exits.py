@@ -1,4 +1,4 @@
-"""What becomes of a run in which workers call `sys.exit`."""
+"""How a run ends in which workers call `sys.exit`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_worker_that_exits_when_the_others_are_about_to_end_is_waited_for(
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("who", ["1", "all"])
 @pytest.mark.parametrize("status", [3, 5])
-def test_another_status_is_that_of_the_run(
+def test_the_status_with_which_a_worker_exits_is_that_of_the_run(
     start: Start, script: Path, shape: tuple[str, ...], who: str, status: int
 ) -> None:
     run = start("run", *shape, script, who, str(status), "50")
@@ -94,7 +94,7 @@ execute(program)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_operator_that_exits_fails_the_run_though_all_others_end(
+def test_an_operator_that_exits_fails_the_run_even_if_all_others_end(
     start: Start, tmp_path: Path, shape: tuple[str, ...]
 ) -> None:
     script = tmp_path / "program.py"

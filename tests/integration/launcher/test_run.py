@@ -1,4 +1,4 @@
-"""`timely run` with real processes: how they meet, how they end, and that nothing is left of them."""
+"""`timely run` with real processes: how they meet, how they end, and that they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
+def test_a_directory_of_our_name_in_the_working_directory_is_not_imported(
     start: Start, tmp_path: Path, processes: int
 ) -> None:
     for place in ("timely", "scripts", "bin"):
@@ -50,7 +50,7 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
     (tmp_path / "timely" / "__init__.py").write_text("raise ImportError('this is not what was started')\n")
     script = tmp_path / "scripts" / "script.py"
     script.write_text("import sys, timely, differential\nprint(timely.__file__, sys.path[0])\n")
-    command = tmp_path / "bin" / "command"  # what is installed does so; `-m timely` looks here first, as all of Python
+    command = tmp_path / "bin" / "command"  # `-m timely` would look here first, as `python -m` does
     command.write_text("import sys\nfrom timely.run.cli import main\nsys.exit(main())\n")
     run = start("run", "-n", str(processes), script, directory=tmp_path, command=[str(command)])
     assert run.end() == 0, run.error
@@ -59,7 +59,7 @@ def test_a_directory_of_our_name_where_the_command_starts_is_not_imported(
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_a_safe_path_is_one_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
+def test_a_safe_path_is_safe_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import sys\nprint({str(tmp_path)!r} in sys.path)\n")
     for options, printed in (([], "True"), (["-P"], "False")):
@@ -131,7 +131,9 @@ def test_a_module_runs_like_a_script(start: Start, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_a_package_that_cannot_be_run_is_a_line_as_of_python(start: Start, processes: str, tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_run_is_reported_in_a_line_as_by_python(
+    start: Start, processes: str, tmp_path: Path
+) -> None:
     (tmp_path / "nothing").mkdir()
     (tmp_path / "nothing" / "__init__.py").touch()
     run = start("run", "-n", processes, "-m", "nothing", directory=tmp_path)
@@ -195,7 +197,7 @@ def test_standard_input_goes_to_the_first_process(start: Start, tmp_path: Path) 
 
 def test_the_sockets_directory_is_private_and_removed(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "wait", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     (directory,) = tmp_path.iterdir()
     assert directory.stat().st_mode & 0o777 == 0o700
     run.send(signal.SIGTERM)
@@ -203,7 +205,7 @@ def test_the_sockets_directory_is_private_and_removed(start: Start, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_directory_with_a_long_name_is_no_obstacle(start: Start, tmp_path: Path) -> None:
+def test_a_run_works_in_a_temporary_directory_with_a_long_name(start: Start, tmp_path: Path) -> None:
     directory = tmp_path / ("x" * 100)
     directory.mkdir()
     assert start("run", "-n", "2", TALK, "meet", environ={"TMPDIR": str(directory)}).end() == 0
@@ -243,7 +245,7 @@ def test_the_launcher_makes_private_keys_for_its_children(start: Start, tmp_path
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
     run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
-    pids = run.until_told(2)
+    pids = run.until_started(2)
     (file,) = tmp_path.glob("timely-*/cluster.key")
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     key, secret = file.read_bytes().split()
@@ -263,7 +265,7 @@ def test_two_runs_have_different_keys(start: Start, tmp_path: Path) -> None:
     for _ in range(2):
         hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
         run = start("run", "--hostfile", hosts, TALK, "listen", environ={"TMPDIR": str(tmp_path)})
-        run.until_told(2)
+        run.until_started(2)
         keys += [file.read_bytes() for file in tmp_path.glob("timely-*/cluster.key")]
         run.send(signal.SIGTERM)
         run.end()
@@ -314,20 +316,20 @@ def test_several_machines_need_keys_and_the_error_explains_how_to_make_them(star
     ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
 )
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_signal_to_the_launcher_ends_all_quietly(start: Start, signum: int, status: int, workers: str) -> None:
+def test_a_signal_to_the_launcher_ends_all_processes_quietly(
+    start: Start, signum: int, status: int, workers: str
+) -> None:
     run = start("run", "-n", "2", "-w", workers, TALK, "wait", "-1")
-    run.until_told(2 * int(workers))
+    run.until_started(2 * int(workers))
     run.send(signum)
     assert run.end() == status
     assert run.error == ""
 
 
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131)])
-def test_a_key_at_a_terminal_reaches_all_and_ends_all_quietly(
-    start: Start, tmp_path: Path, signum: int, status: int
-) -> None:
+def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: Path, signum: int, status: int) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     assert run.end() == status
     assert run.error == ""
@@ -336,7 +338,7 @@ def test_a_key_at_a_terminal_reaches_all_and_ends_all_quietly(
 
 def test_a_program_that_ignores_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "stubborn", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGQUIT)
     assert run.end() == 131
     assert list(tmp_path.iterdir()) == []
@@ -356,7 +358,7 @@ sys.exit(cli.main())
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
-def test_a_signal_as_soon_as_there_is_a_directory_leaves_none(
+def test_a_signal_just_after_the_directory_is_made_leaves_no_directory(
     start: Start, tmp_path: Path, signum: signal.Signals
 ) -> None:
     code = ["-c", AT_ONCE, str(int(signum))]
@@ -382,7 +384,7 @@ def test_a_program_that_is_interrupted_has_time_to_clean_up(start: Start, tmp_pa
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
     run = start("run", "-n", "2", script, "2")
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGINT)
     assert run.end() == 130
     assert run.output.count("cleaned") == 2
@@ -393,7 +395,7 @@ def test_a_second_interrupt_ends_a_program_that_cleans_up(start: Start, tmp_path
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
     run = start("run", "-n", "2", script, "600")
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signal.SIGINT)
     run._wait_for(lambda: run.output.count("cleaning") == 2, 40, "not all processes clean up")
     os.killpg(run.process.pid, signal.SIGINT)
@@ -410,7 +412,7 @@ def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
     code = f"import signal\nsignal.signal({signum}, signal.SIG_IGN)\nimport os, sys\n"
     code += "os.execv(sys.executable, [sys.executable, '-m', 'timely', *sys.argv[1:]])\n"
     run = start("run", "-n", "2", script, command=["-c", code])
-    run.until_told(2)
+    run.until_started(2)
     os.killpg(run.process.pid, signum)
     run.send(signal.SIGUSR1)
     run._wait_for(lambda: "no worker runs in this process" in run.error, 40, "no report was made")
@@ -437,13 +439,13 @@ def has_children(pid: int) -> bool:
 
 def test_ctrl_c_on_a_single_process_ends_with_130_and_no_traceback(start: Start) -> None:
     run = start("run", "-w", "2", TALK, "wait", "-1")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGINT)
     assert run.end() == 130
     assert run.error == ""
 
 
-def test_a_killed_process_ends_the_others_and_is_named(start: Start) -> None:
+def test_a_killed_process_is_named_and_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "kill")
     assert run.end() == 128 + signal.SIGKILL
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
@@ -461,30 +463,30 @@ def test_a_process_killed_by_a_signal_without_a_name_is_named_with_its_number(st
 
 def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
-    pids = run.until_told(4)
+    pids = run.until_started(4)
     os.kill(pids[0], signal.SIGKILL)
     assert run.end(run.promptly) == 128 + signal.SIGKILL
 
 
 def test_a_process_that_ignores_signals_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGTERM)
     assert run.end() == 143
 
 
 def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGKILL)
     run.process.wait(40)
     run.until_gone()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stubborn_process_ends_too_when_the_launcher_is_killed(start: Start) -> None:
+def test_a_process_that_ignores_signals_ends_when_the_launcher_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
-    run.until_told(2)
+    run.until_started(2)
     run.send(signal.SIGKILL)
     run.process.wait(40)
     run.until_gone()
@@ -540,7 +542,7 @@ def test_an_output_that_is_full_ends_a_run_with_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
-def test_a_run_whose_output_is_closed_goes_on(closed: str) -> None:
+def test_a_run_continues_when_its_output_is_closed(closed: str) -> None:
     command = f"exec {shlex.quote(sys.executable)} -m timely run -n 2 {shlex.quote(str(TALK))} meet {closed}"
     ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert (ended.stderr, ended.returncode) == ("", 0)
@@ -575,7 +577,7 @@ def test_a_command_that_cannot_run_is_refused_before_anything_starts(start: Star
         assert runs[arguments].error.count("\n") == 1
 
 
-def test_a_port_in_use_is_one_clear_message(start: Start, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_message(start: Start, tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -631,7 +633,7 @@ def test_keys_are_made_once(start: Start, tmp_path: Path) -> None:
     assert "exists" in run.error
 
 
-def test_a_process_that_cannot_be_started_is_an_error_in_a_line_and_the_others_are_gone() -> None:
+def test_a_process_that_cannot_be_started_is_reported_in_a_line_and_the_others_are_ended() -> None:
     command = f"ulimit -n 22; exec {shlex.quote(sys.executable)} -m timely run -n 30 {shlex.quote(str(TALK))} hello"
     ended = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
     assert re.fullmatch(r"timely: cannot start process \d+ of 30: Too many open files; start fewer, .*\n", ended.stderr)

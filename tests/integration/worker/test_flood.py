@@ -15,7 +15,7 @@ BOUND = 8 << 20
 ALLOWED = 24
 """Megabytes by which a process may grow: the bound, as much again on its way, and what is being handled."""
 SMALL_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=0"}
-"""In pages of 2 MB a process may hold tens of megabytes that nothing is in, and so hide what is."""
+"""With pages of 2 MB a process may hold tens of megabytes of empty memory, which would hide its growth."""
 
 
 @pytest.fixture
@@ -46,12 +46,12 @@ def test_a_slow_consumer_fills_no_memory(grow: Callable[..., list[int]], process
 @pytest.mark.parametrize("sender", ["source", "input"])
 @pytest.mark.parametrize("shape", ["chain", "multiply", "loop"])
 @pytest.mark.parametrize("processes", [1, 2, 3])
-def test_nor_does_it_behind_exchanges_an_operator_that_multiplies_or_a_loop(
+def test_a_slow_consumer_behind_exchanges_a_multiplying_operator_or_a_loop_fills_no_memory(
     grow: Callable[..., list[int]], processes: int, shape: str, sender: str
 ) -> None:
     assert max(grow(processes, sender, shape, BOUND)) < ALLOWED
 
 
 @pytest.mark.parametrize("shape", ["direct", pytest.param("chain", marks=pytest.mark.slow)])
-def test_without_a_bound_it_would(grow: Callable[..., list[int]], shape: str) -> None:
+def test_without_a_bound_a_slow_consumer_fills_the_memory(grow: Callable[..., list[int]], shape: str) -> None:
     assert max(grow(1, "input", shape, 1 << 30)) > 2 * ALLOWED

@@ -1,4 +1,4 @@
-"""Every operator says the same on one worker, on several threads, and on several processes."""
+"""Every operator gives the same answers on one worker, on several threads, and on several processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from tests.examples_loading import module_at
-from tests.integration.agreement import said_by_processes, said_by_threads
+from tests.integration.agreement import lines_of_processes, lines_of_threads
 from timely import Stream
 
 SCRIPT = Path(__file__).parent / "scripts" / "operators.py"
@@ -22,11 +22,13 @@ def programs() -> ModuleType:
 
 @pytest.fixture(scope="module")
 def expected(programs: ModuleType) -> Counter[str]:
-    """What one worker says."""
-    return said_by_threads(programs, 1)
+    """The lines of one worker."""
+    return lines_of_threads(programs, 1)
 
 
-def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: ModuleType, expected: Counter[str]) -> None:
+def test_one_worker_prints_what_can_be_computed_without_a_dataflow(
+    programs: ModuleType, expected: Counter[str]
+) -> None:
     assert {line.split(":")[0] for line in expected} == {*programs.PROGRAMS, *programs.APART}
     for epoch in range(programs.EPOCHS):
         size = programs.SIZE + epoch
@@ -47,16 +49,18 @@ def test_one_worker_says_what_can_be_computed_without_a_dataflow(programs: Modul
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_several_threads_say_what_one_worker_does(programs: ModuleType, expected: Counter[str], workers: int) -> None:
-    assert said_by_threads(programs, workers) == expected
+def test_several_threads_print_the_lines_of_one_worker(
+    programs: ModuleType, expected: Counter[str], workers: int
+) -> None:
+    assert lines_of_threads(programs, workers) == expected
 
 
 @pytest.mark.parametrize(
     ("processes", "workers"),
     [(2, 1), pytest.param(2, 2, marks=pytest.mark.slow), pytest.param(3, 1, marks=pytest.mark.slow)],
 )
-def test_several_processes_say_what_one_worker_does(expected: Counter[str], processes: int, workers: int) -> None:
-    assert said_by_processes(SCRIPT, processes, workers) == expected
+def test_several_processes_print_the_lines_of_one_worker(expected: Counter[str], processes: int, workers: int) -> None:
+    assert lines_of_processes(SCRIPT, processes, workers) == expected
 
 
 def test_no_operator_of_streams_is_forgotten(programs: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Dataflows on real processes, started as a user would."""
+"""Dataflows on real processes, started as a user starts them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_a_loop_over_processes_ends(start: Start, processes: int, workers: int) 
 @pytest.mark.parametrize(
     ("processes", "workers", "accumulation"), [(2, 2, "worker"), (2, 2, "cluster"), (3, 1, "cluster")]
 )
-def test_a_loop_ends_whoever_adds_up_progress(start: Start, processes: int, workers: int, accumulation: str) -> None:
+def test_a_loop_ends_whichever_workers_add_up_progress(
+    start: Start, processes: int, workers: int, accumulation: str
+) -> None:
     run = start("-n", str(processes), "-w", str(workers), LOOP, accumulation=accumulation)
     assert run.end() == 0, run.error
     assert sum(int(number) for number in re.findall(r"halved (\d+)", run.output)) == 1000
@@ -74,7 +76,7 @@ def test_a_loop_ends_whoever_adds_up_progress(start: Start, processes: int, work
 
 def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start: Start) -> None:
     run = start("-n", "2", LOOP, "forever")
-    run.until_told(2)
+    run.until_started(2)
     clock.sleep(0.5)
     killed = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
     begun = clock.monotonic()
@@ -84,9 +86,9 @@ def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
 
 
-def test_a_stopped_process_is_named_in_time_and_ended_too(start: Start) -> None:
+def test_a_stopped_process_is_named_in_time_and_ended(start: Start) -> None:
     run = start("-n", "2", "--peer-timeout", "2", LOOP, "forever")
-    run.until_told(2)
+    run.until_started(2)
     clock.sleep(0.5)
     stopped = next(int(line.split()[-1]) for line in run.lines if line.startswith("[1] pid"))
     begun = clock.monotonic()
@@ -128,9 +130,9 @@ def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: 
 
 
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "-w", "2"), ()])
-def test_an_interrupt_ends_a_loop_at_once_and_without_a_word(start: Start, options: tuple[str, ...]) -> None:
+def test_an_interrupt_ends_a_loop_at_once_and_silently(start: Start, options: tuple[str, ...]) -> None:
     run = start(*options, LOOP, "forever")
-    run.until_told({(): 1, ("-n", "2"): 2}.get(options, 4))
+    run.until_started({(): 1, ("-n", "2"): 2}.get(options, 4))
     clock.sleep(0.3)
     begun = clock.monotonic()
     os.killpg(run.process.pid, signal.SIGINT)
@@ -140,7 +142,7 @@ def test_an_interrupt_ends_a_loop_at_once_and_without_a_word(start: Start, optio
 
 
 @clusters
-def test_a_profile_says_what_the_operators_of_each_process_cost(start: Start, processes: int, workers: int) -> None:
+def test_a_profile_shows_the_cost_of_the_operators_of_each_process(start: Start, processes: int, workers: int) -> None:
     run = start("-n", str(processes), "-w", str(workers), "--profile", COUNT, "3", "1000")
     assert run.end() == 0, run.error
     for process in range(processes):

@@ -1,4 +1,4 @@
-"""Dataflows that do not finish, on one worker, on threads and on real processes: what is said about them, and when."""
+"""Dataflows that do not finish, on one worker, on threads and on real processes: what is reported, and when."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def start() -> Iterator[Start]:
 
 
 def options(processes: int, workers: int) -> tuple[str, ...]:
-    """Return the options of `timely run` for so many processes of so many workers."""
+    """Return the options of `timely run` for this many processes of this many workers."""
     return "-n", str(processes), "-w", str(workers)
 
 
-def until_said(run: Run, *parts: str, times: int = 1, seconds: float = 40.0) -> str:
-    """Wait until the run has said all parts on stderr so many times; return what it has said."""
+def until_reported(run: Run, *parts: str, times: int = 1, seconds: float = 40.0) -> str:
+    """Wait until all parts are on stderr this many times; return all of stderr."""
     end = clock.monotonic() + seconds
     while missing := [part for part in parts if run.error.count(part) < times]:
-        assert clock.monotonic() < end, f"{missing} not said in {seconds} s:\n{run.error}"
+        assert clock.monotonic() < end, f"{missing} not reported in {seconds} s:\n{run.error}"
         assert run.process.poll() is None, f"ended:\n{run.error}"
         clock.sleep(0.02)
     return run.error
@@ -63,7 +63,7 @@ def interrupt(run: Run) -> None:
 
 
 def place(processes: int, workers: int) -> str:
-    """Return how the last worker, which holds what matters, is named."""
+    """Return the name of the last worker, which is the holder."""
     last = processes * workers - 1
     return f"worker {last}" + (f" (process {last})" if processes > 1 else "")
 
@@ -87,7 +87,7 @@ def place(processes: int, workers: int) -> str:
 )
 def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, why)
-    until_said(run, "nothing has moved on worker 0 for 0.5 s", holder, place(processes, workers))
+    until_reported(run, "nothing has moved on worker 0 for 0.5 s", holder, place(processes, workers))
     clock.sleep(1.2)
     interrupt(run)
     (line,) = [line for line in run.error.splitlines() if holder in line and place(processes, workers) in line]
@@ -101,15 +101,15 @@ def test_a_stall_of_a_dataflow_that_the_first_worker_has_dropped_names_who_did(
 ) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "dropped")
     last = processes * workers - 1
-    said = "worker 0 (process 0) has dropped dataflow 0" if processes > 1 else "worker 0 has dropped dataflow 0"
-    until_said(run, f"nothing has moved on worker {last} for 0.5 s", said)
+    dropped = "worker 0 (process 0) has dropped dataflow 0" if processes > 1 else "worker 0 has dropped dataflow 0"
+    until_reported(run, f"nothing has moved on worker {last} for 0.5 s", dropped)
     interrupt(run)
 
 
 @clusters
-def test_a_loop_that_does_not_converge_is_told_with_its_rounds(start: Start, processes: int, workers: int) -> None:
+def test_a_loop_that_does_not_converge_is_reported_with_its_rounds(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "endless")
-    until_said(run, "no time has become final for 0.5 s: 'stuck/loop' goes on without converging: 0.5 s ago worker")
+    until_reported(run, "no time has become final for 0.5 s: 'stuck/loop' goes on without converging: 0.5 s ago worker")
     before, after = re.findall(r"\(0, (\d+)\)", run.error.partition("without converging")[2])[:2]
     assert int(before) < int(after)
     interrupt(run)
@@ -122,11 +122,11 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
 ) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, why)
     last = processes * workers - 1
-    text = until_said(run, f"nothing has moved on worker {last} for 0.5 s: worker {last} of ")
+    text = until_reported(run, f"nothing has moved on worker {last} for 0.5 s: worker {last} of ")
     assert re.search(rf"is in operator 'exchange' \(built at {STUCK}:\d+\), at {STUCK}:\d+, in a step that began", text)
-    if last:  # which waits for one that is busy
+    if last:  # worker 0 waits for a busy worker
         assert "nothing has moved on worker 0" not in run.error
-    run.send(signal.SIGQUIT)  # in order, but soon: it would sleep for a minute
+    run.send(signal.SIGQUIT)  # ends the run in order, and soon: it would sleep for a minute
     run.end()
 
 
@@ -148,20 +148,20 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
     start: Start, why: str, doing: str, held: str, processes: int, workers: int
 ) -> None:
     run = start(*options(processes, workers), STUCK, why)
-    run.until_told(processes * workers)
+    run.until_started(processes * workers)
     expected = [f"worker {worker} of {processes * workers} (process" for worker in range(processes * workers)]
     signals = 0
-    while min(run.error.count(doing), run.error.count(held)) < 2:  # the first may come too early
+    while min(run.error.count(doing), run.error.count(held)) < 2:  # the first signal may arrive too early
         os.kill(run.process.pid, signal.SIGUSR1)
         signals += 1
-        until_said(run, *expected, times=signals)
+        until_reported(run, *expected, times=signals)
         clock.sleep(0.1)
     interrupt(run)
     assert [run.error.count(part) for part in expected] == [signals] * (processes * workers)
 
 
 @slow
-def test_a_run_that_moves_is_not_told_to_have_stalled(start: Start) -> None:
+def test_a_run_that_advances_is_not_reported_as_stalled(start: Start) -> None:
     run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
     assert run.end() == 0
     assert run.error == ""
@@ -187,7 +187,7 @@ def test_a_service_that_waits_for_the_outside_is_idle_and_not_stalled(
 @pytest.mark.parametrize(("processes", "workers"), [(1, 2), (2, 1)])
 def test_a_stall_names_the_input_that_is_open_and_how_to_move_it_on(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "forgotten")
-    until_said(
+    until_reported(
         run,
         "nothing has moved on worker 0 for 0.5 s",
         "dataflow 0 ('stuck') is kept from completing by:",
@@ -208,11 +208,11 @@ def test_a_stall_is_reported_by_default_and_by_no_thread(tmp_path: Path, start: 
         f"exec(compile(open({str(STUCK)!r}).read(), {str(STUCK)!r}, 'exec'))\n"
     )
     run = start("-w", "2", script)
-    until_said(run, "nothing has moved on worker 0 for 0.5 s", "operator 'numbers'")
+    until_reported(run, "nothing has moved on worker 0 for 0.5 s", "operator 'numbers'")
     interrupt(run)
 
 
-def test_no_stall_is_reported_where_it_is_turned_off(start: Start) -> None:
+def test_no_stall_is_reported_if_reports_are_turned_off(start: Start) -> None:
     run = start("-w", "2", "--stall", "0", STUCK, "forgotten")
     clock.sleep(2.0)
     interrupt(run)
@@ -238,7 +238,7 @@ def test_does_not():
 """
 
 
-def test_a_test_that_hangs_says_who_holds_its_dataflow(tmp_path: Path) -> None:
+def test_a_test_that_hangs_names_the_holder_of_its_dataflow(tmp_path: Path) -> None:
     (tmp_path / "test_hanging.py").write_text(HANGS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     command = [sys.executable, "-m", "pytest", "-p", "timely.testing", "-q", "-p", "no:cacheprovider", str(tmp_path)]

@@ -35,7 +35,7 @@ def test_a_column_that_has_been_freed_is_reported() -> None:
 def test_columns_of_random_programs_outlive_the_kernels_that_read_them(
     monkeypatch: pytest.MonkeyPatch, seed: int, is_much: bool
 ) -> None:
-    if is_much:  # what is done with many rows is done with few
+    if is_much:  # few rows take the paths of many
         monkeypatch.setattr(batcher, "FEW", 2)
         monkeypatch.setattr(batcher, "_PILE", 2)
         monkeypatch.setattr(parts, "MANY", 4)

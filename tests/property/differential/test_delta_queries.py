@@ -1,4 +1,4 @@
-"""Delta queries mean the joins that they are the changes of, at every time."""
+"""At every time, a delta query gives the changes of its join."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def three_way_meaning(first: Multiset, second: Multiset, third: Multiset) -> Mul
 @pytest.mark.parametrize("outer", [1, 2])
 @given(data=st.data(), workers=st.integers(1, 4), seed=st.integers(0, 1 << 16))
 @settings(max_examples=examples(40), deadline=None)
-def test_a_delta_query_is_the_join_at_every_time(outer: int, data: st.DataObject, workers: int, seed: int) -> None:
+def test_a_delta_query_equals_the_join_at_every_time(outer: int, data: st.DataObject, workers: int, seed: int) -> None:
     inputs = [data.draw(updates(outer, 2, 6)) for _ in range(3)]
     check(three_way, three_way_meaning, *inputs, workers=workers, outer=outer, seed=seed)
 
@@ -110,7 +110,7 @@ of_cliques = given(
     workers=st.integers(1, 3),
     seed=st.integers(0, 999),
 )
-"""Edges among five nodes, each with when it comes and how much later it goes."""
+"""Edges among five nodes, each with the time it appears and how long it stays."""
 
 
 def check_cliques(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
@@ -122,7 +122,7 @@ def check_cliques(edges: list[tuple[int, int]], workers: int, seed: int) -> None
 
 @of_cliques
 @settings(max_examples=4, deadline=None)
-def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
+def test_cliques_of_four_appear_and_disappear(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
     check_cliques(edges, workers, seed)
 
 
@@ -130,7 +130,9 @@ def test_cliques_of_four_come_and_go(edges: list[tuple[int, int]], workers: int,
 @pytest.mark.timeout(300)
 @of_cliques
 @settings(max_examples=examples(40), deadline=None)
-def test_cliques_of_four_come_and_go_in_many_ways(edges: list[tuple[int, int]], workers: int, seed: int) -> None:
+def test_cliques_of_four_appear_and_disappear_in_many_histories(
+    edges: list[tuple[int, int]], workers: int, seed: int
+) -> None:
     check_cliques(edges, workers, seed)
 
 

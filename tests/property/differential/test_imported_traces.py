@@ -1,4 +1,4 @@
-"""An imported trace is right at every time from its own frontier on, whenever it is imported and beside whatever else.
+"""An imported trace is right at every time from its own frontier on, whenever it is imported.
 
 A program changes a shared graph. Meanwhile queries over it are installed and dropped, and compaction is allowed, by
 different workers at different moments. The truth is the multiset of all changes.
@@ -70,7 +70,7 @@ def _reach(graph: Any, marks: Collection) -> Collection:
 
 
 def _reach_once(graph: Any, marks: Collection) -> Collection:
-    """Do the same over edges that each occur once, which the loop itself sees to."""
+    """Do the same over edges that each occur once, which the loop itself ensures."""
     roots = marks.distinct()
 
     def step(inner: Collection) -> Collection:

@@ -90,7 +90,7 @@ def test_ranks_settle_on_those_of_networkx() -> None:
         ("at most 0.999, not 0.9999999", {"damping": 0.9999999}),
     ],
 )
-def test_options_that_make_no_sense_are_refused(problem: str, options: dict[str, Any]) -> None:
+def test_invalid_options_are_refused(problem: str, options: dict[str, Any]) -> None:
     with pytest.raises(BuildError, match=problem):
         example(lambda scope: pagerank(Collection.of(scope, 1, 2), **options))
 

@@ -1,4 +1,4 @@
-"""The random programs use every public operator, each often and with something to do, and all happens to them."""
+"""The random programs use every public operator, each often and with something to do, and undergo all events."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ ELSEWHERE = {
 
 
 def public() -> dict[CodeType, str]:
-    """Return by code what a program can call, except the methods of batches between operators."""
+    """Return everything that a program can call, by code, except the methods of batches between operators."""
     owners = [getattr(package, name) for package in PACKAGES for name in package.__all__]
     found = {}
     for owner in owners:

@@ -53,7 +53,7 @@ def test_operators_one_after_the_other_are_right_at_every_time(history: History)
 )
 @given(history=histories(outer=(2,), size=10))
 @FEWER
-def test_a_loop_settles_to_what_is_right_at_every_time(
+def test_a_loop_settles_to_the_right_result_at_every_time(
     algorithm: Callable[[Collection], Collection], of: str, history: History
 ) -> None:
     check(algorithm, {"distances": _distances, "components": _components}[of], *history.inputs, **history.run)

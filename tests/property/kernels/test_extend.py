@@ -51,7 +51,7 @@ def extended(relations: list[Relation], question: Question, limit: int) -> list[
 
 
 def by_looking(relations: list[Relation], question: Question) -> list[tuple[int, int, int]]:
-    """Return the same by its definition, in order of prefix and value."""
+    """Return the same from the definition, in order of prefix and value."""
     prefixes, bounds, is_excluded = question
     found = []
     for number, keys in enumerate(prefixes):

@@ -209,16 +209,16 @@ def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
         assert len(fault) == 0
         assert len(active) > 0
         vals = vals if len(vals) else np.zeros(len(counts), np.int64)
-        sizes, said_vals, said_counts = [0], [], []
+        sizes, emitted_vals, emitted_counts = [0], [], []
         for group in range(len(active)):
             span = slice(offsets[group], offsets[group + 1])
             values = dict(zip(vals[span].tolist(), counts[span].tolist()))
             assert 0 not in values.values()
             emitted = list(reduction(values).items())
-            said_vals += [val for val, _ in emitted] * 2
-            said_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
-            sizes.append(len(said_vals))
-        columns = [np.array(column, np.int64) for column in (sizes, said_vals, said_counts)]
+            emitted_vals += [val for val, _ in emitted] * 2
+            emitted_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
+            sizes.append(len(emitted_vals))
+        columns = [np.array(column, np.int64) for column in (sizes, emitted_vals, emitted_counts)]
         chunk = rows_of(*rounds.settle(state, number, *columns))
         assert {key for key, _, _, _ in chunk} <= set(rounds.keys(state)[active].tolist())
         rows += chunk

@@ -31,7 +31,7 @@ def test_of_adjacent_descriptions_exactly_one_covers_each_time_of_both(
 
 
 @given(frontiers(2), times(2), times(2))
-def test_no_time_in_advance_of_since_tells_a_time_from_its_representative(
+def test_no_time_in_advance_of_since_distinguishes_a_time_from_its_representative(
     since: Antichain, time: Time, asked: Time
 ) -> None:
     representative = tuple(advance(np.array([time], np.int64), frontier_table(since, 2))[0].tolist())
@@ -40,9 +40,7 @@ def test_no_time_in_advance_of_since_tells_a_time_from_its_representative(
 
 
 @given(frontiers(2), frontiers(2), times(2))
-def test_since_advances_step_by_step_to_where_it_advances_at_once(
-    since: Antichain, other: Antichain, time: Time
-) -> None:
+def test_advancing_since_in_steps_equals_advancing_it_at_once(since: Antichain, other: Antichain, time: Time) -> None:
     later = since.join(other)
     start = np.array([time], np.int64)
     stepwise = advance(advance(start, frontier_table(since, 2)), frontier_table(later, 2))

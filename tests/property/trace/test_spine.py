@@ -107,10 +107,10 @@ class Run:
         self.check()
         statistics = self.spine.statistics()
         assert not statistics.merging
-        assert statistics.rows <= 4 * self.told_apart() + spine_module.TINY_LAYERS * tiny
+        assert statistics.rows <= 4 * self.distinguishable() + spine_module.TINY_LAYERS * tiny
         assert not self.spine.tend()
 
-    def told_apart(self) -> int:
+    def distinguishable(self) -> int:
         """Return how many rows are different for readers."""
         counts: Counter[tuple[int, int, tuple[int, ...]]] = Counter()
         since = frontier_table(self.spine.logical, self.depth)

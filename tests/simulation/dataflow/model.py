@@ -132,7 +132,7 @@ class Cluster:
         self.checks = 0
 
     def live(self) -> Iterator[tuple[int, Time]]:
-        """Every pointstamp there is in truth."""
+        """Every pointstamp that is really alive."""
         built = [site.dataflow for site in self.sites if site.dataflow is not None]
         for site in self.sites:
             for operator in (site.dataflow or built[0]).operators:
@@ -153,7 +153,7 @@ class Cluster:
             yield built[0].channels[channel].location, time
 
     def flying(self) -> Iterator[tuple[int, int, Time]]:
-        """Every message on its way or not yet taken by its worker: receiver, channel, time."""
+        """Every message in transit or not yet taken by its worker: receiver, channel, time."""
         waiting = [(receiver, message) for (_, receiver), each in self.network._in_flight.items() for message in each]
         for receiver, site in enumerate(self.sites):
             waiting += [(receiver, message) for _, message in self.network.allocators[receiver].arrived]

@@ -149,7 +149,7 @@ def waiting(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
 
 
 def forgetting(kept: list[Capability]) -> Step:
-    """Return a step that passes everything on, but never gives back the first right to send that it gets."""
+    """Return a step that passes everything on, but never drops the first capability that it retains."""
 
     def constructor(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
         capability.drop()

@@ -54,6 +54,6 @@ def test_a_leaked_capability_is_detected_and_named_by_every_worker(peers: int, m
 
 
 def runs_out(cluster: Leaky) -> bool:
-    """Run until nothing can happen any more; whether something was kept."""
+    """Run until nothing can happen any more; return whether a capability was leaked."""
     cluster.go_on(Random(0))
     return bool(cluster.kept)

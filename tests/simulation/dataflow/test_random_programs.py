@@ -12,7 +12,7 @@ from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
 PROGRAMS = examples(12)
-"""`python -m tests.simulation` runs as many as wanted."""
+"""`python -m tests.simulation` runs any number."""
 
 
 def simulate_many(peers: int, mode: str) -> None:

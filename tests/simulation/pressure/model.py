@@ -25,9 +25,9 @@ from timely.dataflow.pact import Pact
 QUEUE_BYTES = 1 << 16
 ROWS = 512
 TOGETHER = 64
-"""So many records go everywhere together, so that batches do not fall apart into single records."""
+"""This many records travel together everywhere, so that batches are not split into single records."""
 PATIENCE = 20
-"""After so many events the senders' counts are compared with what is there."""
+"""The number of events between comparisons of the senders' counts with the bytes that are there."""
 
 
 class Step(NamedTuple):
@@ -114,7 +114,7 @@ class Run:
                 assert 0 <= actual[sender, receiver] + unreported <= owed or not worker.dataflows
 
     def _actual(self) -> Counter[tuple[int, int]]:
-        """Return the bytes that are in queues and on their way, by sender and receiver."""
+        """Return the bytes in queues and in transit, by sender and receiver."""
         there: Counter[tuple[int, int]] = Counter()
         for receiver, worker in enumerate(self.workers):
             for dataflow in worker.dataflows:

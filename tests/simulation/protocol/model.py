@@ -157,7 +157,7 @@ class Cluster:
         return bool(ready)
 
     def is_complete(self, tracker: Tracker, stamp: Pointstamp) -> bool:
-        """Whether nothing upstream of a pointstamp's location could result in it any more."""
+        """Return whether nothing upstream of a pointstamp's location could result in it any more."""
         location, time = stamp
         return not any(
             all(a <= b for a, b in zip(step(edge, element), time))
@@ -205,7 +205,7 @@ class Run:
         self.cluster.check_drained()
 
     def event(self) -> bool:
-        """Do one of the things that could happen now; whether there was any."""
+        """Do one of the things that could happen now; return whether there was one."""
         cluster, rng = self.cluster, self.rng
         choices: list[tuple[str, tuple[int, int]]] = list(cluster.in_flight())
         for worker, site in enumerate(cluster.sites):

@@ -59,7 +59,7 @@ def test_waiting_to_be_the_last_holder_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert any("still counts" in failure for failure in failures())
 
 
-def test_not_looking_again_after_a_propagation_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_does_not_look_again_after_a_propagation_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     dirty: Callable[[Protocol], bool] = Protocol.dirty.fget  # type: ignore[attr-defined]
 
     def only_news(self: Protocol) -> bool:

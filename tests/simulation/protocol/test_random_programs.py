@@ -14,7 +14,7 @@ from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
 RUNS = examples(75)
-"""`python -m tests.simulation` makes as many as wanted."""
+"""`python -m tests.simulation` runs any number."""
 
 
 def random_graph(seed: int) -> Graph:

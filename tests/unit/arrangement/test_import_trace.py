@@ -1,4 +1,4 @@
-"""What an imported arrangement shares, when it is calls what, and what is left when it is gone."""
+"""What an imported arrangement shares, what wakes it, and what is left when it is dropped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from timely.errors import BuildError, OperatorError, TraceError
 
 
 class Graph:
-    """Edges 0 → 1, 1 → 2, ... that are there from the beginning, in a dataflow of their own."""
+    """Edges 0 → 1, 1 → 2, ... present from the beginning, in a dataflow of their own."""
 
     def __init__(self, worker: Worker, edges: int = 100) -> None:
         self.worker = worker
@@ -44,7 +44,7 @@ class Graph:
         self.dataflow.step()
 
     def import_joined(self, *nodes: int, since: int | None = None) -> tuple[Dataflow, InputSession, Output]:
-        """Return a dataflow that says the edges from some nodes."""
+        """Build a dataflow that outputs the edges from some nodes; return it, its input and its output."""
         with self.worker.dataflow("query") as scope:
             marks, marked = new_input(scope)
             output = self.trace.import_into(scope, since=since).join(marked).output()
@@ -52,11 +52,11 @@ class Graph:
         return scope.dataflow, marks, output
 
 
-def test_nothing_is_copied_for_those_who_import() -> None:
+def test_an_import_copies_no_columns() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         graph.advance()
-        graph.trace.set_logical_compaction(1)  # the history is shown as of 1, but is in the trace as of 0
+        graph.trace.set_logical_compaction(1)  # readers see the history as of 1, though the trace holds it as of 0
         before = graph.trace.statistics()
         arrangements: list[Arrangement] = []
         for _ in range(5):
@@ -74,7 +74,7 @@ def test_nothing_is_copied_for_those_who_import() -> None:
     execute_directly(program)
 
 
-def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_without_imports_passes_nothing_on(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Counter[str] = Counter()
     for name in ("_pass_on", "_wake"):
         original = getattr(Export, name)
@@ -109,7 +109,7 @@ def test_a_trace_that_nobody_imports_is_told_nothing(monkeypatch: pytest.MonkeyP
     execute_directly(program)
 
 
-def test_an_import_is_woken_by_what_is_sealed_and_by_the_frontier_alone() -> None:
+def test_only_sealed_batches_and_the_frontier_wake_an_import() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         _, marks, output = graph.import_joined(0, 1)
@@ -127,7 +127,7 @@ def test_an_import_is_woken_by_what_is_sealed_and_by_the_frontier_alone() -> Non
     execute_directly(program)
 
 
-def test_imports_that_come_and_go_leave_nothing() -> None:
+def test_dropped_imports_leave_nothing_behind() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         gone = []
@@ -147,13 +147,13 @@ def test_imports_that_come_and_go_leave_nothing() -> None:
     execute_directly(program)
 
 
-def test_a_dropped_import_holds_compaction_back_no_more() -> None:
+def test_a_dropped_import_no_longer_holds_compaction_back() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         other = graph.trace
         with worker.dataflow() as scope:
             again = other.import_into(scope).trace()
-        dataflow, marks, _ = graph.import_joined(0)  # whose marks never move on
+        dataflow, marks, _ = graph.import_joined(0)  # whose input of marks never advances
         worker.step()
         spine = again._handle.spine
         other.drop()
@@ -166,7 +166,7 @@ def test_a_dropped_import_holds_compaction_back_no_more() -> None:
     execute_directly(program)
 
 
-def test_a_dataflow_that_is_never_completed_leaves_nothing() -> None:
+def test_a_dataflow_that_is_never_completed_leaves_nothing_behind() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         with suppress(ZeroDivisionError), worker.dataflow() as scope:
@@ -214,7 +214,7 @@ def test_a_trace_whose_dataflow_is_complete_can_be_imported() -> None:
     assert execute_directly(program) == {(1, 2): 1, (2, 3): 1}
 
 
-def test_where_the_exporting_dataflow_is_dropped_the_import_ends_with_what_was_sealed() -> None:
+def test_an_import_ends_with_the_last_sealed_batch_if_the_exporting_dataflow_is_dropped() -> None:
     def program(worker: Worker) -> dict[Any, int]:
         graph = Graph(worker)
         _, marks, output = graph.import_joined(0, 5)
@@ -235,7 +235,7 @@ def test_where_the_exporting_dataflow_is_dropped_the_import_ends_with_what_was_s
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_all_workers_can_drop_an_epoch_they_all_have_and_keep_what_it_was(workers: int) -> None:
+def test_an_import_keeps_an_epoch_sealed_on_all_workers_when_the_exporting_dataflow_is_dropped(workers: int) -> None:
     def program(worker: Worker) -> dict[Any, int]:
         with worker.dataflow() as scope:
             session, towns = new_input(scope)
@@ -256,7 +256,7 @@ def test_all_workers_can_drop_an_epoch_they_all_have_and_keep_what_it_was(worker
     assert execute(program, Config(workers=workers))[0] == {("Bonn", 1): 1, ("Rome", 2): 1}
 
 
-def test_what_is_sealed_while_the_importing_dataflow_is_built_is_imported() -> None:
+def test_batches_sealed_while_the_importing_dataflow_is_built_are_imported() -> None:
     def program(worker: Worker) -> dict[Any, int]:
         graph = Graph(worker, edges=1)
         with worker.dataflow() as scope:
@@ -289,7 +289,7 @@ def test_times_before_since_are_advanced_to_it() -> None:
     assert execute_directly(program) == [((0, 1), (1,), 1), ((0, 7), (1,), 1), ((0, 8), (2,), 1)]
 
 
-def test_what_cannot_be_imported_is_refused() -> None:
+def test_an_impossible_import_is_refused() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
         graph.advance()
@@ -310,14 +310,14 @@ def test_what_cannot_be_imported_is_refused() -> None:
     execute_directly(program)
 
 
-def test_no_batch_on_its_way_to_a_join_is_merged_with_those_it_has() -> None:
+def test_batches_in_transit_to_a_join_are_not_merged_with_those_it_has_received() -> None:
     def program(worker: Worker) -> dict[Any, int]:
         graph = Graph(worker, edges=1)
         _, marks, output = graph.import_joined(0, 1, 2)
         marks.advance_to(1)
         worker.step()
         graph.trace.drop()
-        for epoch in range(1, 40):  # the dataflow that imports does not run meanwhile
+        for epoch in range(1, 40):  # while the importing dataflow does not run
             graph.session.insert(epoch % 3, epoch)
             graph.advance_alone()
         marks.insert(1)
@@ -333,7 +333,7 @@ def test_no_batch_on_its_way_to_a_join_is_merged_with_those_it_has() -> None:
 
 
 @pytest.mark.interpreted
-def test_a_join_that_takes_what_is_on_its_way_for_the_past_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_join_that_takes_batches_in_transit_for_the_past_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AsOf, "upper", property(lambda handle: handle.spine.upper))
 
     def program(worker: Worker) -> None:
@@ -396,7 +396,7 @@ def test_times_of_two_coordinates_are_imported(rows: list[Any], times: set[Any],
             assert contents == truth
 
 
-def test_what_is_imported_can_be_imported_again_while_batches_are_on_their_way() -> None:
+def test_an_imported_trace_can_be_imported_again_while_batches_are_in_transit() -> None:
     def program(worker: Worker) -> dict[Any, int]:
         graph = Graph(worker, edges=1)
         traces = [graph.trace]

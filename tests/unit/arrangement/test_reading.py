@@ -15,7 +15,7 @@ pytestmark = pytest.mark.composed  # these tests count steps
 
 
 def _edges(worker: Worker) -> tuple[InputSession, Trace]:
-    """Return the trace of some edges of which (1, 2) is there from 0 to 2, (1, 3) from 0 on, twice from 1 on."""
+    """Return the trace of some edges: (1, 2) is present from 0 to 2, (1, 3) from 0 on, and twice from 1 on."""
     with worker.dataflow() as scope:
         session, edges = new_input(scope)
         trace = edges.arrange_by_key().trace()
@@ -48,7 +48,7 @@ def test_contents_are_known_at_every_closed_time() -> None:
     execute_directly(program)
 
 
-def test_contents_are_known_where_nothing_was_sealed() -> None:
+def test_contents_are_known_if_nothing_was_sealed() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
         session.advance_to(50)
@@ -91,7 +91,7 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
     execute_directly(program)
 
 
-def test_a_dropped_trace_holds_nothing_and_says_so() -> None:
+def test_a_dropped_trace_holds_nothing_and_reports_that_it_is_dropped() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
         with trace:
@@ -107,11 +107,11 @@ def test_a_dropped_trace_holds_nothing_and_says_so() -> None:
     execute_directly(program)
 
 
-def test_what_is_no_time_of_the_trace_is_refused() -> None:
+def test_a_value_that_is_not_a_time_of_the_trace_is_refused() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
-        for time, said in (((0, 0), r"\(0, 0\)"), (1.5, r"1\.5"), ("1", "'1'")):
-            with pytest.raises(TraceError, match=rf"{said} is not a time of .* 1 coordinate"):
+        for time, shown in (((0, 0), r"\(0, 0\)"), (1.5, r"1\.5"), ("1", "'1'")):
+            with pytest.raises(TraceError, match=rf"{shown} is not a time of .* 1 coordinate"):
                 trace.contents(time)  # type: ignore[arg-type]
         for one in (np.int64(1), np.array([1])):
             assert trace.contents(one).records() == trace.contents(1).records()  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_what_is_no_time_of_the_trace_is_refused() -> None:
     execute_directly(program)
 
 
-def test_a_frontier_of_other_times_is_refused_and_moves_nothing() -> None:
+def test_a_frontier_with_times_of_another_scope_is_refused_and_moves_nothing() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
         frontier = Antichain([(1, 1)])
@@ -148,7 +148,7 @@ def test_a_trace_is_taken_while_its_dataflow_is_built() -> None:
     execute_directly(program)
 
 
-def test_a_cursor_finds_keys_and_stays_as_it_is() -> None:
+def test_a_cursor_finds_keys_and_does_not_change() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
         cursor = trace.cursor(1)
@@ -203,7 +203,7 @@ def test_keys_that_end_in_zeros_are_found(one: object, other: object) -> None:
     execute_directly(program)
 
 
-def test_a_cursor_is_nothing_to_iterate_over() -> None:
+def test_a_cursor_cannot_be_iterated_over() -> None:
     def program(worker: Worker) -> None:
         _, trace = _edges(worker)
         cursor = trace.cursor(1)
@@ -242,7 +242,7 @@ def test_the_arrangement_of_an_inner_scope_has_no_trace_of_its_own() -> None:
     execute_directly(program)
 
 
-def test_an_import_that_holds_its_dataflow_up_names_the_dataflow_it_waits_for() -> None:
+def test_an_import_that_delays_its_dataflow_names_the_dataflow_it_waits_for() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow("graph") as scope:
             session, collection = new_input(scope)

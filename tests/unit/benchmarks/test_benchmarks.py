@@ -96,7 +96,7 @@ def test_a_wrong_answer_gives_none(definition: Definition, from_scratch: FromScr
         measure(definition, without_an_edge, RandomGraph(100, 150), 0, 0)
 
 
-def test_a_change_that_gets_lost_is_found_at_the_end() -> None:
+def test_a_lost_change_is_found_at_the_end() -> None:
     class Forgetful(RandomGraph):
         def changes(self, first: int, count: int) -> tuple[Ints, Ints, Ints]:
             return super().changes(first + 1, count)
@@ -243,7 +243,7 @@ def test_comparisons_are_of_existing_cases() -> None:
         (["--only", "barrier", "--json", "/no such/file"], "there is no directory /no such"),
     ],
 )
-def test_what_cannot_be_measured_or_written_is_reported_at_once(
+def test_an_impossible_measurement_or_output_file_is_reported_at_once(
     arguments: list[str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmarks", *arguments])
@@ -261,7 +261,7 @@ def test_a_comparison_is_a_speed_up_or_an_exponent() -> None:
 
 
 @pytest.mark.parametrize("nothing", [0.0, -3.0])
-def test_what_measured_nothing_is_not_compared(nothing: float) -> None:
+def test_a_figure_of_zero_or_less_is_not_compared(nothing: float) -> None:
     results = {"one": {"peak": 5.0}, "two": {"peak": nothing}}
     assert Comparison("", "peak", "one", "two", growth=10.0).of(results) is None
     assert Comparison("", "peak", "two", "one").of(results) is None
@@ -291,7 +291,7 @@ def test_medians_are_taken_figure_by_figure() -> None:
     assert medians([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 8.0}, {"a": 2.0, "b": 7.0}]) == {"a": 2.0, "b": 8.0}
 
 
-def test_a_case_that_fails_leaves_the_others_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_fails_does_not_cost_the_others_their_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(case: Case) -> dict[str, float]:
         if case.name == "bad":
             raise CaseFailed("bad: went wrong")
@@ -305,7 +305,7 @@ def test_a_case_that_fails_leaves_the_others_their_figures(monkeypatch: pytest.M
     assert not measured.interrupted
 
 
-def test_what_was_measured_before_an_interrupt_is_reported(
+def test_figures_measured_before_an_interrupt_are_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
 ) -> None:
     ran: list[str] = []

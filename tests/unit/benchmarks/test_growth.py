@@ -45,8 +45,6 @@ def test_the_figures_of_three_sizes_are_printed_in_seconds_and_drawn(
     ]
 
 
-def test_nothing_is_drawn_of_a_run_that_failed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_run_draws_no_picture(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, [CaseFailed("wcc 1M/10M: no memory")]) == (1, [])
     assert "no memory" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""A few events, and reading what comes of them."""
+"""A few events, and what a reader returns of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Unknown:
 
 
 def read(source: EventSource) -> list[object]:
-    """Return what `source` has to give now."""
+    """Return the events that `source` has now."""
     found = []
     while (event := source.next_nowait()) is not None:
         assert isinstance(event, Messages)

@@ -1,4 +1,4 @@
-"""Frames of events: how long they may be, and what is refused."""
+"""Frames of events: how long they may be, and which are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def with_sizes(*sizes: Any) -> bytearray:
     return bytearray(b"".join([len(packed).to_bytes(8, "little"), packed, padding, *buffers]))
 
 
-def test_an_event_as_long_as_may_be_goes_and_a_longer_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_of_the_greatest_length_is_encoded_and_a_longer_one_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     frame = frame_of(EVENT)
     longest = len(frame) - FRAME.size
     monkeypatch.setattr(event_codec, "MAX_BODY", longest)
@@ -47,7 +49,7 @@ def test_a_frame_without_a_body_is_refused() -> None:
         body_length(FRAME.pack(0, 0))
 
 
-def test_a_damaged_body_is_not_read() -> None:
+def test_a_damaged_body_is_refused() -> None:
     frame = bytearray(frame_of(EVENT))
     frame[-1] ^= 1
     with pytest.raises(CaptureError, match="checksum"):

@@ -1,4 +1,4 @@
-"""Files of events: followed while they are written, resumed after a crash, and refused with the place of damage."""
+"""Files of events: followed while they are written, resumed after a crash, and refused with the position of damage."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_every_damaged_byte_is_found(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_an_event_that_means_nothing_is_named_by_its_place(tmp_path: Path) -> None:
+def test_an_event_without_meaning_is_named_by_its_position(tmp_path: Path) -> None:
     path = tmp_path / "events"
     written(path)
     whole = path.read_bytes()
@@ -104,7 +104,7 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
         EventFileWriter(tmp_path / "events")
 
 
-def test_a_file_that_is_not_there_or_another_kind_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_of_another_kind_is_named(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=r"nothing.*No such file"):
         EventFileReader(tmp_path / "nothing").next_nowait()
     (tmp_path / "text").write_text("to be or not to be")

@@ -19,7 +19,7 @@ from timely.errors import CaptureError, TransportError
 
 
 class Clock:
-    """A clock that only sleep moves on, and that is not looked at all the time."""
+    """A clock that only sleep advances, and that is not read all the time."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def read_to_the_end(reader: EventSocketReader) -> list[object]:
-    """Return all that comes, within 20 s."""
+    """Return all events up to the end, within 20 s."""
     found: list[object] = []
     end = real_clock.monotonic() + 20
     while not reader.exhausted:
@@ -96,7 +96,7 @@ def test_every_loopback_address_can_be_listened_at(host: str, shown: str) -> Non
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 1000])
-def test_events_come_out_however_their_bytes_come_in(pieces: int) -> None:
+def test_events_are_decoded_however_their_bytes_arrive(pieces: int) -> None:
     data = PREFIX + b"".join(piece for event in EVENTS for piece in encode(event))
     size = -(-len(data) // pieces)
     reader = EventSocketReader(("127.0.0.1", 0))
@@ -122,7 +122,7 @@ def test_a_closed_reader_reads_nothing_more() -> None:
     writer.close()
 
 
-def test_a_connection_without_events_is_over_at_its_end() -> None:
+def test_a_connection_without_events_ends_without_an_error() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     EventSocketWriter(reader.listen()).close()
     assert read_to_the_end(reader) == []
@@ -147,7 +147,7 @@ def test_bytes_of_another_protocol_are_refused(sent: bytes) -> None:
     reader.close()
 
 
-def test_a_damaged_event_is_named_by_its_place() -> None:
+def test_a_damaged_event_is_named_by_its_position() -> None:
     first, second = (b"".join(encode(event)) for event in EVENTS[:2])
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as connection:
@@ -157,7 +157,7 @@ def test_a_damaged_event_is_named_by_its_place() -> None:
     reader.close()
 
 
-def test_an_event_that_means_nothing_is_named_by_its_place() -> None:
+def test_an_event_without_meaning_is_named_by_its_position() -> None:
     first = b"".join(encode(EVENTS[0]))
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as connection:
@@ -168,7 +168,7 @@ def test_an_event_that_means_nothing_is_named_by_its_place() -> None:
     reader.close()
 
 
-def test_a_length_that_no_event_has_is_refused_before_more_comes() -> None:
+def test_an_impossible_length_is_refused_before_more_bytes_arrive() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     with socket.create_connection(reader.listen()) as connection:
         connection.sendall(PREFIX + FRAME.pack(0, 0))
@@ -251,21 +251,21 @@ def test_a_connection_that_ends_in_an_event_is_refused() -> None:
     reader.close()
 
 
-def test_only_loopback_addresses_are_taken() -> None:
+def test_only_loopback_addresses_are_accepted() -> None:
     with pytest.raises(TransportError, match="not a loopback address"):
         EventSocketReader(("0.0.0.0", 0))
     with pytest.raises(TransportError, match="not a loopback address"):
         EventSocketWriter(("example.org", 80))
 
 
-def test_a_writer_reports_that_nobody_listens() -> None:
-    with socket.socket() as silent:  # it keeps the port from everybody
+def test_a_writer_reports_a_missing_listener() -> None:
+    with socket.socket() as silent:  # so that no other process takes the port
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransportError, match="nobody listens"):
             EventSocketWriter(silent.getsockname(), timeout=0.2)
 
 
-def test_a_second_writer_is_refused_and_the_first_is_read_to_its_end() -> None:
+def test_a_second_writer_is_refused_and_the_first_is_read_to_the_end() -> None:
     reader = EventSocketReader(("127.0.0.1", 0))
     first = EventSocketWriter(reader.listen())
     first.push(EVENTS[0])

@@ -28,7 +28,7 @@ _ports = count(10_000 + os.getpid() * 101 % 20_000)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports nobody listens at now, each only once, and below those that the system gives to anybody."""
+    """Return ports without a listener, each only once, and below those that the system assigns itself."""
     ports: list[int] = []
     while len(ports) < count:
         with socket.socket() as probe, suppress(OSError):
@@ -55,7 +55,7 @@ def tcp_configs(processes: int = 2, **changes: Any) -> list[Config]:
 
 
 def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | None]:
-    """Run the actions at the same time; return the error of each. None takes longer than 50 s."""
+    """Run the actions at the same time, within 50 s; return the error of each."""
     errors: list[BaseException | None] = [None] * len(actions)
 
     def attempt(position: int) -> None:
@@ -74,7 +74,7 @@ def together(actions: Sequence[Callable[[], object]]) -> list[BaseException | No
 
 
 class Hellos:
-    """The hellos of workers: some arrive only after all have met, and would wake workers later."""
+    """The hellos of workers, some of which arrive only after all have met, and would wake workers later."""
 
     def __init__(self, allocators: Sequence[SocketAllocator]) -> None:
         self._sent: list[object] = []
@@ -100,7 +100,7 @@ class Hellos:
 
 @contextmanager
 def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
-    """Give the connected allocators of all workers of all processes, as if in one."""
+    """Yield the connected allocators of all workers of all processes, as one list."""
     allocators: list[SocketAllocator] = []
     try:
         for config in settings:
@@ -120,7 +120,7 @@ def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
 
 @contextmanager
 def network(kind: str, directory: Path, queue_bytes: int = 1 << 20) -> Iterator[list[Allocator]]:
-    """Give the allocators of a connected network: two workers, or four when it mixes processes and threads."""
+    """Yield the allocators of a connected network: two workers, or four if it mixes processes and threads."""
     if kind == "threads":
         yield list(thread_allocators(2, queue_bytes))
     elif kind == "simulated":
@@ -136,7 +136,7 @@ def network(kind: str, directory: Path, queue_bytes: int = 1 << 20) -> Iterator[
 
 
 def collect(allocator: Allocator, count: int, others: Sequence[Allocator] = ()) -> Arrived:
-    """Receive until `count` messages are there; meanwhile `others` receive too, so that they send what is queued."""
+    """Receive until `count` messages have arrived; `others` receive too, so that they send queued messages."""
     return exchange([allocator, *others], [count, *[0] * len(others)])[0]
 
 

@@ -19,7 +19,7 @@ from timely.errors import PeerFailed
 
 QUEUE_BYTES = 1 << 20
 LONG = 20.0
-"""Seconds that nothing takes which happens at once, however busy the machine is."""
+"""More seconds than anything immediate takes, however busy the machine is."""
 
 
 @pytest.fixture(params=KINDS)
@@ -30,7 +30,7 @@ def allocators(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[
 
 @pytest.fixture(params=[kind for kind in KINDS if kind != "simulated"])
 def sleeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Allocator]]:
-    """The networks whose workers really sleep."""
+    """The networks whose workers sleep in real time."""
     with network(request.param, tmp_path, QUEUE_BYTES) as made:
         yield made
 
@@ -43,7 +43,7 @@ def megabyte(number: int = 0) -> Data:
     return Data(0, number, (0,), Columns((np.arange(1 << 17),)))
 
 
-def test_workers_know_their_place(allocators: list[Allocator]) -> None:
+def test_workers_know_their_index(allocators: list[Allocator]) -> None:
     assert [allocator.index for allocator in allocators] == list(range(len(allocators)))
     assert {allocator.peers for allocator in allocators} == {len(allocators)}
 
@@ -116,7 +116,7 @@ def test_a_failure_of_a_peer_is_raised_with_its_text(allocators: list[Allocator]
         collect(allocators[0], 2)
 
 
-def test_a_failure_overtakes_no_bound(allocators: list[Allocator]) -> None:
+def test_a_failure_arrives_however_much_was_sent_before_it(allocators: list[Allocator]) -> None:
     for _ in range(20):
         allocators[1].send(0, megabyte())
     allocators[1].send(0, Failure(1, "enough"))
@@ -124,7 +124,7 @@ def test_a_failure_overtakes_no_bound(allocators: list[Allocator]) -> None:
         collect(allocators[0], 21)
 
 
-def test_farewells_are_kept_back(allocators: list[Allocator]) -> None:
+def test_an_allocator_keeps_the_farewells_of_its_peers(allocators: list[Allocator]) -> None:
     for allocator in allocators:
         broadcast(allocator, Goodbye(allocator.index, 3))
     for allocator in allocators:
@@ -159,7 +159,7 @@ def test_refused_messages_are_counted(allocators: list[Allocator]) -> None:
     assert [allocator.statistics().refused for allocator in allocators[:2]] == [1, 0]
 
 
-def test_closing_twice_and_waking_the_closed_do_nothing(allocators: list[Allocator]) -> None:
+def test_closing_twice_and_waking_a_closed_worker_do_nothing(allocators: list[Allocator]) -> None:
     for allocator in allocators:
         broadcast(allocator, Goodbye(allocator.index, 0))
         allocator.close()
@@ -168,7 +168,7 @@ def test_closing_twice_and_waking_the_closed_do_nothing(allocators: list[Allocat
 
 
 def when_asleep(allocator: Allocator, action: Callable[[], object]) -> Thread:
-    """Return a thread, started, that acts when the worker looks for the last time whether there is something to do."""
+    """Return a started thread that acts when the worker checks for work for the last time."""
 
     def act() -> None:
         while not allocator._own.parked:  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Frames: how many, what rides in which, and what is refused."""
+"""Frames: how many there are, what each holds, and which are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def records(*values: object) -> Data:
 
 
 @pytest.mark.parametrize("time", [(-1,), (0, 2**62 + 1), (2**64 - 1,), (True,), (0.0,)])
-def test_a_time_that_no_scope_has_is_refused(time: tuple[int, ...]) -> None:
+def test_a_time_of_no_scope_is_refused(time: tuple[int, ...]) -> None:
     for message in (Data(0, 1, time, [1]), Progress(0, ((0, time, 1),))):
         with pytest.raises(FrameError, match="is not a timestamp"):
             decode(ENCODER.encode(message, 1))
@@ -90,7 +90,7 @@ def test_an_empty_batch_comes_back() -> None:
     assert same_batch(decoded.batch, message.batch)
 
 
-def test_scalars_of_numpy_in_records_become_plain_numbers() -> None:
+def test_numpy_scalars_in_records_become_plain_numbers() -> None:
     decoded = decode(ENCODER.encode(records(np.int64(3), (np.float64(0.5), np.str_("a"))), 1)).message
     assert isinstance(decoded, Data)
     assert decoded.batch == [3, (0.5, "a")]
@@ -100,7 +100,7 @@ class Colour(enum.IntEnum):
     RED = 1
 
 
-def test_times_may_be_numbers_of_numpy() -> None:
+def test_times_may_be_numpy_integers() -> None:
     time = (np.int64(2), np.int64(3))
     for message, plain in [
         (Data(0, 1, time, [5]), Data(0, 1, (2, 3), [5])),
@@ -137,7 +137,7 @@ def test_tuples_nested_too_deep_are_refused_on_both_sides() -> None:
         unpack_plain(packed)
 
 
-def test_tuples_nested_as_deep_as_may_be_come_back() -> None:
+def test_tuples_nested_to_the_limit_come_back() -> None:
     value: object = ()
     for _ in range(MAX_DEPTH - 2):
         value = (value,)
@@ -185,7 +185,7 @@ def test_too_many_frames_are_refused() -> None:
 
 
 @pytest.mark.parametrize("message", [Goodbye(0, 1), data(np.arange(3))])
-def test_a_frame_more_than_a_message_has_is_refused(message: WireMessage) -> None:
+def test_a_superfluous_frame_is_refused(message: WireMessage) -> None:
     with pytest.raises(FrameError, match="buffers"):
         decode([*ENCODER.encode(message, 1), b"more"])
 

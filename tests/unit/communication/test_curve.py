@@ -1,4 +1,4 @@
-"""The key of a cluster: written once, for its owner only, and refused where it is not that."""
+"""The key of a cluster: written once, for its owner only, and refused if others can read it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_file_without_two_keys_is_refused(text: bytes, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", ["swapped", "of two pairs", "one character", "no key characters"])
-def test_two_keys_that_are_no_pair_are_refused(damage: str, tmp_path: Path) -> None:
+def test_two_keys_that_are_not_a_pair_are_refused(damage: str, tmp_path: Path) -> None:
     path = make_keys(str(tmp_path))
     public, secret = load_keys(str(tmp_path))
     if damage == "swapped":
@@ -102,7 +102,7 @@ def test_a_file_in_the_place_of_the_directory_is_not_taken_for_a_key(tmp_path: P
         make_keys(str(file))
 
 
-def test_no_directory_is_not_the_current_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_directory_name_is_not_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="the directory for the keys has an empty name"):
         make_keys("")

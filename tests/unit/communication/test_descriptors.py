@@ -44,7 +44,7 @@ def test_a_limit_that_the_system_forbids_to_raise_is_reported_with_numbers(monke
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
-def test_a_cluster_runs_where_the_bound_is_low_and_holds_no_more_than_was_reserved(tmp_path: Path) -> None:
+def test_a_cluster_runs_with_a_low_bound_and_opens_no_more_descriptors_than_it_reserved(tmp_path: Path) -> None:
     script = tmp_path / "held.py"
     script.write_text(PROGRAM)
     command = f"ulimit -Sn 100; exec {sys.executable} -m timely run -n 3 -w 3 {script}"

@@ -22,7 +22,7 @@ def test_a_bell_is_ready_from_a_ring_until_it_is_cleared_and_again() -> None:
     bell.close()
 
 
-def test_a_bell_that_is_rung_is_not_rung_once_more() -> None:
+def test_a_rung_bell_is_not_rung_again() -> None:
     bell = Doorbell()
     for _ in range(3):
         bell.ring()

@@ -1,4 +1,4 @@
-"""Endpoints: which address is bound, which is this machine's, and what is advised of those that cannot be had."""
+"""Endpoints: which address is bound, which is this machine's, and the advice about those that cannot be bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ELSEWHERE = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 0))
 
 
 def named(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[tuple[str, int]]:
-    """Let every host have the given addresses; return a list of the hosts and ports that are asked for."""
+    """Resolve every host to the given addresses; return the list of hosts and ports that are resolved."""
     asked = []
 
     def find(host: str, port: int, *, type: int) -> list[Any]:
@@ -31,7 +31,7 @@ def named(monkeypatch: pytest.MonkeyPatch, *found: Any) -> list[tuple[str, int]]
     return asked
 
 
-def test_a_path_nobody_listens_at_is_bound_as_it_is(tmp_path: Path) -> None:
+def test_a_path_without_a_listener_is_bound_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "worker"
     assert bindable(f"ipc://{path}") == f"ipc://{path}"
     with socket.socket(socket.AF_UNIX) as left_over:
@@ -39,7 +39,7 @@ def test_a_path_nobody_listens_at_is_bound_as_it_is(tmp_path: Path) -> None:
     assert bindable(f"ipc://{path}") == f"ipc://{path}"
 
 
-def test_a_path_somebody_listens_at_is_in_use(tmp_path: Path) -> None:
+def test_a_path_with_a_listener_is_in_use(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp_path / "worker"))
         other.listen()
@@ -48,7 +48,7 @@ def test_a_path_somebody_listens_at_is_in_use(tmp_path: Path) -> None:
     assert error.value.errno == errno.EADDRINUSE
 
 
-def test_a_host_is_bound_at_its_address_the_older_kind_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_is_bound_at_its_ipv4_address_first(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, HERE_TOO, HERE)
     assert bindable("tcp://this-one:2101") == "tcp://127.0.0.1:2101"
     named(monkeypatch, HERE, HERE_TOO)
@@ -56,7 +56,7 @@ def test_a_host_is_bound_at_its_address_the_older_kind_first(monkeypatch: pytest
     assert asked == [("this-one", 2101)]
 
 
-def test_an_address_of_the_newer_kind_is_bound_in_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ipv6_address_is_bound_in_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = named(monkeypatch, HERE_TOO)
     assert bindable("tcp://[::1]:2101") == "tcp://[::1]:2101"
     assert asked == [("::1", 2101)]

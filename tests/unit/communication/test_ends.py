@@ -1,4 +1,4 @@
-"""A process's ZeroMQ context: its thread gives way to workers where the system lets it."""
+"""A process's ZeroMQ context: its thread gives way to workers if the system permits it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def context() -> SharedContext:
     return made
 
 
-def test_messages_are_moved_by_a_thread_that_preempts_nobody(context: SharedContext) -> None:
+def test_messages_are_moved_by_a_thread_that_preempts_no_worker(context: SharedContext) -> None:
     own = os.sched_getscheduler(0)
     assert policies(context) == [os.SCHED_BATCH if own == os.SCHED_OTHER else own]
     assert os.sched_getscheduler(0) == own
@@ -52,7 +52,7 @@ def test_a_process_of_another_policy_keeps_it(monkeypatch: pytest.MonkeyPatch) -
     context.release()
 
 
-def test_where_the_policy_is_refused_it_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_policy_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError("not here")
 
@@ -63,7 +63,7 @@ def test_where_the_policy_is_refused_it_stays_as_it_is(monkeypatch: pytest.Monke
     context.release()
 
 
-def test_it_is_this_thread_that_tries_the_policy_and_has_its_own_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calling_thread_tries_the_policy_and_then_restores_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int, int]] = []
     monkeypatch.setattr(os, "sched_getscheduler", lambda _: os.SCHED_OTHER)
     monkeypatch.setattr(
@@ -73,7 +73,7 @@ def test_it_is_this_thread_that_tries_the_policy_and_has_its_own_again(monkeypat
     assert asked == [(0, os.SCHED_BATCH, 0), (0, os.SCHED_OTHER, 0)]
 
 
-def test_a_context_ends_with_the_last_that_uses_it(context: SharedContext) -> None:
+def test_a_context_ends_with_its_last_user(context: SharedContext) -> None:
     context.acquire()
     context.release()
     assert not context.zmq.closed

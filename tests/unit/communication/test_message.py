@@ -1,4 +1,4 @@
-"""What a message weighs where the room it takes is counted."""
+"""The weight of a message, by which queues count the room it takes."""
 
 from __future__ import annotations
 

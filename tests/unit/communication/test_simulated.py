@@ -20,7 +20,7 @@ def change(number: int) -> Progress:
 
 
 def crowded(seed: int) -> SimulatedNetwork:
-    """Return a network in which everybody has sent a few messages to everybody."""
+    """Return a network in which every worker has sent a few messages to every other one."""
     network = SimulatedNetwork(PEERS, seed)
     assert network.pending == 0
     for number, sender, receiver in product(range(EACH), network.allocators, range(PEERS)):
@@ -30,7 +30,7 @@ def crowded(seed: int) -> SimulatedNetwork:
 
 
 def deliveries(network: SimulatedNetwork) -> list[tuple[int, int]]:
-    """Deliver all that flies; return of each message the sender and the receiver."""
+    """Deliver all messages in transit; return the sender and the receiver of each."""
     pairs = []
     while (pair := network.deliver_one()) is not None:
         pairs.append(pair)
@@ -52,7 +52,7 @@ def test_every_message_arrives_once_and_those_of_a_pair_in_order(seed: int) -> N
     assert all(messages == [change(number) for number in range(EACH)] for messages in arrived.values())
 
 
-def test_the_same_seed_gives_the_same_order_and_others_others() -> None:
+def test_equal_seeds_give_equal_orders_and_different_seeds_different_ones() -> None:
     orders = {tuple(deliveries(crowded(seed))) for seed in (1, 2, 3)}
     assert len(orders) == 3
     assert tuple(deliveries(crowded(1))) in orders

@@ -1,4 +1,4 @@
-"""Sockets between processes: how peers meet, what is kept out, and what happens when one is gone."""
+"""Sockets between processes: how peers meet, which messages are refused, and what happens when a peer is lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def noted(made: list[Made], one: Made) -> Made:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[SocketAllocator]:
-    """The allocator of a process whose peer has not come yet."""
+    """The allocator of a process whose peer has not arrived yet."""
     (made,) = socket_allocators(ipc_configs(tmp_path)[0])
     yield made
     made.close()
@@ -144,7 +144,7 @@ def test_an_address_that_is_not_ours_cannot_be_listened_at(tmp_path: Path) -> No
         socket_allocators(config)
 
 
-def test_a_peer_that_does_not_turn_up_is_named(tmp_path: Path) -> None:
+def test_a_peer_that_does_not_arrive_is_named(tmp_path: Path) -> None:
     config = ipc_configs(tmp_path, processes=3, rendezvous_seconds=0.3)[0]
     (allocator,) = socket_allocators(config)
     try:
@@ -155,7 +155,7 @@ def test_a_peer_that_does_not_turn_up_is_named(tmp_path: Path) -> None:
 
 
 class Sleeps(list[int]):
-    """The milliseconds of each sleep of a worker, in a time that goes on in sleeps only; the one at `ring` is ended."""
+    """The milliseconds of each sleep of a worker; time advances only in sleeps, and the sleep at `ring` ends early."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lasts: Callable[[int], float], ring: int | None = None) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ def test_a_hello_is_sent_four_times_a_second_once_the_peer_listens(
 
 def test_a_peer_that_has_sent_a_hello_and_is_silent_and_disconnected_is_gone(alone: SocketAllocator) -> None:
     link, meeting = link_of(alone), alone._meeting
-    assert not meeting.advance(50.0)  # one that never came may be late
+    assert not meeting.advance(50.0)  # one that never arrived may be late
     link.greeted_at = 100.0
     assert not meeting.advance(100.0 + SILENCE_SECONDS)
     link.connected = True
@@ -280,7 +280,7 @@ def test_a_connection_that_breaks_without_a_hello_may_be_an_earlier_runs(tmp_pat
     other.close()
 
 
-def test_what_the_launcher_knows_of_a_missing_peer_ends_the_meeting(
+def test_the_launchers_report_of_a_missing_peer_ends_the_meeting(
     alone: SocketAllocator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = Notes(tmp_path)
@@ -307,7 +307,7 @@ def test_a_leftover_of_another_generation_does_not_disturb_a_meeting(tmp_path: P
 
 
 def refused_first(first: Config, second: Config) -> list[BaseException | None]:
-    """Return why two peers do not meet, where the second has turned the first away before that listens to it."""
+    """Return why two peers do not meet if the second refuses the first before the first listens to it."""
     allocators = socket_allocators(first) + socket_allocators(second)
     hello = Hello(first.processes, first.workers, 1, False, 1, first.accumulation)
     pour(first.endpoint(1), [[bytes(frame) for frame in Encoder(0, first.generation).encode(hello, 1)]])
@@ -415,7 +415,7 @@ def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kin
         assert collect(second, 1) == [(0, CHANGE)]
 
 
-def test_of_a_long_frame_that_is_refused_little_is_kept(tmp_path: Path) -> None:
+def test_only_a_little_of_a_long_refused_frame_is_kept(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     with connected(settings) as (first, second):
         pour(settings[0].endpoint(0), [[bytes(Encoder(1, "x" * 1_000_000).encode(CHANGE, 0)[0])]])
@@ -453,7 +453,7 @@ def test_a_repeated_acknowledgement_makes_no_room(tmp_path: Path) -> None:
         assert len(collect(second, 100, others=[first])) == 100
 
 
-def test_bytes_that_are_not_even_zeromq_change_nothing() -> None:
+def test_bytes_that_are_not_zeromq_change_nothing() -> None:
     settings = tcp_configs()
     with connected(settings) as (first, second):
         host, port = settings[0].endpoint(0).removeprefix("tcp://").split(":")
@@ -484,14 +484,14 @@ def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) ->
             first.send(1, Data(0, 0, (0,), ["x" * (1 << 17)]))
 
 
-def test_a_column_as_large_as_a_frame_may_be_goes(tmp_path: Path) -> None:
+def test_a_column_of_the_largest_frame_size_is_sent(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 13),)))
     with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, second):
         first.send(1, batch)
         assert len(collect(second, 1)) == 1
 
 
-def test_a_batch_of_more_columns_than_go_together_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+def test_a_batch_of_too_many_columns_is_refused_before_it_is_sent(tmp_path: Path) -> None:
     column = np.arange(4)
     with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, second):
         first.send(1, Data(0, 0, (0,), Columns((column,) * (MAX_FRAMES - 1))))
@@ -601,7 +601,7 @@ def test_nothing_is_unsent_for_a_peer_that_is_gone(tmp_path: Path) -> None:
             first.park(None)
 
 
-def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
+def test_a_batch_bigger_than_the_whole_room_is_still_sent(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 18),)))
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
         for _ in range(5):
@@ -609,7 +609,7 @@ def test_a_batch_bigger_than_the_whole_room_still_goes(tmp_path: Path) -> None:
         assert len(collect(second, 5, others=[first])) == 5
 
 
-def test_a_batch_bigger_than_the_whole_room_goes_after_small_ones_that_are_not_acknowledged(tmp_path: Path) -> None:
+def test_a_batch_bigger_than_the_whole_room_is_sent_after_small_ones_that_are_not_acknowledged(tmp_path: Path) -> None:
     batch = Data(0, 0, (0,), Columns((np.arange(1 << 18),)))
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
         for _ in range(3):
@@ -619,7 +619,7 @@ def test_a_batch_bigger_than_the_whole_room_goes_after_small_ones_that_are_not_a
 
 
 class Noting:
-    """A socket that notes what it is given to send."""
+    """A socket that records what it is to send."""
 
     def __init__(self, inner: zmq.Socket[bytes]) -> None:
         self.inner = inner
@@ -633,7 +633,7 @@ class Noting:
         return getattr(self.inner, name)
 
 
-def test_a_small_batch_is_one_frame_and_a_large_one_a_frame_more_a_column_uncopied(tmp_path: Path) -> None:
+def test_a_small_batch_is_one_frame_and_a_large_one_has_an_uncopied_frame_for_each_column(tmp_path: Path) -> None:
     small, large = (Columns((np.arange(rows), np.arange(rows) * 0.5)) for rows in (500, 50_000))
     with connected(ipc_configs(tmp_path)) as (first, second):
         link = first._links[1]  # type: ignore[attr-defined]
@@ -650,7 +650,7 @@ def test_a_small_batch_is_one_frame_and_a_large_one_a_frame_more_a_column_uncopi
             assert isinstance(message, Data)
 
 
-def test_a_column_larger_than_all_queues_may_be_passes_whole(tmp_path: Path) -> None:
+def test_a_column_larger_than_the_bound_on_queues_arrives_whole(tmp_path: Path) -> None:
     column = np.arange(1 << 19)  # 4 MiB
     with connected(ipc_configs(tmp_path, queue_bytes=1 << 16)) as (first, second):
         for _ in range(3):
@@ -681,7 +681,7 @@ def test_a_view_at_an_odd_address_is_copied_and_an_aligned_one_is_not() -> None:
 
 
 class Full:
-    """A socket that takes nothing."""
+    """A socket that accepts nothing."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -749,7 +749,7 @@ def test_a_message_queued_for_one_of_several_peers_is_unsent(tmp_path: Path) -> 
         assert len(collect(others[0], 2, others=[first])) == 2
 
 
-def test_a_worker_acknowledges_what_it_has_taken_when_that_is_a_quantum(tmp_path: Path) -> None:
+def test_a_worker_acknowledges_received_messages_once_they_are_a_quantum(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         first.send(1, CHANGE)
         link: Any = link_of(second)
@@ -785,7 +785,7 @@ def yields_of(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def looks_of(allocator: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[list[None], list[float]]:
-    """Return lists that grow with each look of four that there is time for, and with each sleep, which is left out."""
+    """Return lists that grow with each look, of which there is time for four, and with each sleep, which is skipped."""
     sleeps: list[float] = []
     monkeypatch.setattr(allocator, "_wait", sleeps.append)
     monkeypatch.setattr(sockets, "SPIN_SECONDS", SPIN)
@@ -865,7 +865,7 @@ def test_a_congested_worker_sleeps_unless_there_is_room_when_it_asks_for_it(
 
 
 @pytest.mark.parametrize(("slept", "fruitless"), [(SPIN, 0), (2 * SPIN, 4)])
-def test_a_worker_looks_again_when_it_was_woken_soon(
+def test_a_worker_that_was_woken_soon_looks_again_before_it_sleeps(
     slept: float, fruitless: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second), monkeypatch.context() as patch:
@@ -879,7 +879,7 @@ def test_a_worker_looks_again_when_it_was_woken_soon(
         assert allocator._fruitless == fruitless
 
 
-def test_a_worker_sleeps_as_long_as_it_may_and_looks_after_its_connections_meanwhile(
+def test_a_worker_sleeps_as_long_as_it_may_and_maintains_its_connections_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connected(ipc_configs(tmp_path)) as (first, _), monkeypatch.context() as patch:
@@ -923,7 +923,7 @@ def test_connections_are_looked_after_four_times_a_second_while_a_worker_works(
             assert len(looks) == times
 
 
-def test_a_lost_peer_is_raised_when_it_has_had_its_grace(tmp_path: Path) -> None:
+def test_a_lost_peer_is_an_error_after_its_grace(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, _):
         allocator: Any = first
         link = link_of(first)
@@ -963,7 +963,7 @@ def test_a_peer_gone_without_a_farewell_is_named(kind: str, tmp_path: Path) -> N
         assert "process 1 (worker 1" in str(until_lost(first))
 
 
-def test_what_a_lost_peer_sent_before_is_still_received(tmp_path: Path) -> None:
+def test_messages_that_a_lost_peer_sent_before_are_still_received(tmp_path: Path) -> None:
     with connected(ipc_configs(tmp_path)) as (first, second):
         second.send(0, CHANGE)
         second.close()
@@ -1039,7 +1039,7 @@ def test_closing_waits_for_a_peer_that_is_connected_or_has_sent_a_hello(
     assert waits == [40 * lingers]
 
 
-def test_of_several_lost_peers_the_first_is_named(tmp_path: Path) -> None:
+def test_the_first_of_several_lost_peers_is_named(tmp_path: Path) -> None:
     # As after a long operator: the second to be lost has left because it missed the first.
     with connected(ipc_configs(tmp_path, processes=3)) as (first, *others):
         links = first._links  # type: ignore[attr-defined]

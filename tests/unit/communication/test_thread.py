@@ -16,7 +16,7 @@ from timely.communication.thread import Bell, thread_allocators
 CHANGE = Progress(0, ((1, (0,), 1),))
 WEIGHT = 64
 LONG = 20.0
-"""Seconds that nothing takes which happens at once, however busy the machine is."""
+"""More seconds than anything immediate takes, however busy the machine is."""
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -27,7 +27,9 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize(("timeout", "waited"), [(None, -1), (0.5, 0.5), (0.0, 0.0), (-0.5, 0.0), (1e10, TIMEOUT_MAX)])
-def test_a_bell_is_waited_for_as_long_as_asked_and_for_ever_if_not(timeout: float | None, waited: float) -> None:
+def test_waiting_for_a_bell_lasts_as_long_as_requested_and_has_no_end_by_default(
+    timeout: float | None, waited: float
+) -> None:
     timeouts: list[float] = []
     bell = Bell()
     bell._silent = cast(Any, SimpleNamespace(acquire=lambda timeout: timeouts.append(timeout)))

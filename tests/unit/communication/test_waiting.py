@@ -11,7 +11,7 @@ from timely.communication.waiting import Waiting
 
 
 class Peer:
-    """What stands for a link to a worker of another process."""
+    """A stand-in for the link to a worker of another process."""
 
     state = "nobody listens there"
 

@@ -1,4 +1,4 @@
-"""Looking after connections: when a worker is woken for a lost peer, and when the peer is named in its stead."""
+"""Watching connections: when a worker is woken for a lost peer, and when the watch names the peer itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, Watch, hea
 
 
 class Watched:
-    """A watch over two links and a door that are made up; `wakes` grows when it wakes the worker."""
+    """A watch over two simulated links and a simulated door; `wakes` grows when it wakes the worker."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], described: dict[int, str | None]) -> None:
         self.links: list[Any] = [
@@ -47,7 +47,7 @@ def watched() -> Iterator[Watched]:
 
 
 def lose(watched: Watched) -> list[int]:
-    """Break the first connection; return the events that are noted of it, as they come."""
+    """Break the first connection; return the list to which its events are added."""
     events: list[int] = []
     link = watched.links[0]
 
@@ -113,7 +113,7 @@ def test_a_lost_peer_without_a_description_is_not_reported(
     assert len(watched.wakes) == 1
 
 
-def test_one_looks_again_before_long_while_a_lost_peer_is_not_named(
+def test_the_watch_looks_again_soon_while_a_lost_peer_is_not_named(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert watched.watch._poll_milliseconds() is None
@@ -134,7 +134,7 @@ def test_a_silent_peer_is_given_up_early_enough_to_be_named_in_time(peer_timeout
 
 
 @pytest.mark.parametrize("is_closed", [True, False])
-def test_an_error_of_a_socket_ends_the_thread_in_silence_only_if_the_socket_was_closed_under_it(
+def test_a_socket_error_ends_the_thread_silently_only_if_the_socket_was_closed_meanwhile(
     is_closed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed = Event()

@@ -49,7 +49,7 @@ def test_a_message_that_a_socket_does_not_accept_is_reported() -> None:
         assert not transmit(push, [b"to nobody"])
 
 
-def test_of_too_many_frames_one_more_is_kept_than_a_message_may_have(ends: Ends) -> None:
+def test_a_message_of_too_many_frames_keeps_one_more_than_is_allowed(ends: Ends) -> None:
     push, pull = ends
     for many, kept in ((MAX_FRAMES, MAX_FRAMES), (MAX_FRAMES + 1, MAX_FRAMES + 1), (MAX_FRAMES + 9, MAX_FRAMES + 1)):
         push.send_multipart([b"frame"] * many)

@@ -1,4 +1,4 @@
-"""The thread that answers whether a client is a member, and how long it exists."""
+"""The thread that decides whether a client is a member, and how long it exists."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def authenticators() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "timely authenticator"]
 
 
-def test_it_lives_as_long_as_the_context_of_a_process_with_keys(tmp_path: Path) -> None:
+def test_the_authenticator_lives_as_long_as_the_context_of_a_process_with_keys(tmp_path: Path) -> None:
     make_keys(str(tmp_path))
     context = SharedContext(8, str(tmp_path))
     context.acquire()
@@ -55,7 +55,7 @@ def test_it_lives_as_long_as_the_context_of_a_process_with_keys(tmp_path: Path) 
     assert context.zmq.closed
 
 
-def test_without_keys_there_is_none_and_with_bad_ones_no_context(tmp_path: Path) -> None:
+def test_without_keys_there_is_no_authenticator_and_with_bad_ones_no_context(tmp_path: Path) -> None:
     context = SharedContext(8)
     context.acquire()
     context.release()

@@ -1,4 +1,4 @@
-"""Tests of columns made of Python values, and of columns as bytes."""
+"""Tests of columns made from Python values, and of columns as bytes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_rows_in_an_array_are_refused_with_a_way_to_turn_them_into_columns() -> 
         ([], "f"),
     ],
 )
-def test_numbers_of_python_and_of_others_become_columns_unrounded(values: Any, kind: str) -> None:
+def test_numbers_of_any_library_become_columns_without_rounding(values: Any, kind: str) -> None:
     column = as_column(values)
     assert column.dtype.kind == kind
     assert type(column) is np.ndarray
@@ -117,7 +117,7 @@ def test_contents_that_do_not_fit_their_lengths_are_refused(lengths: list[int]) 
 
 
 @pytest.mark.parametrize("dtype", [np.complex128, np.longdouble, "M8[D]", "m8[s]", [("a", np.int64), ("b", np.int8)]])
-def test_a_column_that_no_peer_would_take_is_not_encoded_and_its_type_is_named(dtype: Any) -> None:
+def test_a_column_that_no_peer_would_accept_is_not_encoded_and_its_type_is_named(dtype: Any) -> None:
     column = np.zeros(2, dtype)
     with pytest.raises(DataError) as raised:
         encode(Columns((np.arange(2), column)))
@@ -130,7 +130,7 @@ def test_a_column_of_objects_that_are_not_bytes_is_not_encoded(value: Any) -> No
         encode(Columns((np.array([b"to", value], object),)))
 
 
-def test_columns_of_several_lengths_are_no_batch() -> None:
+def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(DataError, match=r"of one dimension and one length, not of lengths 2, 3"):
         Columns((np.arange(2), np.arange(3)))
 
@@ -174,7 +174,7 @@ MEGABYTE = 1 << 20
     ids=["a list of bytes", "a list of tuples", "a column of text", "a column of bytes", "updates"],
 )
 def test_the_contents_of_text_and_bytes_have_weight(batch: Batch) -> None:
-    weight = weight_of(batch)  # an assertion that fails would show the batch
+    weight = weight_of(batch)  # a failed assertion would print the batch
     assert 100 * MEGABYTE < weight < 101 * MEGABYTE
 
 

@@ -1,4 +1,4 @@
-"""The table of strings: what is alive keeps its number, what is not gives it back."""
+"""The table of strings: live strings keep their numbers, and those of freed strings are reused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def interner(monkeypatch: pytest.MonkeyPatch) -> Interner:
 
 
 def collect(interner: Interner) -> None:
-    """Do a whole collection if one is due."""
+    """Complete a collection if one is due."""
     interner.collect()
     while interner._collection is not None:
         interner.collect()
@@ -34,7 +34,7 @@ def text(*items: str) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
     return (np.array(items, np.dtypes.StringDType()),)
 
 
-def test_what_a_watched_column_has_keeps_its_number_and_the_rest_is_given_out_again(interner: Interner) -> None:
+def test_items_of_a_watched_column_keep_their_numbers_and_all_others_are_reused(interner: Interner) -> None:
     encoder = Encoder(interner, "key")
     kept = encoder.encode(text("a", "b"))
     encoder.encode(text("c", "d"))
@@ -46,7 +46,7 @@ def test_what_a_watched_column_has_keeps_its_number_and_the_rest_is_given_out_ag
     assert interner.capacity == 1 + 4
 
 
-def test_a_column_that_is_gone_keeps_nothing(interner: Interner) -> None:
+def test_a_freed_column_keeps_no_numbers(interner: Interner) -> None:
     encoder = Encoder(interner, "key")
     column = encoder.encode(text("a", "b", "c", "d"))
     interner.watch(encoder, column)
@@ -81,9 +81,7 @@ def test_text_in_a_tuple_is_kept_beside_an_equal_tuple_of_numbers(interner: Inte
     assert float_and_text.decode(texts, 2)[1].tolist() == ["a", "b"]
 
 
-def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
-    interner: Interner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_encoded_during_a_collection_are_kept(interner: Interner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interning_module, "LEAST_STEP", 1)
     monkeypatch.setattr(interning_module, "SWEPT_PER_ITEM", 0)
     encoder = Encoder(interner, "key")
@@ -96,7 +94,7 @@ def test_what_is_encoded_while_a_collection_is_under_way_is_kept(
 
 
 @pytest.mark.parametrize("most_packed", [2, 6])
-def test_what_is_looked_for_is_found_and_gets_no_number(
+def test_a_lookup_finds_items_and_assigns_no_numbers(
     interner: Interner, most_packed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codes_module, "MOST_PACKED", most_packed)
@@ -110,7 +108,7 @@ def test_what_is_looked_for_is_found_and_gets_no_number(
     assert len(interner) == kept
 
 
-def test_what_an_operator_holds_is_kept_until_it_is_released(interner: Interner) -> None:
+def test_items_that_an_operator_holds_are_kept_until_it_releases_them(interner: Interner) -> None:
     def held_codes() -> Iterator[tuple[Encoder, Codes]]:
         yield encoder, codes
 
@@ -154,7 +152,7 @@ def test_the_table_stays_small_when_strings_come_and_go(monkeypatch: pytest.Monk
         assert contents == {(0, epochs // 20): 1}
 
 
-def test_the_table_stays_small_when_what_was_captured_is_only_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_stays_small_when_a_capture_is_only_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interning_module, "LEAST_ITEMS", 64)
     per_epoch, epochs = 50, 40
     queue = EventQueue()
@@ -179,7 +177,7 @@ def test_the_table_stays_small_when_what_was_captured_is_only_read_back(monkeypa
     assert capacity < 20 * per_epoch
 
 
-def test_asking_a_cursor_for_what_nobody_has_keeps_nothing() -> None:
+def test_asking_a_cursor_for_an_unknown_key_keeps_nothing() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             one = Collection.of(scope, text("ann", "bob")[0]).arrange_by_key().trace()

@@ -1,4 +1,4 @@
-"""Text by the column is what it is row by row."""
+"""A column of text equals its rows."""
 
 from __future__ import annotations
 

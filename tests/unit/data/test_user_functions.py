@@ -1,4 +1,4 @@
-"""Functions of the program's receive read-only columns, and what they return cannot change any more."""
+"""Functions of the program receive read-only columns, and their results cannot be changed afterwards."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ STREAMS: dict[str, Callable[[Stream], Any]] = {
     ),
 }
 STREAMS_OF_NO_COLUMNS = {"inspect", "inspect_time", "branch_when", "reclock", "exchange"}
-"""Methods whose functions receive Python values or times; and one that asks where there are several workers."""
+"""Methods whose functions receive Python values or times, and one that calls them only with several workers."""
 
 
 def _on_first_batch(capability: Any) -> Callable[..., None]:
@@ -242,7 +242,7 @@ def test_a_subclass_of_arrays_is_copied() -> None:
 
 
 @given(st.lists(st.sampled_from(["lent", "part", "fresh", "kept", "view"]), min_size=1, max_size=4), st.booleans())
-def test_nothing_that_is_returned_can_be_written_to_by_the_program(kinds: list[str], nested: bool) -> None:
+def test_the_program_cannot_write_to_the_columns_it_returned(kinds: list[str], nested: bool) -> None:
     own, kept = np.arange(4), np.arange(4)
     made = {
         "lent": lambda column: column,

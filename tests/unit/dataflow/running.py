@@ -1,4 +1,4 @@
-"""Run small dataflows on one or several workers in this process, and see what comes out, and when."""
+"""Run small dataflows on one or several workers in this process, and collect their output with its times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activators: at once and later, by the operator itself and by other threads."""
+"""Activators: immediate and delayed, used by the operator itself and by other threads."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_parked_worker_sleeps_until_the_first_delayed_activation_and_no_longer
     assert 0.04 <= elapsed < 30
 
 
-def test_a_call_that_is_asked_for_by_a_call_is_made_in_the_next_step() -> None:
+def test_a_call_requested_within_a_call_is_made_in_the_next_step() -> None:
     def program(worker: Worker) -> list[int]:
         called: list[int] = []
 
@@ -176,7 +176,7 @@ def test_a_delayed_activation_of_a_dropped_dataflow_does_nothing() -> None:
     assert execute_directly(program) == [1]
 
 
-def test_a_source_that_gave_up_its_capability_is_not_waited_for() -> None:
+def test_a_source_that_dropped_its_capability_delays_nothing() -> None:
     def program(worker: Worker) -> None:
         def constructor(capability: Capability, _: Activator) -> Logic:
             return lambda _: capability.drop()

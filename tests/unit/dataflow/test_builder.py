@@ -26,7 +26,7 @@ from timely import (
 from timely.errors import BuildError, CapabilityError, CycleError, OperatorError
 
 
-def test_messages_go_where_they_are_given() -> None:
+def test_messages_leave_on_the_output_they_are_given_to() -> None:
     evens: list[int] = []
     odds: list[int] = []
 
@@ -63,7 +63,7 @@ def test_an_operator_without_ports_is_refused() -> None:
 
 
 class Delays:
-    """Two inputs, two outputs: from input 0 to output 0 it takes 5 epochs; input 1 reaches output 1 alone."""
+    """Two inputs and two outputs: input 0 reaches output 0 five epochs later; input 1 reaches only output 1."""
 
     def __init__(self, scope: Scope, *, cheat: bool = False) -> None:
         self.inputs: list[Input] = []
@@ -186,7 +186,7 @@ def test_logic_runs_once_at_the_start_and_then_only_when_there_is_something_to_d
     assert runs == [[], [1]]
 
 
-def test_a_cycle_that_does_not_advance_is_refused_and_the_operators_are_named() -> None:
+def test_a_cycle_that_does_not_advance_is_refused_and_names_the_operators() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             first = OperatorBuilder(scope, "hen")
@@ -205,21 +205,21 @@ def test_a_cycle_that_does_not_advance_is_refused_and_the_operators_are_named() 
 @pytest.mark.parametrize(
     "summary", [PathSummary(1, (-1,), ()), PathSummary(0, (), (-1,)), PathSummary(1, (1.5,), ()), (1, (1,), ()), 3]
 )
-def test_what_is_no_summary_is_refused_where_it_is_said(summary: object) -> None:
+def test_a_value_that_is_not_a_summary_is_refused_when_it_is_given(summary: object) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             builder = OperatorBuilder(scope, "mine")
             input = builder.add_input(new_input(scope)[1], Pipeline())
             output, _ = builder.add_output()
-            said = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
-            with pytest.raises(BuildError, match=said):
+            message = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
+            with pytest.raises(BuildError, match=message):
                 builder.connect(input, output, summary)  # type: ignore[arg-type]
             builder.build(lambda _: lambda: None)
 
     execute_directly(program)
 
 
-def test_an_operator_that_is_built_is_changed_no_more() -> None:
+def test_an_operator_cannot_be_changed_once_it_is_built() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             stream = new_input(scope)[1]
@@ -297,7 +297,7 @@ def test_a_loop_with_an_in_line_feedback_activates_every_operator_once_at_the_st
     assert runs == ["last"]
 
 
-def test_a_loop_left_open_is_refused_where_the_dataflow_ends() -> None:
+def test_a_loop_left_open_is_refused_at_the_end_of_the_dataflow() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope, scope.iterative() as inner:
             _, again = inner.feedback(name="around")
@@ -330,7 +330,7 @@ def test_an_operator_without_logic_is_refused() -> None:
 
 
 @pytest.mark.parametrize("pact", [Pipeline, "exchange", lambda x: x, None])
-def test_what_is_no_pact_is_refused(pact: object) -> None:
+def test_a_value_that_is_not_a_pact_is_refused(pact: object) -> None:
     with pytest.raises(BuildError, match=r"operator 'unary' \(built at .*\) needs a pact, such as Pipeline\(\)"):
         execute_directly(lambda worker: build_with(worker, pact))
 
@@ -352,7 +352,7 @@ def test_a_stream_of_another_dataflow_of_the_same_name_is_refused_with_both_data
 
 
 @pytest.mark.parametrize("right", [0, (0,), None])
-def test_a_time_is_no_capability(right: object) -> None:
+def test_a_time_is_not_accepted_as_a_capability(right: object) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             builder = OperatorBuilder(scope, "mine")
@@ -364,7 +364,7 @@ def test_a_time_is_no_capability(right: object) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unary_frontier", "source", "builder"])
-def test_an_error_where_an_operator_is_made_names_it_the_worker_and_both_lines(kind: str) -> None:
+def test_an_error_in_a_constructor_names_the_operator_the_worker_and_both_lines(kind: str) -> None:
     def refuse(*_: object) -> Any:
         raise ValueError("boom")
 
@@ -380,7 +380,7 @@ def test_an_error_where_an_operator_is_made_names_it_the_worker_and_both_lines(k
                 builder.build(refuse)
 
     line = rf"{re.escape(__file__)}:\d+"
-    said = rf"operator 'mine' failed on worker 0 of 1 \({line}, built at {line}\): ValueError: boom"
-    with pytest.raises(OperatorError, match=said) as caught:
+    message = rf"operator 'mine' failed on worker 0 of 1 \({line}, built at {line}\): ValueError: boom"
+    with pytest.raises(OperatorError, match=message) as caught:
         execute_directly(program)
     assert isinstance(caught.value.__cause__, ValueError)

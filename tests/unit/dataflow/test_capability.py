@@ -1,4 +1,4 @@
-"""Capabilities: what they permit, and what is said when they do not."""
+"""Capabilities: what they permit, and how they refuse everything else."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_time_of_another_scope_is_refused() -> None:
     with_capability(use)
 
 
-def test_a_delayed_capability_leaves_the_first_as_it_was() -> None:
+def test_delaying_a_capability_does_not_change_it() -> None:
     def use(capability: Capability, *_: object) -> None:
         with capability.delayed((0, 5)) as later, later.clone() as again:
             assert (capability.time, later.time, again.time) == ((0, 0), (0, 5), (0, 5))
@@ -145,7 +145,7 @@ def test_a_message_gives_no_right_to_send_before_its_time() -> None:
 
 
 @pytest.mark.parametrize("time", [(), (7, 7)])
-def test_a_message_gives_no_right_to_send_at_what_is_no_time_of_its_scope(time: Time) -> None:
+def test_a_message_gives_no_right_to_send_at_a_value_that_is_not_a_time_of_its_scope(time: Time) -> None:
     def logic(input: InputPort, output: OutputPort) -> None:
         for right, batch in input:
             output.give(right.delayed(time), batch)
@@ -201,7 +201,7 @@ def test_a_messages_right_ends_with_the_activation_it_came_in(
         use_of_an_old_right(use)
 
 
-def test_a_messages_right_is_none_between_activations() -> None:
+def test_a_messages_right_does_not_exist_between_activations() -> None:
     kept: list[InputCapability] = []
 
     def program(worker: Worker) -> None:
@@ -215,7 +215,7 @@ def test_a_messages_right_is_none_between_activations() -> None:
     execute_directly(program)
 
 
-def test_a_set_holds_the_least_times_alone() -> None:
+def test_a_set_holds_only_the_least_times() -> None:
     def use(capability: Capability, output: OutputPort, _: Worker) -> None:
         held = CapabilitySet(output)
         insert_at(held, capability, (2, 2))
@@ -236,17 +236,17 @@ def test_a_set_holds_the_least_times_alone() -> None:
     with_capability(use)
 
 
-def test_a_set_cannot_be_downgraded_to_what_it_does_not_permit_and_stays_as_it_was() -> None:
+def test_a_set_cannot_be_downgraded_to_a_time_it_does_not_permit_and_stays_unchanged() -> None:
     def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
         held = CapabilitySet(output)
         insert_at(held, capability, (2, 2))
-        for wanted, said in [
+        for wanted, message in [
             ([(0, 0)], r"permits sending at \(0, 0\)"),
             ([(3, 2), (2, 2**62 + 1)], "is too late: no coordinate of a time may be larger"),
             ([(3, 2), (0, 3)], r"permits sending at \(0, 3\)"),
             ([(3, 2), (3,)], r"\(3,\) is not a time of this scope"),
         ]:
-            with pytest.raises(CapabilityError, match=said):
+            with pytest.raises(CapabilityError, match=message):
                 held.downgrade(wanted)
             assert held.times == [(2, 2)]
             assert len(output.live) == 2
@@ -260,7 +260,7 @@ def insert_at(held: CapabilitySet, capability: Capability, time: Time) -> None:
         held.insert(right)
 
 
-def test_a_first_capability_names_the_users_line_also_when_it_was_dropped() -> None:
+def test_an_initial_capability_names_the_users_line_even_after_it_was_dropped() -> None:
     def use(capability: Capability, *_: object) -> None:
         held = capability.origin
         capability.drop()
@@ -270,7 +270,7 @@ def test_a_first_capability_names_the_users_line_also_when_it_was_dropped() -> N
     with_capability(use)
 
 
-def test_a_set_takes_no_right_that_nobody_has() -> None:
+def test_a_set_accepts_no_right_that_is_not_held() -> None:
     def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
         held = CapabilitySet(output)
         held.insert(capability)
@@ -327,7 +327,7 @@ def test_a_set_holds_the_right_that_comes_with_a_message_on_the_output_it_reache
 
 
 @pytest.mark.parametrize("time", [(True,), (np.int64(1),), [1], 1, True, np.int64(1)])
-def test_times_are_taken_as_inputs_take_them(time: Any) -> None:
+def test_times_are_accepted_in_the_same_forms_as_by_inputs(time: Any) -> None:
     def exactly(taken: Time) -> bool:
         return taken == (1,) and type(taken) is tuple and type(taken[0]) is int
 

@@ -56,7 +56,7 @@ def minimal(plan: Plan, edges: list[Edge], target: int, sources: set[int]) -> di
 @pytest.mark.composed
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("build", [straight, looped, components])
-def test_could_result_in_between_tracked_places_is_that_of_the_plan(build: Build, in_order: bool) -> None:
+def test_could_result_in_between_tracked_places_is_as_in_the_plan(build: Build, in_order: bool) -> None:
     plan = planned(build)
     layout = compose(plan, in_order=in_order)
     tracked = set(layout.places)

@@ -1,4 +1,4 @@
-"""Building: what it costs grows with the number of operators, and what is dropped leaves nothing behind."""
+"""Building: its cost grows with the number of operators, and dropped dataflows leave nothing behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timely import Config, InputPort, OutputPort, Pipeline, Scope, Stream, Worke
 from timely.dataflow.operators.concat import concatenate
 
 
-def test_many_streams_into_many_operators_cost_an_edge_each_not_one_for_each_pair() -> None:
+def test_many_streams_into_many_operators_cost_an_edge_each_and_not_one_for_each_pair() -> None:
     def same(input: InputPort, output: OutputPort) -> None:
         for right, batch in input:
             output.give(right, batch)
@@ -30,7 +30,7 @@ def test_many_streams_into_many_operators_cost_an_edge_each_not_one_for_each_pai
     assert execute_directly(program) <= 4 * 200
 
 
-def test_a_chain_of_loops_of_in_line_operators_costs_as_much_as_the_loops_one_by_one() -> None:
+def test_a_chain_of_loops_of_in_line_operators_costs_as_much_as_the_separate_loops() -> None:
     def around(stream: Stream, scope: Scope) -> Stream:
         with scope.iterative() as loop:
             handle, again = loop.feedback()
@@ -71,7 +71,7 @@ def test_the_search_for_garbage_goes_on_after_building_if_it_did_before(enabled:
 
 
 @on_workers
-def test_a_dropped_dataflow_is_forgotten_and_so_is_what_was_said_of_its_shape(workers: int) -> None:
+def test_a_dropped_dataflow_and_its_shape_are_forgotten(workers: int) -> None:
     def built(worker: Worker) -> weakref.ref[Scope]:
         with worker.dataflow() as scope:
             scope.to_stream(range(10)).exchange().probe()

@@ -44,7 +44,7 @@ def test_an_input_left_open_is_named_with_its_time_and_the_users_line() -> None:
 
 
 def leaky(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Retain a capability and forget it."""
+    """Retain a capability and never drop it."""
     capability.drop()
     kept = []
 
@@ -74,7 +74,7 @@ def test_a_leaked_capability_is_named_with_the_line_that_made_it() -> None:
         assert text.count("a capability") == 1
 
 
-def test_a_wait_that_nothing_can_end_says_who_holds_it_back_and_since_which_line() -> None:
+def test_a_wait_that_cannot_end_names_the_holder_and_its_line() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.to_stream(range(1)).unary_frontier(Pipeline(), leaky, name="leaky").probe()
@@ -105,9 +105,9 @@ def test_queued_messages_are_counted() -> None:
 
 
 def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> str:
-    """Return what worker 0 is told when worker 1 alone has left its input open (and does not step, unless it is to)."""
+    """Return the result of `ask` on worker 0 while only worker 1 has an open input, and steps if it `answers`."""
     texts: list[str] = []
-    told = Event()
+    settled = Event()
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -115,7 +115,7 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
             probe = stream.exchange().probe()
         if worker.index == 0:
             numbers.close()
-            while not told.is_set():
+            while not settled.is_set():
                 worker.step_or_park(0.01)
             try:
                 texts.append(ask(probe, worker))
@@ -124,7 +124,7 @@ def between_two(ask: Callable[[Probe, Worker], str], answers: bool = True) -> st
         else:
             for _ in range(20):
                 worker.step_or_park(0.01)
-            told.set()
+            settled.set()
             while not texts:
                 if answers:
                     worker.step_or_park(0.01)
@@ -142,7 +142,7 @@ COUNTED = "a capability or message at (0,) on other workers, output 0 of operato
 @pytest.mark.parametrize(
     "ask", [lambda probe, _: probe.explain(0, patience=20), lambda _, worker: worker.explain(patience=20)]
 )
-def test_other_workers_are_asked_what_they_hold(ask: Callable[[Probe, Worker], str]) -> None:
+def test_other_workers_report_what_they_hold(ask: Callable[[Probe, Worker], str]) -> None:
     text = between_two(ask)
     assert f"a capability for (0,) on output 0 of operator 'numbers' (built at {__file__}:" in text
     assert text.endswith("worker 1")
@@ -161,7 +161,7 @@ def test_a_worker_that_does_not_answer_is_counted_and_named() -> None:
     assert "worker 1 did not answer within 0.1 s: it is inside a long operator, or its program does something" in text
 
 
-def test_two_workers_that_ask_each_other_both_get_an_answer() -> None:
+def test_two_workers_that_ask_each_other_both_receive_an_answer() -> None:
     texts: list[str] = []
 
     def program(worker: Worker) -> None:
@@ -178,7 +178,7 @@ def test_two_workers_that_ask_each_other_both_get_an_answer() -> None:
         assert text.count(", worker 0") == text.count(", worker 1") == 1
 
 
-def test_a_worker_that_has_not_built_the_dataflow_says_so() -> None:
+def test_a_worker_that_has_not_built_the_dataflow_reports_it() -> None:
     texts: list[str] = []
 
     def program(worker: Worker) -> None:
@@ -195,7 +195,7 @@ def test_a_worker_that_has_not_built_the_dataflow_says_so() -> None:
     assert "worker 1 has not built dataflow 0 yet" in texts[0]
 
 
-def test_a_worker_that_has_dropped_the_dataflow_says_so() -> None:
+def test_a_worker_that_has_dropped_the_dataflow_reports_it() -> None:
     texts: list[str] = []
 
     def program(worker: Worker) -> None:
@@ -216,7 +216,7 @@ def test_a_worker_that_has_dropped_the_dataflow_says_so() -> None:
     assert "worker 1 has dropped dataflow 0" in texts[0]
 
 
-def test_equal_capabilities_are_counted_and_long_lists_are_cut() -> None:
+def test_equal_capabilities_are_counted_and_long_lists_are_truncated() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope, name="numbers")
@@ -238,7 +238,7 @@ def test_equal_capabilities_are_counted_and_long_lists_are_cut() -> None:
     assert lines[-1] == "  and 10 more"
 
 
-def test_a_complete_worker_says_so() -> None:
+def test_a_complete_worker_reports_that_it_is_complete() -> None:
     def program(worker: Worker) -> str:
         with worker.dataflow() as scope:
             scope.to_stream(range(1)).probe()

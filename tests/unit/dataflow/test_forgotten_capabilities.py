@@ -1,4 +1,4 @@
-"""Capabilities that nobody dropped and nobody holds: they are found, named and dropped."""
+"""Capabilities that are neither held nor dropped: they are found, named and dropped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def line_of(function: Callable[..., Any], text: str) -> int:
 
 
 def retaining(capability: Capability) -> Logic:
-    """Retain what comes with each message, and forget it."""
+    """Retain the right of each message, and forget it."""
     capability.drop()
 
     def logic(input: InputPort, output: OutputPort) -> None:
@@ -49,7 +49,7 @@ def retaining(capability: Capability) -> Logic:
 
 
 def circular(capability: Capability) -> Logic:
-    """Retain what comes with each message in a cycle of garbage, which only a search finds."""
+    """Retain the right of each message in a reference cycle, which only the garbage collector finds."""
     capability.drop()
 
     def logic(input: InputPort, output: OutputPort) -> None:
@@ -61,7 +61,7 @@ def circular(capability: Capability) -> Logic:
 
 
 def undropped(capability: Capability) -> Logic:
-    """Forget the first capability."""
+    """Forget the initial capability."""
 
     def logic(input: InputPort, output: OutputPort) -> None:
         for _ in input:
@@ -98,7 +98,7 @@ def test_a_capability_that_is_forgotten_is_dropped_with_a_warning_at_its_line(wo
         assert sum(f"was forgotten on worker {index}, " in str(each.message) for each in caught) == 1
 
 
-def test_one_in_a_cycle_is_found_by_the_search_for_garbage_in_whatever_thread() -> None:
+def test_a_capability_in_a_cycle_is_found_by_the_garbage_collector_in_any_thread() -> None:
     def program(worker: Worker) -> bool:
         gc.disable()
         try:
@@ -129,7 +129,7 @@ def test_a_first_capability_that_is_not_dropped_is_named_with_the_line_of_its_op
         execute_directly(program)
 
 
-def test_what_a_dataflow_held_when_it_was_dropped_is_not_forgotten() -> None:
+def test_capabilities_held_by_a_dropped_dataflow_are_not_reported_as_forgotten() -> None:
     def program(worker: Worker) -> list[Capability]:
         kept: list[Capability] = []
 
@@ -148,7 +148,7 @@ def test_what_a_dataflow_held_when_it_was_dropped_is_not_forgotten() -> None:
     assert execute_directly(program) == []
 
 
-def test_what_an_unordered_input_drops_when_it_closes_is_not_forgotten() -> None:
+def test_capabilities_that_a_closing_unordered_input_drops_are_not_reported_as_forgotten() -> None:
     def program(worker: Worker) -> Any:
         with worker.dataflow() as scope:
             numbers, stream = new_unordered_input(scope)
@@ -163,7 +163,7 @@ def test_what_an_unordered_input_drops_when_it_closes_is_not_forgotten() -> None
     assert execute_directly(program) is None
 
 
-def test_one_that_is_dropped_in_a_with_block_or_by_itself_is_not_forgotten() -> None:
+def test_a_capability_dropped_by_a_with_block_or_a_call_is_not_reported_as_forgotten() -> None:
     def dropping(capability: Capability) -> Logic:
         capability.drop()
 

@@ -1,4 +1,4 @@
-"""An input that drains what comes from all workers needs no place of its own where progress comes after batches."""
+"""An input that drains the batches of all workers needs no place of its own if progress arrives after batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def drained(stream: Stream, *, drains: bool = True) -> tuple[InputPort, OutputPo
 
 
 def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -> tuple[bool, int]:
-    """Return whether the input is counted where its output is, and how many locations are tracked."""
+    """Return whether the input is counted at the location of its output, and how many locations are tracked."""
     network = SimulatedNetwork(peers, seed=0)
     worker = Worker(network.allocators[0], Config(workers=workers, accumulation=accumulation))
     with worker.dataflow() as scope:
@@ -29,23 +29,23 @@ def place(peers: int, workers: int, accumulation: str, *, drains: bool = True) -
 
 @pytest.mark.composed
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(2, 1, "process"), (2, 2, "process"), (4, 2, "worker")])
-def test_it_is_told_by_the_outputs_that_feed_it_where_every_worker_tells_every_other_one(
+def test_it_is_counted_at_the_outputs_that_feed_it_if_every_worker_reports_to_every_other_one(
     peers: int, workers: int, accumulation: str
 ) -> None:
     assert place(peers, workers, accumulation) == (True, 2)
 
 
 @pytest.mark.parametrize(("peers", "workers", "accumulation"), [(4, 2, "process"), (2, 1, "cluster")])
-def test_it_has_a_place_where_others_pass_progress_on(peers: int, workers: int, accumulation: str) -> None:
+def test_it_has_a_place_if_other_workers_pass_progress_on(peers: int, workers: int, accumulation: str) -> None:
     assert place(peers, workers, accumulation) == (False, 3)
 
 
-def test_it_has_a_place_where_messages_may_be_left_in_the_queue() -> None:
+def test_it_has_a_place_if_messages_may_stay_in_its_queue() -> None:
     assert place(2, 1, "process", drains=False) == (False, 3)
 
 
 def settle(network: SimulatedNetwork, workers: list[Worker], probes: list[Probe], epoch: int) -> None:
-    """Let all messages arrive, and all workers step, until the answers of all epochs before are there."""
+    """Deliver all messages and step all workers until all earlier epochs are complete."""
     while any(probe.less_than(epoch) for probe in probes):
         while network.deliver_one():
             pass
@@ -54,7 +54,7 @@ def settle(network: SimulatedNetwork, workers: list[Worker], probes: list[Probe]
 
 
 @pytest.mark.composed
-def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings_at_most() -> None:
+def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_reports_at_most() -> None:
     network = SimulatedNetwork(peers=2, seed=0)
     workers = [Worker(allocator, Config()) for allocator in network.allocators]
     sessions: list[InputSession] = []
@@ -74,8 +74,8 @@ def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_tellings
             session.advance_to(epoch + 1)
         settle(network, workers, probes, epoch + 1)
         sent.append([now.allocator.statistics().messages_sent - then for now, then in zip(workers, before)])
-    # Each tells of its input's end, of the degrees that have changed, and of how many have which; only the first
-    # changes edges. Were it to learn, too, when a batch was taken, it would be 106 and 88 messages. One message informs
-    # the other worker, once, of the kinds of columns that the exchanged rows have.
+    # Each worker reports the end of its input's epoch, the degrees that have changed, and how many nodes have each
+    # degree; only the first worker changes edges. If workers also reported that a batch was taken, there would be 106
+    # and 88 messages. One message informs the other worker, once, of the kinds of columns that exchanged rows have.
     assert [max(each) for each in zip(*sent)] == [2 + 3, 1 + 3]
     assert [sum(each) for each in zip(*sent)] == [84, 60]

@@ -1,4 +1,4 @@
-"""Tests of notifications and of the operators that are given them."""
+"""Tests of notifications and of the operators that receive them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from timely.errors import OperatorError
 
 
 def counter(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-    """Send how many records each time had, by way of a state that lives in the notifications' order."""
+    """Send the number of records of each time, from a state kept until the notification."""
     counts = states.setdefault(id(input), {})
     for capability, batch in input:
         counts[capability.time] = counts.get(capability.time, 0) + len(batch)
@@ -44,7 +44,7 @@ states: dict[int, dict[Time, int]] = {}
 
 
 @on_workers
-def test_a_notification_says_when_all_workers_are_done(workers: int) -> None:
+def test_a_notification_arrives_when_all_workers_are_done(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         return scope.to_stream(range(100)).unary_notify(Exchange(lambda x: x * 0), counter)
 
@@ -52,8 +52,8 @@ def test_a_notification_says_when_all_workers_are_done(workers: int) -> None:
     assert found == [((0,), 100 * workers)]
 
 
-def test_the_two_times_of_a_notification_are_apart() -> None:
-    told: list[tuple[Time, Time | None, int]] = []
+def test_the_two_times_of_a_notification_are_independent() -> None:
+    notified: list[tuple[Time, Time | None, int]] = []
 
     def program(worker: Worker) -> list[bool]:
         def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
@@ -61,7 +61,7 @@ def test_the_two_times_of_a_notification_are_apart() -> None:
                 notificator.notify_at(capability, guarantee=(3,))
                 notificator.notify_after((5,))
             for time, held in notificator:
-                told.append((time, None if held is None else held.time, numbers.epoch))
+                notified.append((time, None if held is None else held.time, numbers.epoch))
 
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope)
@@ -74,29 +74,29 @@ def test_the_two_times_of_a_notification_are_apart() -> None:
             held_back.append(probe.less_equal(0))
         return held_back
 
-    # Until 3 is complete the capability for 0 is held; the request for 5 holds nobody back.
+    # Until 3 is complete the capability for 0 is held; the request for 5 holds nothing back.
     assert execute_directly(program) == [True, True, True, False, False, False, False]
-    assert told == [((3,), (0,), 4), ((5,), None, 6)]
+    assert notified == [((3,), (0,), 4), ((5,), None, 6)]
 
 
 def asking(ask: Callable[[Notificator, InputCapability], None]) -> list[Time]:
-    """Have an operator `ask` as the first message comes; return the times that it was told of."""
-    told: list[Time] = []
+    """Let an operator `ask` when the first message arrives; return the times of its notifications."""
+    notified: list[Time] = []
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for capability, _ in input:
             ask(notificator, capability)
-        told.extend(time for time, _ in notificator)
+        notified.extend(time for time, _ in notificator)
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             scope.to_stream([1]).unary_notify(Pipeline(), logic)
 
     execute_directly(program)
-    return told
+    return notified
 
 
-def test_a_guarantee_may_be_written_as_other_times_are() -> None:
+def test_a_guarantee_may_be_written_in_every_form_of_a_time() -> None:
     def ask(notificator: Notificator, right: InputCapability) -> None:
         notificator.notify_after(np.int64(2))
         notificator.notify_after([1])
@@ -117,22 +117,22 @@ def test_a_guarantee_may_be_written_as_other_times_are() -> None:
         ((), r"CapabilityError: \(\) is not a time of this scope"),
     ],
 )
-def test_a_guarantee_that_is_no_time_of_the_scope_is_refused(moment: Any, message: str) -> None:
+def test_a_guarantee_that_is_not_a_time_of_the_scope_is_refused(moment: Any, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         asking(lambda notificator, right: notificator.notify_after(moment))
     with pytest.raises(OperatorError, match=message):
         asking(lambda notificator, right: notificator.notify_at(right, guarantee=moment))
 
 
-def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> None:
-    told: list[Time] = []
+def test_a_request_for_a_complete_time_is_answered_even_if_nothing_moves() -> None:
+    notified: list[Time] = []
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for _ in input:
             notificator.notify_after((0,))
         for time, _ in notificator:
-            told.append(time)
-        if told == [(0,)]:
+            notified.append(time)
+        if notified == [(0,)]:
             notificator.notify_after((0,))
 
     def program(worker: Worker) -> None:
@@ -145,10 +145,10 @@ def test_a_request_for_what_is_complete_is_answered_though_nothing_moves() -> No
         settle(worker)
 
     execute_directly(program)
-    assert told == [(0,), (0,)]
+    assert notified == [(0,), (0,)]
 
 
-def test_times_asked_for_at_the_start_are_told_of_without_messages() -> None:
+def test_notifications_requested_at_the_start_arrive_without_messages() -> None:
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for time, capability in notificator:
             assert capability is not None

@@ -1,4 +1,4 @@
-"""What was sent and not taken: who is owed how much, when that is too much, and when what was taken is told."""
+"""Messages sent but not taken: how much workers owe, when it is too much, and when taken messages are reported."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from timely.communication.message import Taken
 from timely.dataflow.outstanding import Ledger, Outstanding
 from timely.errors import FrameError
 
-Told = list[tuple[int, Taken]]
+Reports = list[tuple[int, Taken]]
 
 
-def outstanding(queue_bytes: int = 800) -> tuple[Outstanding, Ledger, Told]:
-    """Return what worker 0 of two has outstanding, one channel's part of it, and what it tells."""
-    told: Told = []
-    whole = Outstanding(2, queue_bytes, lambda peer, taken: told.append((peer, taken)))
-    return whole, Ledger(whole, 0, 2, 3, 4), told
+def outstanding(queue_bytes: int = 800) -> tuple[Outstanding, Ledger, Reports]:
+    """Return the outstanding messages of worker 0 of two, the ledger of one channel, and the reports of worker 0."""
+    reports: Reports = []
+    whole = Outstanding(2, queue_bytes, lambda peer, taken: reports.append((peer, taken)))
+    return whole, Ledger(whole, 0, 2, 3, 4), reports
 
 
-def test_a_worker_owes_too_much_when_it_is_more_than_the_share() -> None:
+def test_a_worker_that_owes_more_than_its_share_is_over_the_bound() -> None:
     whole, ledger, _ = outstanding()
     assert (whole.share, whole.allowance, whole.quantum) == (400, 100, 50)
     ledger.send(1, 400)
@@ -32,26 +32,26 @@ def test_a_worker_owes_too_much_when_it_is_more_than_the_share() -> None:
     assert (ledger.owed, whole.over) == ([0, 400], set())
 
 
-def test_a_share_is_a_byte_at_least() -> None:
+def test_a_share_is_at_least_a_byte() -> None:
     assert outstanding(1)[0].share == 1
 
 
-def test_what_was_taken_is_told_when_it_is_more_than_the_quantum() -> None:
-    _, ledger, told = outstanding()
+def test_taken_messages_are_reported_once_they_exceed_the_quantum() -> None:
+    _, ledger, reports = outstanding()
     for size in (50, 1, 51):
-        assert len(told) == (size == 51)
+        assert len(reports) == (size == 51)
         ledger.queue(1, size)
         ledger.take()
-    assert told == [(1, Taken(((3, 4, 2),))), (1, Taken(((3, 4, 1),)))]
+    assert reports == [(1, Taken(((3, 4, 2),))), (1, Taken(((3, 4, 1),)))]
 
 
-def test_what_is_closed_owes_nothing_and_has_taken_everything() -> None:
-    whole, ledger, told = outstanding()
+def test_a_closed_ledger_owes_nothing_and_has_taken_everything() -> None:
+    whole, ledger, reports = outstanding()
     ledger.queue(0, 500)
     ledger.queue(1, 60)
     ledger.send(1, 500)
     assert (ledger.owed, whole.over) == ([500, 500], {0, 1})
     ledger.close()
-    assert (ledger.owed, whole.over, told) == ([0, 0], set(), [(1, Taken(((3, 4, 1),)))])
+    assert (ledger.owed, whole.over, reports) == ([0, 0], set(), [(1, Taken(((3, 4, 1),)))])
     with pytest.raises(FrameError, match="has 0"):
         ledger.settle(1, 1)

@@ -37,7 +37,7 @@ def test_rows_of_several_columns_stay_together() -> None:
         assert len(rows) == 20 * len({number % 5 for number, _, _ in rows})
 
 
-def test_a_batch_that_goes_to_one_worker_is_handed_on_as_it_is() -> None:
+def test_a_batch_for_one_worker_is_passed_on_unchanged() -> None:
     (found,) = scatter(NUMBERS, np.full(500, 6, np.uint16))
     assert found == (6, NUMBERS)
     assert found[1] is NUMBERS
@@ -54,7 +54,7 @@ def test_many_rows_are_spread_like_few(rows: int, peers: int) -> None:
         assert np.array_equal(part, numbers[workers == worker])
 
 
-def test_a_column_of_the_batch_is_hashed_as_it_is_and_not_in_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_of_the_batch_is_hashed_without_conversion_to_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
     def see(columns: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -68,14 +68,14 @@ def test_a_column_of_the_batch_is_hashed_as_it_is_and_not_in_another_type(monkey
     assert seen == ["S", "O"]
 
 
-def test_many_rows_for_one_worker_are_handed_on_as_they_are() -> None:
+def test_many_rows_for_one_worker_are_passed_on_unchanged() -> None:
     batch = Columns((np.arange(2 * MANY_ROWS),))
     ((worker, part),) = scatter(batch, np.full(len(batch), 1, np.uint16))
     assert worker == 1
     assert part is batch
 
 
-def test_no_rows_go_nowhere() -> None:
+def test_an_empty_batch_goes_to_no_worker() -> None:
     assert list(scatter(Columns((np.arange(0),)), np.empty(0, np.uint16))) == []
 
 
@@ -91,7 +91,7 @@ def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:
 
 
 @pytest.mark.parametrize("worker", [-1, "sink", 1.0, None])
-def test_to_gather_at_no_worker_is_refused(worker: Any) -> None:
+def test_gathering_at_a_value_that_is_not_a_worker_is_refused(worker: Any) -> None:
     with pytest.raises(BuildError, match=f"a worker, given by its number, such as 0, and not at {worker!r}"):
         Gather(worker)
 
@@ -115,18 +115,18 @@ def test_records_without_fields_meet_on_one_worker() -> None:
     assert parts(Exchange(lambda _: ()), [1, 2], 3) == {worker: [1, 2]}
 
 
-def test_a_route_of_columns_names_one_at_least() -> None:
+def test_a_route_of_columns_names_at_least_one() -> None:
     with pytest.raises(DataError, match="at least one column"):
         parts(Exchange(lambda _: ()), NUMBERS, 3)
 
 
-def test_the_way_a_hash_goes_does_not_depend_on_how_many_travel_with_it() -> None:
+def test_the_destination_of_a_row_does_not_depend_on_how_many_rows_travel_with_it() -> None:
     hashes = hash_columns((np.arange(100),))
     for peers in (2, 3, 5, 8):
         assert destinations(hashes, peers).tolist() == [int(each) % peers for each in hashes]
 
 
-def test_floats_that_are_no_whole_numbers_of_64_bits_have_hashes_of_their_own() -> None:
+def test_floats_that_are_not_integers_of_64_bits_have_hashes_of_their_own() -> None:
     floats = np.array([0.5, -0.5, np.nan, np.inf, -np.inf, 2.0**63, 2.0**64, -(2.0**64), 1e-300, *range(9)])
     assert len(set(hash_columns((floats,)).tolist())) == len(floats)
     integers = hash_columns((np.array([0, -(2**63), 2**63 - 1]),))

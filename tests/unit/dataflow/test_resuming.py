@@ -1,4 +1,4 @@
-"""An operator that has more to send than at once: what it has sent is consumed before it goes on."""
+"""An operator with more messages than it sends at once resumes only when its earlier messages have been consumed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from timely.dataflow.builder import OperatorBuilder
 
 
 def tripled(stream: Stream, name: str, log: list[str]) -> Stream:
-    """Send each message three times, once an activation."""
+    """Send each message three times, in three activations."""
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, Pipeline(), drains=True)
     output, result = builder.add_output()
@@ -29,18 +29,18 @@ def tripled(stream: Stream, name: str, log: list[str]) -> Stream:
     return result
 
 
-def test_the_last_of_several_goes_on_so_that_no_more_than_one_message_ever_waits() -> None:
+def test_the_last_of_several_operators_resumes_first_so_that_at_most_one_message_waits() -> None:
     log: list[str] = []
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             session, stream = new_input(scope)
             first = tripled(stream, "first", log)
-            tripled(first, "second", log).inspect(lambda _: log.append("told"))
+            tripled(first, "second", log).inspect(lambda _: log.append("consumed"))
         session.send(0)
         session.close()
         while worker.step():
             pass
 
     execute_directly(program)
-    assert log == ["first", *["second", "told"] * 3] * 3
+    assert log == ["first", *["second", "consumed"] * 3] * 3

@@ -25,7 +25,7 @@ Emitted = list[tuple[Time, Any]]
 
 
 def actions(*inputs: str) -> st.SearchStrategy[list[list[Action]]]:
-    """Return what each of one to three workers does with its inputs of these names."""
+    """Draw the actions of one to three workers on their inputs of these names."""
     records = st.tuples(st.sampled_from(inputs), st.integers(0, 2), st.integers(-5, 40), st.booleans())
     names = st.sampled_from([f"advance {name}" for name in inputs])
     advances = st.tuples(names, st.integers(1, 2), st.just(0), st.booleans())
@@ -47,7 +47,7 @@ def chapter(operator: str) -> dict[str, Any]:
 
 
 def emitted(operator: str, schedules: list[list[Action]], *inputs: str) -> Emitted:
-    """Return what the operator emits on all workers, one for each schedule, as (time, record), sorted."""
+    """Return the output of the operator on all workers, one for each schedule, as sorted (time, record)."""
 
     def program(worker: Worker) -> Emitted:
         found: Emitted = []
@@ -153,14 +153,14 @@ def test_orders_are_answered_and_prices_forgotten_while_prices_continue(
             worker.step_while(lambda: probe.less_than(order.epoch))
         held = max(len(prices) for each in made for prices in each.history.values())
         order.close()
-        worker.step_while(lambda: not probe.done())  # though the prices are open
+        worker.step_while(lambda: not probe.done())  # even though the input of prices is open
         for _ in range(3):
             price.send(worker.index, 0)
             price.flush()
             worker.step()
         return held
 
-    # Prices of the epochs that are under way while a worker that is ahead sends more, and the one before.
+    # Prices of the epochs in progress while a worker that is ahead sends more, and of the epoch before.
     assert max(execute(program, Config(workers=workers))) <= 4
     assert len(made) == workers
     assert not any(each.history for each in made)

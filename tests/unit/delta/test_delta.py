@@ -15,7 +15,7 @@ from timely.errors import BuildError, OperatorError
 
 
 @pytest.mark.parametrize("outer", [1, 2])
-def test_changes_of_several_epochs_in_one_message_do_not_keep_the_earlier_ones_rounds_back(outer: int) -> None:
+def test_changes_of_several_epochs_in_one_message_do_not_hold_back_the_rounds_of_earlier_epochs(outer: int) -> None:
     def program(worker: Worker) -> object:
         with worker.dataflow(outer=outer) as scope:
             session, start = new_input(scope)
@@ -94,7 +94,7 @@ def test_text_can_be_looked_up() -> None:
 
 
 @pytest.mark.parametrize("pattern", [[], [(0, 0)], [(0, 1), (2, 3)], [(0, 2)]])
-def test_a_pattern_that_is_not_one_is_refused(pattern: list[tuple[int, int]]) -> None:
+def test_an_invalid_pattern_is_refused(pattern: list[tuple[int, int]]) -> None:
     with pytest.raises(BuildError, match="pattern"):
         example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
 

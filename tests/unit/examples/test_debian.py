@@ -1,4 +1,4 @@
-"""Loading an upgrade, and what is said about files that make no sense."""
+"""Loading an upgrade, and the errors for invalid files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_upgrade_may_have_no_steps(tmp_path: Path, files: tuple[Path, Path]) 
 
 
 @pytest.mark.timeout(300)
-def test_the_whole_upgrade_is_what_its_description_says() -> None:
+def test_the_whole_upgrade_matches_its_description() -> None:
     upgrade = debian.load()
     assert upgrade.steps == 19_521
     assert len(upgrade.names) == 72_957
@@ -82,7 +82,7 @@ def test_the_whole_upgrade_is_what_its_description_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "row", "said"),
+    ("which", "row", "message"),
     [
         (0, ("a",), r"initial\.tsv, line 3: expected 2 fields \(package, needed package\), found 1"),
         (0, ("a", "b", "c"), r"initial\.tsv, line 3: expected 2 fields .*, found 3"),
@@ -100,12 +100,10 @@ def test_the_whole_upgrade_is_what_its_description_says() -> None:
         (1, (3, "+", "d", "a"), r"changes\.tsv, line 4: inserts an edge that is there already: d -> a"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_named(
-    files: tuple[Path, Path], which: int, row: tuple[object, ...], said: str
-) -> None:
+def test_an_invalid_line_is_named(files: tuple[Path, Path], which: int, row: tuple[object, ...], message: str) -> None:
     rows: list[tuple[object, ...]] = [*(INITIAL, CHANGES)[which], row]
     write_rows(files[which], rows)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         debian.load(*files)
 
 

@@ -1,4 +1,4 @@
-"""The answers from scratch, against graphs small enough to do by hand."""
+"""The answers from scratch, on graphs small enough to solve by hand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_loop_makes_no_cycle() -> None:
     assert answers("aa", "ab")["cycles"] == {"count": 0, "largest": 0, "packages": []}
 
 
-def test_of_several_largest_cycles_the_first_by_name_is_told() -> None:
+def test_the_first_by_name_of_several_largest_cycles_is_reported() -> None:
     assert answers("gh", "hg", "be", "eb", "cd", "dc")["cycles"] == {"count": 3, "largest": 2, "packages": ["b", "e"]}
 
 
@@ -41,7 +41,7 @@ def test_ties_are_in_the_order_of_names() -> None:
     assert answers("ah", "bh", "hb", "ga", "ca")["top"] == [["a", 2], ["h", 2], ["b", 1]]
 
 
-def test_no_edges_have_answers_too() -> None:
+def test_a_graph_without_edges_has_answers() -> None:
     assert answers() == {
         "edges": 0,
         "components": {"count": 0, "largest": 0},
@@ -51,5 +51,5 @@ def test_no_edges_have_answers_too() -> None:
     }
 
 
-def test_only_what_is_asked_is_answered() -> None:
+def test_only_the_requested_questions_are_answered() -> None:
     assert list(answers("ab", only=["top"])) == ["edges", "top"]

@@ -1,4 +1,4 @@
-"""What an example cannot be run with, it refuses before it runs; what it can be run with, it answers."""
+"""Examples refuse invalid options before they run, and answer for all others."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ SMALLEST = [
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, *arguments: str) -> str:
-    """Return what an example says as it refuses its command line."""
+    """Return the last line of the error with which an example refuses its command line."""
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
     with pytest.raises(SystemExit) as ended:
         example_module(name).main()
     assert ended.value.code == 2
-    said = capsys.readouterr()
-    assert not said.out
-    return said.err.splitlines()[-1]
+    printed = capsys.readouterr()
+    assert not printed.out
+    return printed.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ def test_a_whole_number_that_is_too_small_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for value in (str(least - 1), "-7", "1.5", "many"):
-        said = refused(monkeypatch, capsys, *command, option, value)
-        assert said.endswith(f"error: argument {option}: {value!r} is not a whole number of at least {least}")
+        error = refused(monkeypatch, capsys, *command, option, value)
+        assert error.endswith(f"error: argument {option}: {value!r} is not a whole number of at least {least}")
 
 
 @pytest.mark.parametrize(
     ("command", "option"), [(command, option) for command, options in REAL.items() for option in options]
 )
 @pytest.mark.parametrize("value", ["-0.5", "nan", "inf", "long"])
-def test_a_number_that_is_negative_or_none_is_refused(
+def test_a_value_that_is_negative_or_not_a_number_is_refused(
     command: tuple[str, ...],
     option: str,
     value: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = refused(monkeypatch, capsys, *command, option, value)
-    assert said.endswith(f"error: argument {option}: {value!r} is not a number of at least 0.0")
+    error = refused(monkeypatch, capsys, *command, option, value)
+    assert error.endswith(f"error: argument {option}: {value!r} is not a number of at least 0.0")
 
 
 @pytest.mark.parametrize("command", SMALLEST, ids=" ".join)
@@ -90,13 +90,13 @@ def test_the_smallest_numbers_have_an_answer(
 ) -> None:
     monkeypatch.setattr(sys, "argv", command)
     example_module(command[0]).main()
-    said = capsys.readouterr().out
-    assert said
-    assert "nan" not in said
+    output = capsys.readouterr().out
+    assert output
+    assert "nan" not in output
 
 
 @pytest.mark.parametrize("command", [*WHOLE, ("imports", SOURCES), ("commands",)], ids=" ".join)
-def test_each_option_says_what_it_means_and_what_it_is_without(
+def test_the_help_of_each_option_gives_its_meaning_and_its_default(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsers: list[argparse.ArgumentParser] = []
@@ -115,7 +115,7 @@ def test_each_option_says_what_it_means_and_what_it_is_without(
             assert not option.default or "default" in option.help, option.dest
 
 
-def test_the_help_of_commands_says_which_worker_a_number_is(
+def test_the_help_of_commands_explains_which_worker_a_number_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["commands.py", "--help"])

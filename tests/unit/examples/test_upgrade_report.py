@@ -1,4 +1,4 @@
-"""What the upgrade tells: figures of a run, and a line of progress below what is printed."""
+"""What the upgrade prints: the figures of a run, and a line of progress below other output."""
 
 from __future__ import annotations
 

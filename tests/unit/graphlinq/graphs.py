@@ -1,4 +1,4 @@
-"""Small random graphs, and their edges dealt to workers."""
+"""Small random graphs, and their edges divided among workers."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def share(scope: Scope, rows: list[tuple[Any, ...]]) -> tuple[Any, ...] | np.nda
 
 
 def answered(algorithm: Callable[[Graph], Stream], rows: Edges, workers: int = 1, **options: Any) -> list[Any]:
-    """Return the records of all workers of an algorithm on a graph, sorted."""
+    """Return the sorted records that an algorithm emits on all workers for a graph."""
     return collected(lambda scope: algorithm(Graph(scope.to_stream(share(scope, rows)), **options)), workers)

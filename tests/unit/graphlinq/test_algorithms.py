@@ -96,7 +96,7 @@ def test_ranks_by_weights_are_those_of_networkx(rows: Edges, weights: dict[int, 
 
 
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_a_weight_that_is_negative_or_no_number_is_refused(weight: float) -> None:
+def test_a_weight_that_is_negative_or_not_a_number_is_refused(weight: float) -> None:
     def program(graph: Graph) -> Stream:
         return pagerank(graph, personalisation=graph.scope.to_stream((np.array([1]), np.array([weight]))))
 
@@ -130,7 +130,7 @@ def test_a_long_chain_takes_one_round() -> None:
 @on_workers
 def test_the_component_of_the_hub_is_found_among_others(workers: int) -> None:
     ring = [(node, (node + 1) % 50) for node in range(50)]
-    spokes = [(hub, node) for hub in (7, 9) for node in range(0, 50, 5)]  # 7 and 9 have as many ways through them
+    spokes = [(hub, node) for hub in (7, 9) for node in range(0, 50, 5)]  # 7 and 9 have equally many paths through them
     others = [(60, 61), (61, 60), (61, 3), (4, 70), (70, 71), (71, 70), (80, 81)]
     rows = ring + spokes + others
     assert answered(strongly_connected_components, rows, workers=workers) == strong_components(rows)

@@ -1,4 +1,4 @@
-"""Tests of what knows no dataflow: slots of nodes, combinations by slot, edges by source."""
+"""Tests of the parts without a dataflow: slots of nodes, combinations by slot, edges by source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of what is remembered about nodes: joins, state machines, filters, distinct nodes, numbers for names."""
+"""Tests of operators with state for each node: joins, state machines, filters, distinct nodes, numbers for names."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_join_finds_the_latest_value_of_each_node(nodes: Sent, values: Sent) -
 
 @few
 @given(sent, sent)
-def test_nodes_are_chosen_from_when_they_come_on(nodes: Sent, chosen: Sent) -> None:
+def test_nodes_are_chosen_from_the_time_they_are_added(nodes: Sent, chosen: Sent) -> None:
     expected = [
         ((epoch,), (node, value))
         for epoch, node, value in nodes
@@ -128,7 +128,7 @@ def test_nodes_are_chosen_from_when_they_come_on(nodes: Sent, chosen: Sent) -> N
 
 @few
 @given(sent)
-def test_distinct_nodes_come_once_and_counts_at_each_time(rows: Sent) -> None:
+def test_distinct_nodes_are_emitted_once_and_counts_at_each_time(rows: Sent) -> None:
     first = {node: (epoch,) for epoch, node, _ in reversed(rows)}
     assert sorted(results(distinct_nodes, rows)) == sorted((time, node) for node, time in first.items())
     counts = Counter((epoch, node) for epoch, node, _ in rows)
@@ -156,7 +156,7 @@ def test_numbers_of_names_do_not_depend_on_the_number_of_workers(workers: int) -
     assert collected(program, workers) == collected(program)
 
 
-def test_nor_do_those_of_names_that_come_epoch_by_epoch() -> None:
+def test_numbers_of_names_that_arrive_epoch_by_epoch_do_not_depend_on_it_either() -> None:
     names = np.random.default_rng(3).integers(0, 40, (3, 25))
 
     def numbered(workers: int) -> list[tuple[Time, Any]]:
@@ -234,7 +234,7 @@ def test_whole_numbers_of_two_types_keep_names_of_their_own(workers: int) -> Non
 
     def program(which: int) -> Callable[[Scope], Stream]:
         def numbered(scope: Scope) -> Stream:
-            # The second batch has as signed what the first has as unsigned numbers.
+            # The second batch has the numbers of the first with a signed type.
             batches = [Columns(edges), Columns((edges[1], edges[0].astype(np.int64)))]
             return renamed(scope.to_stream(iter(batches if scope.index == 0 else [])))[which]
 
@@ -280,7 +280,7 @@ def test_a_transition_without_output_is_refused() -> None:
         results(lambda stream: state_machine(stream, lambda node: 0, lambda state, value: state), [(0, 1, 2)])
 
 
-def test_transitions_that_give_different_columns_are_refused() -> None:
+def test_transitions_that_return_different_columns_are_refused() -> None:
     def machine(left: Stream, right: Stream) -> Stream:
         def twice(state: Array, value: Array) -> tuple[Array, tuple[Array, Array]]:
             return state, (value, value)
@@ -291,12 +291,12 @@ def test_transitions_that_give_different_columns_are_refused() -> None:
         results(machine, [(0, 1, 2)], [(0, 1, 2)])
 
 
-def test_nodes_that_are_no_whole_numbers_are_refused() -> None:
+def test_nodes_that_are_not_integers_are_refused() -> None:
     with pytest.raises(OperatorError, match="nodes are whole numbers"):
         collected(lambda scope: distinct_nodes(scope.to_stream(np.array(["a"]))))
 
 
-def test_an_error_names_the_time_of_the_records_that_it_is_about() -> None:
+def test_an_error_names_the_time_of_its_records() -> None:
     def move(state: Array, value: Array) -> tuple[Array, Array]:
         if value[0] == 2:
             raise ValueError("two")

@@ -52,7 +52,7 @@ def test_an_aggregate_that_does_not_fit_names_the_node(workers: int) -> None:
 
 
 @workers
-def test_values_that_fit_on_each_worker_are_refused_where_they_are_combined(workers: int) -> None:
+def test_values_that_fit_on_each_worker_are_refused_if_their_combination_does_not_fit(workers: int) -> None:
     def build(scope: Scope) -> Stream:
         share = np.array([7]), np.array([((1 << 63) - 1) // workers])
         again = np.array([7, 7]), np.array([LARGE - 1, 1])
@@ -105,7 +105,7 @@ def test_an_aggregator_that_does_not_fit_is_named(workers: int, combine: np.ufun
 
 
 @workers
-def test_the_total_of_an_aggregator_counts_and_not_its_part_on_a_worker(workers: int) -> None:
+def test_only_the_total_of_an_aggregator_has_to_fit_and_not_its_part_on_a_worker(workers: int) -> None:
     seen: list[int] = []
 
     def program(worker: Worker) -> None:

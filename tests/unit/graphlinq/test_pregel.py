@@ -1,4 +1,4 @@
-"""Tests of vertex programs: what they compute, when they end, and what they see."""
+"""Tests of vertex programs: what they compute, when they end, and which values they receive."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_aggregates_are_seen_by_all_in_the_next_superstep(workers: int) -> None:
 
 
 @on_workers
-def test_a_program_of_everyone_ends_when_nothing_changes(workers: int) -> None:
+def test_a_program_that_updates_every_node_ends_when_nothing_changes(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         return hops(Graph(scope.to_stream(share(scope, [(node, node + 1) for node in range(5)]))), everyone=True)
 
@@ -84,14 +84,14 @@ def test_a_program_of_everyone_ends_when_nothing_changes(workers: int) -> None:
 
 
 @on_workers
-def test_no_more_supersteps_are_taken_than_are_allowed(workers: int) -> None:
+def test_a_program_takes_no_more_supersteps_than_allowed(workers: int) -> None:
     rows = [(node, node + 1) for node in range(5)]
     found = answered(lambda graph: hops(graph, supersteps=2), rows, workers)
     assert found == [(0, 0), (1, 1), (2, 2), (3, FAR), (4, FAR), (5, FAR)]
 
 
 @on_workers
-def test_messages_to_nodes_that_were_not_given_are_dropped(workers: int) -> None:
+def test_messages_to_unknown_nodes_are_dropped(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         graph = Graph(scope.to_stream(share(scope, [(0, 1), (1, 2), (0, 3), (3, 4), (4, 2)])))
         return hops(graph, scope.to_stream(share(scope, [(0,), (2,), (3,), (4,)])))
@@ -159,7 +159,7 @@ def test_an_error_names_the_time_of_the_superstep() -> None:
         collected(program)
 
 
-def test_fewer_than_no_supersteps_are_refused() -> None:
+def test_a_negative_number_of_supersteps_is_refused() -> None:
     with pytest.raises(BuildError, match="there cannot be -1 supersteps"):
         answered(lambda graph: hops(graph, supersteps=-1), [(0, 1)])
 
@@ -172,7 +172,7 @@ def test_nodes_in_a_list_are_refused() -> None:
         collected(program)
 
 
-def test_a_state_that_is_not_a_number_and_stays_so_is_no_change() -> None:
+def test_a_state_that_stays_nan_does_not_count_as_a_change() -> None:
     seen: list[int] = []
 
     def update(superstep: Superstep, state: Array, received: Array) -> Array:
@@ -208,18 +208,18 @@ def along_of_two_columns(**options: Any) -> Callable[[Scope], Stream]:
 
 
 @on_workers
-def test_messages_may_be_of_other_columns_along_edges_where_nodes_are_updated_that_receive_some(workers: int) -> None:
+def test_messages_along_edges_may_have_other_columns_if_only_receiving_nodes_are_updated(workers: int) -> None:
     program = along_of_two_columns(aggregators={"most": Aggregator(np.maximum, lambda state, most: most)})
     assert collected(program, workers) == [(node, node, max(0, 10 * node - 10)) for node in range(9)]
 
 
 @on_workers
-def test_messages_of_other_columns_along_edges_are_refused_where_everyone_is_updated(workers: int) -> None:
+def test_messages_of_other_columns_along_edges_are_refused_if_every_node_is_updated(workers: int) -> None:
     with pytest.raises(OperatorError, match="`along` returned columns of int64, int64, but `message` returned int64"):
         collected(along_of_two_columns(everyone=True), workers)
 
 
-def test_a_state_of_another_kind_than_the_first_is_refused() -> None:
+def test_a_state_of_a_different_kind_from_the_first_is_refused() -> None:
     def program(scope: Scope) -> Stream:
         return Graph(scope.to_stream((np.array([0]), np.array([1])))).pregel(
             init=lambda node: node,

@@ -1,4 +1,4 @@
-"""Tests of what goes along edges: `transmit`, `Graph.join`, `aggregate`, degrees."""
+"""Tests of values sent along edges: `transmit`, `Graph.join`, `aggregate`, degrees."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_edges_are_not_visible_at_a_time_that_is_not_after_theirs_even_without_r
 
 
 @pytest.mark.parametrize("data", [[(0, 1)], np.arange(3)])
-def test_edges_that_are_no_columns_of_both_ends_are_refused(data: Any) -> None:
+def test_edges_that_are_not_columns_of_both_ends_are_refused(data: Any) -> None:
     with pytest.raises(OperatorError, match=r"'edges' failed .* edges are columns"):
         collected(lambda scope: Graph(scope.to_stream(data)).degrees())
 

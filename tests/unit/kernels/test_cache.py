@@ -1,4 +1,4 @@
-"""Compiled kernels are shared where all that they depend on is the same, and compiled again where anything is wrong."""
+"""Compiled kernels are shared if everything they depend on is the same, and compiled again if anything is wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Compiled:
 
 @pytest.fixture
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
-    """Use a cache of the test's own, and count."""
+    """Use a separate cache for each test, and count compilations and loads."""
     monkeypatch.setenv("DIFFERENTIAL_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(stores, "_reported", set())
     monkeypatch.setattr(turns, "_PATIENCE", 600.0)  # this machine may be slow, which is reported too
@@ -155,7 +155,7 @@ def test_a_kernel_that_calls_a_kernel_is_loaded_without_it(counted: Compiled) ->
 
 
 @pytest.mark.parametrize("setting", ["BOUNDSCHECK", "OPT", "CPU_NAME", "USING_SVML"])
-def test_another_setting_of_numbas_is_another_entry(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_numba_setting_is_another_entry(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numba = compiling._numba()
     before = environment.__wrapped__()
     monkeypatch.setattr(numba.config, setting, "another", raising=False)
@@ -202,7 +202,7 @@ def test_a_kernel_of_the_same_name_in_another_module_is_another_entry() -> None:
     assert compiling._entry_of(other).name != entry().name
 
 
-def test_a_lock_that_cannot_be_opened_blocks_nobody(
+def test_a_lock_that_cannot_be_opened_does_not_block(
     counted: Compiled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "cache").mkdir(mode=0o700)
@@ -350,7 +350,7 @@ def test_a_changed_kernel_is_another_entry(tmp_path: Path) -> None:
     assert outputs == [["compiled", "answer 30"], ["compiled", "answer 31"], ["answer 30"]]
 
 
-def test_code_without_bounds_checks_is_not_loaded_where_bounds_are_checked(tmp_path: Path) -> None:
+def test_code_without_bounds_checks_is_not_loaded_if_bounds_are_checked(tmp_path: Path) -> None:
     assert run(tmp_path, place=9)[0][1] == "compiled"
     output, errors = run(tmp_path, place=9, NUMBA_BOUNDSCHECK="1")
     assert output[1:] == ["compiled"]
@@ -445,7 +445,7 @@ def test_a_directory_of_another_user_is_not_touched(tmp_path: Path) -> None:
     assert list(own.iterdir()) == []
 
 
-def test_numbas_directory_is_used_if_it_is_named(tmp_path: Path) -> None:
+def test_the_directory_of_numba_is_used_if_it_is_set(tmp_path: Path) -> None:
     for expected in (["compiled", "answer 30"], ["answer 30"]):
         assert run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "numba"))[0][1:] == expected
     assert len(list((tmp_path / "numba" / "timely-dataflow").glob("*.kernel"))) == 1

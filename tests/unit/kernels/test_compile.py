@@ -1,4 +1,4 @@
-"""How kernels are compiled: late, for one signature, once, and anew when something they call changes."""
+"""How kernels are compiled: late, for one signature, once, and again when something they call changes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_digest_covers_inner_functions_and_constants() -> None:
 
 
 def test_the_digest_covers_constants_that_are_slices_and_code() -> None:
-    """Python 3.14 has slices of constants among them."""
+    """In Python 3.14 slices can be constants too."""
 
     def make(end: int, step: int) -> compiling.FunctionType:
         namespace: dict[str, Any] = {}
@@ -284,7 +284,7 @@ except KeyboardInterrupt:
 
 
 def waiting(directory: Path, same: float = 0.0) -> subprocess.Popen[str]:
-    """Start a process that compiles a kernel until it is given a line."""
+    """Start a process that compiles a kernel until it reads a line."""
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-c", WAITS, str(same)]
     environ = os.environ | {"DIFFERENTIAL_CACHE_DIR": str(directory)}
@@ -292,7 +292,7 @@ def waiting(directory: Path, same: float = 0.0) -> subprocess.Popen[str]:
 
 
 def until(stream: Any, words: str) -> None:
-    """Read lines until one has these words in it."""
+    """Read lines until one contains these words."""
     assert any(words in line for line in iter(stream.readline, "")), words
 
 

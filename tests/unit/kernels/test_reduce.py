@@ -282,7 +282,7 @@ def test_joins_of_very_many_incomparable_times_become_pending_without_a_visit() 
     assert pending[2].tolist() == [[1, 3]]
 
 
-def test_a_count_that_is_negative_at_a_time_that_is_not_due_is_no_fault() -> None:
+def test_a_negative_count_at_a_time_that_is_not_due_is_not_a_fault() -> None:
     past: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 0), 1)]
     emitted: list[Update] = [(1, 5, (0, 0), 1), (1, 5, (0, 3), -1), (1, 6, (0, 3), 1)]
     # In round 3 of epoch 1 the value 5 has a count of -1, unless round 3 of epoch 1 inserts it again.

@@ -49,7 +49,7 @@ def store(open_path: Path) -> Store:
 
 @contextmanager
 def another_user() -> Iterator[None]:
-    """Run as a user for whom permissions count, which they do not for root."""
+    """Run as a user to whom permissions apply, unlike root."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(STRANGER)
@@ -291,7 +291,7 @@ def test_a_directory_of_another_user_is_not_used(part: str, store: Store, capsys
     assert f"{store.root / part} belongs to another user ({STRANGER}); " in capsys.readouterr().err
 
 
-def test_the_directory_may_be_in_a_shared_one_in_which_nobody_can_rename_it(store: Store) -> None:
+def test_the_directory_may_be_in_a_shared_one_in_which_no_other_user_can_rename_it(store: Store) -> None:
     store.root.chmod(0o1777)
     assert store.read(NAME, KEY) == PAYLOAD
 
@@ -389,7 +389,7 @@ def age(path: Path, days: float) -> None:
     os.utime(path, (moment, moment))
 
 
-def test_entries_that_nobody_has_used_for_long_are_removed_when_another_is_written(store: Store) -> None:
+def test_entries_that_have_long_been_unused_are_removed_when_another_is_written(store: Store) -> None:
     names = {"unused.kernel": 91, "used.kernel": 89, "cut-off.partial": 2, "half.partial": 0.5, "another's.txt": 900}
     for name, days in names.items():
         (store.directory / name).write_bytes(b"")

@@ -71,7 +71,7 @@ def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: py
     assert "waiting for another process" in printed[0]
 
 
-def test_without_file_locks_nobody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_file_locks_no_process_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fcntl
 
     def no_locks(*_: object) -> None:

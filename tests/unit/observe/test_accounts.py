@@ -1,4 +1,4 @@
-"""What operators cost adds up to what was sent, done and kept."""
+"""The accounts of operators add up to the messages sent, the work done and the rows kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def slowly(input: Any, output: Any) -> None:
 
 
 @on_workers
-def test_records_and_bytes_are_counted_where_they_leave_and_where_they_arrive(workers: int) -> None:
+def test_records_and_bytes_are_counted_when_sent_and_when_received(workers: int) -> None:
     everything = [account for accounts in counted(workers) for account in accounts]
     sums = {name: [0, 0, 0, 0] for name in ("numbers", "filter", "exchange", "slowly")}
     for each in everything:
@@ -59,7 +59,7 @@ def test_records_and_bytes_are_counted_where_they_leave_and_where_they_arrive(wo
 
 
 class Ticks:
-    """The clock of a worker's log: a microsecond passes when it is looked at, and as much more as a test adds."""
+    """The clock of a worker's log: a microsecond passes at each reading, and as much more as a test adds."""
 
     def __init__(self, worker: Worker) -> None:
         self.time = 0
@@ -70,7 +70,7 @@ class Ticks:
         return self.time
 
 
-def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> None:
+def test_an_in_line_operator_has_its_own_line_and_its_own_time() -> None:
     def slow(x: Any) -> Any:
         ticks[0].time += 10_000_000
         return x + 1
@@ -106,7 +106,7 @@ def test_an_operator_in_line_is_told_apart_with_its_line_and_its_own_time() -> N
     assert f"{busy / 1e9:.3f} s in operators" in heading
 
 
-def test_a_table_adds_workers_up_and_begins_with_what_took_longest() -> None:
+def test_a_table_adds_up_workers_and_begins_with_the_operators_that_took_longest() -> None:
     accounts: list[Account] = []
 
     def program(worker: Worker) -> None:
@@ -131,7 +131,7 @@ def test_a_table_adds_workers_up_and_begins_with_what_took_longest() -> None:
     assert len(rest) == 2
 
 
-def test_a_table_is_cut_after_the_costliest() -> None:
+def test_a_table_is_truncated_after_the_costliest_operators() -> None:
     accounts: list[Account] = []
 
     def program(worker: Worker) -> None:
@@ -148,7 +148,7 @@ def test_a_table_is_cut_after_the_costliest() -> None:
 
 
 @on_workers
-def test_what_dataflows_that_ended_cost_is_kept_in_one_row_for_each_operator(workers: int) -> None:
+def test_the_costs_of_dataflows_that_ended_are_kept_in_one_row_for_each_operator(workers: int) -> None:
     accounts: list[Account] = []
 
     def program(worker: Worker) -> None:
@@ -213,7 +213,7 @@ def test_an_operator_that_drops_its_dataflow_is_accounted_for_its_last_run() -> 
 
 
 @on_workers
-def test_what_a_trace_is_said_to_hold_is_what_it_holds(workers: int) -> None:
+def test_the_size_reported_for_a_trace_is_its_size(workers: int) -> None:
     def program(worker: Worker) -> None:
         sizes: dict[int, list[int]] = {}
         states: dict[int, list[int]] = {}
@@ -271,7 +271,7 @@ def test_what_a_trace_is_said_to_hold_is_what_it_holds(workers: int) -> None:
     execute(program, Config(workers=workers))
 
 
-def test_traces_are_not_observed_when_nobody_listens() -> None:
+def test_traces_are_not_observed_without_a_listener() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             _, words = new_input(scope)
@@ -287,7 +287,7 @@ def test_traces_are_not_observed_when_nobody_listens() -> None:
     execute_directly(program)
 
 
-def test_what_an_arrangement_keeps_is_in_its_account() -> None:
+def test_the_rows_that_an_arrangement_keeps_are_in_its_account() -> None:
     def program(worker: Worker) -> dict[str, tuple[int, int]]:
         account = Account(worker)
         with worker.dataflow() as scope:
@@ -310,7 +310,7 @@ def pass_on(input: Any, output: Any) -> None:
         output.give(*each)
 
 
-def test_what_an_input_sends_is_not_counted_to_an_operator_that_sends_there_too() -> None:
+def test_messages_of_an_input_are_not_attributed_to_an_operator_that_sends_there_too() -> None:
     def program(worker: Worker) -> list[OperatorAccount]:
         def alike(name: str) -> Input:
             with worker.dataflow(name) as scope:

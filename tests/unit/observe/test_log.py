@@ -1,4 +1,4 @@
-"""The log: listeners receive what happened, and nothing is recorded for nobody."""
+"""The log: listeners receive what happened, and nothing is recorded without a listener."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EVERYTHING = [
 
 
 def holding(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Keep batches until their time is over."""
+    """Keep batches until their time is complete."""
     capability.drop()
     held: dict[Any, Any] = {}
 
@@ -72,7 +72,7 @@ def holding(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
 
 
 def exchanging(scope: Scope) -> tuple[Any, Any]:
-    """Return an input, and a probe of what comes of it after an exchange, a delay and a loop."""
+    """Return an input, and a probe of its stream after an exchange, a delay and a loop."""
     numbers, stream = new_input(scope, name="numbers")
     counted = stream.exchange().unary_frontier(Pipeline(), holding, name="holding")
     with scope.iterative("loop") as inner:
@@ -84,7 +84,7 @@ def exchanging(scope: Scope) -> tuple[Any, Any]:
 
 
 def logged(epochs: list[int], workers: int, *wanted: Any) -> list[list[Any]]:
-    """Return each worker's records of a program that sends so many numbers in each epoch."""
+    """Return each worker's log of a program that sends this many numbers in each epoch."""
 
     def program(worker: Worker) -> list[Any]:
         found: list[Any] = []
@@ -125,7 +125,7 @@ def test_every_batch_sent_is_received_once_by_the_worker_it_was_sent_to(workers:
 
 
 @on_workers
-def test_every_kind_of_record_is_made_in_the_order_of_times_and_only_those_asked_for(workers: int) -> None:
+def test_every_kind_of_record_is_made_in_the_order_of_times_and_only_if_requested(workers: int) -> None:
     for worker, events in enumerate(logged([30, 0, 10], workers, *EVERYTHING)):
         assert all(event.worker == worker for event in events)
         times = [event.time for event in events]
@@ -139,7 +139,7 @@ def test_every_kind_of_record_is_made_in_the_order_of_times_and_only_those_asked
         assert {type(event) for event in events} == {kinds.ScheduleStopped, kinds.DataflowCompleted}
 
 
-def test_activations_begin_and_end_in_turn_and_last_as_long_as_they_say() -> None:
+def test_activations_begin_and_end_in_turn_and_last_as_long_as_they_report() -> None:
     (events,) = logged([50], 1, *kinds.SCHEDULE)
     starts, stops = events[::2], events[1::2]
     assert len(starts) == len(stops) > 4
@@ -150,7 +150,7 @@ def test_activations_begin_and_end_in_turn_and_last_as_long_as_they_say() -> Non
         assert stop.nanoseconds == stop.time - start.time
 
 
-def test_what_a_worker_sends_as_progress_arrives_at_all_others() -> None:
+def test_progress_that_a_worker_sends_arrives_at_all_others() -> None:
     everything = logged([30, 5], 3, *kinds.PROGRESS)
     for receiver, events in enumerate(everything):
         for sender, theirs in enumerate(everything):
@@ -161,7 +161,7 @@ def test_what_a_worker_sends_as_progress_arrives_at_all_others() -> None:
 
 
 @on_workers
-def test_capabilities_made_are_moved_from_where_they_were_and_dropped(workers: int) -> None:
+def test_every_capability_made_is_moved_from_its_last_time_and_dropped(workers: int) -> None:
     for events in logged([30, 5], workers, *kinds.CAPABILITIES):
         held: Counter[Any] = Counter()
         for event in events:
@@ -247,7 +247,7 @@ def test_a_listener_that_stops_leaves_nothing_behind() -> None:
     assert execute_directly(program) > 10
 
 
-def test_nothing_is_kept_of_messages_while_only_progress_is_listened_to() -> None:
+def test_no_message_is_recorded_while_listeners_want_only_progress() -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
             numbers, probe = exchanging(scope)
@@ -264,7 +264,7 @@ def test_nothing_is_kept_of_messages_while_only_progress_is_listened_to() -> Non
     assert execute(program, Config(workers=2)) == [0, 0]
 
 
-def test_an_activation_that_fails_has_an_end_too() -> None:
+def test_a_failed_activation_is_recorded_as_ended() -> None:
     found: list[Any] = []
 
     def program(worker: Worker) -> None:
@@ -277,12 +277,12 @@ def test_an_activation_that_fails_has_an_end_too() -> None:
     assert [type(event) for event in found[-2:]] == list(kinds.SCHEDULE)
 
 
-def test_a_program_may_record_a_text_itself() -> None:
+def test_a_program_may_record_a_text() -> None:
     def program(worker: Worker) -> list[Any]:
         found: list[Any] = []
-        worker.log.say("early")
+        worker.log.note("early")
         worker.log.listen(found.extend, kinds.ApplicationText)
-        worker.log.say("late")
+        worker.log.note("late")
         worker.log.flush()
         return found
 
@@ -292,7 +292,7 @@ def test_a_program_may_record_a_text_itself() -> None:
 
 
 @on_workers
-def test_a_dataflow_can_consume_the_log_of_its_worker_and_ends_with_what_it_watches(workers: int) -> None:
+def test_a_dataflow_can_consume_the_log_of_its_worker_and_ends_with_the_dataflows_it_watches(workers: int) -> None:
     def program(worker: Worker) -> tuple[list[Any], list[Any]]:
         direct: list[Any] = []
         columns: list[Any] = []
@@ -319,7 +319,7 @@ def test_a_dataflow_can_consume_the_log_of_its_worker_and_ends_with_what_it_watc
         assert len({event[0] // 2_000_000 for event in direct}) > 1
 
 
-def test_a_log_streams_frontier_moves_on_though_the_worker_sleeps() -> None:
+def test_the_frontier_of_a_log_stream_advances_even_if_the_worker_sleeps() -> None:
     def program(worker: Worker) -> bool:
         with worker.dataflow("watching") as scope:
             probe = log_stream(scope, kinds.ScheduleStopped, interval=0.01).probe()
@@ -334,7 +334,7 @@ def test_a_log_streams_frontier_moves_on_though_the_worker_sleeps() -> None:
 
 
 @pytest.mark.parametrize("kind", [kinds.Parked, kinds.ScheduleStopped])
-def test_a_log_of_nothing_but_itself_does_not_feed_itself(kind: Any) -> None:
+def test_a_log_of_only_its_own_dataflow_does_not_feed_itself(kind: Any) -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow("watching") as scope:
             log_stream(scope, kind, interval=0.001).probe()
@@ -371,7 +371,7 @@ def test_the_log_can_be_captured_in_a_file_and_replayed(tmp_path: Path) -> None:
         (lambda scope: log_stream(scope, kinds.Parked, interval=float("nan")), "interval must be positive"),
     ],
 )
-def test_intervals_that_are_none_are_refused(make: Callable[[Scope], object], complaint: str) -> None:
+def test_invalid_intervals_are_refused(make: Callable[[Scope], object], complaint: str) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             make(scope)
@@ -388,7 +388,7 @@ def test_intervals_that_are_none_are_refused(make: Callable[[Scope], object], co
         lambda worker, scope, kind: worker.log.listen(print, kinds.Parked, kind),
     ],
 )
-def test_what_is_no_kind_of_record_is_refused(ask: Callable[..., object], kind: object) -> None:
+def test_a_value_that_is_not_a_kind_of_record_is_refused(ask: Callable[..., object], kind: object) -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             ask(worker, scope, kind)
@@ -464,7 +464,7 @@ def test_a_dropped_log_stream_leaves_nothing_behind() -> None:
     execute_directly(program)
 
 
-def test_what_waits_for_the_end_can_be_taken_back() -> None:
+def test_a_call_when_idle_can_be_cancelled() -> None:
     found: list[str] = []
 
     def program(worker: Worker) -> None:
@@ -476,13 +476,13 @@ def test_what_waits_for_the_end_can_be_taken_back() -> None:
     assert found == ["over"]
 
 
-def test_to_stop_twice_stops_nobody_else() -> None:
+def test_stopping_twice_stops_no_other_listener() -> None:
     def program(worker: Worker) -> None:
         found: list[Any] = []
         first, second = (worker.log.listen(found.extend, kinds.ApplicationText) for _ in range(2))
         first()
         first()
-        worker.log.say("hello")
+        worker.log.note("hello")
         worker.log.flush()
         assert [event.text for event in found] == ["hello"]
         second()
@@ -491,7 +491,7 @@ def test_to_stop_twice_stops_nobody_else() -> None:
     execute_directly(program)
 
 
-def test_a_gauge_taken_back_twice_takes_no_other_with_it() -> None:
+def test_removing_a_gauge_twice_removes_no_other() -> None:
     def program(worker: Worker) -> None:
         wanted: list[bool] = []
 

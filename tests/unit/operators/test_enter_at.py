@@ -1,4 +1,4 @@
-"""Records enter a loop at the rounds that are given for them."""
+"""Records enter a loop at the rounds given for them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_each_row_gets_its_round_as_a_further_coordinate(rows: list[tuple[int, i
 
 
 @pytest.mark.parametrize("rounds", [-1, 0.5])
-def test_a_value_that_is_no_round_is_refused(rounds: float) -> None:
+def test_a_value_that_is_not_a_round_is_refused(rounds: float) -> None:
     def program(scope: Scope) -> Collection:
         with scope.iterative() as inner:
             return Collection.of(scope, np.arange(3)).enter_at(inner, lambda x: x * rounds).leave()

@@ -10,7 +10,7 @@ from tests.oracle.grid import on_workers, run
 
 
 def up_to(key: Any, value: Any) -> tuple[Any, ...]:
-    """Make (key, 0), (key, 1) ... (key, value - 1) of (key, value): of some records nothing."""
+    """Make (key, 0), (key, 1) ... (key, value - 1) from (key, value): nothing from some records."""
     rows = np.repeat(np.arange(len(key)), value)
     first = np.cumsum(value) - value
     return rows, key[rows], np.arange(len(rows)) - first[rows]

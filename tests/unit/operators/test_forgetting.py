@@ -1,4 +1,4 @@
-"""Operators let the traces that they read, and those of their output, forget what no input can need any more."""
+"""Operators allow compaction of the traces that they read, and of those of their output, as far as inputs permit."""
 
 from __future__ import annotations
 

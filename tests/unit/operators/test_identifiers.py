@@ -9,7 +9,7 @@ WORDS: list[Update] = [((word,), (epoch,), 1) for epoch, word in enumerate(("a",
 
 
 def small(one: Collection) -> Collection:
-    """Numbers by a hash so bad that most records share theirs."""
+    """Hashes so bad that most records share one with others."""
     return one.identifiers(hash=lambda columns: (columns[0] == "d").astype(int))
 
 

@@ -229,7 +229,7 @@ def test_a_record_given_as_a_tuple_is_refused() -> None:
 
 
 @pytest.mark.parametrize("diff", [1.5, None, "2", 2**63, [1.0, 2.0], [1, 2, 3], np.array([2**63, 1], np.uint64)])
-def test_a_diff_that_is_no_whole_number_is_refused(diff: object) -> None:
+def test_a_diff_that_is_not_an_integer_is_refused(diff: object) -> None:
     with pytest.raises(DataError, match="one integer for each of the 2 rows"):
         inserted(lambda session: session.update([1, 2], diff=diff))  # type: ignore[arg-type]
 

@@ -32,7 +32,7 @@ def distances(edges: Collection, limit: int | None = None) -> Collection:
 
 
 def counting(scope: Scope, limit: int, *, late: bool = False) -> Collection:
-    """0 to 4, found one in a round; numbers above 100 come round too, and cancel."""
+    """0 to 4, one found in each round; numbers above 100 go round too, and cancel."""
     start = Collection.of(scope, 0)
     with scope.iterative() as inner:
         entered = start.enter(inner)
@@ -191,6 +191,6 @@ def test_a_loop_without_a_limit_is_not_checked_before_its_first_report(monkeypat
 
 
 @pytest.mark.parametrize("limit", [0, 1.5])
-def test_a_limit_that_is_no_number_of_rounds_is_refused(limit: object) -> None:
+def test_a_limit_that_is_not_a_number_of_rounds_is_refused(limit: object) -> None:
     with pytest.raises(BuildError, match="takes whole rounds"):
         example(lambda scope: counting(scope, limit=limit))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The kinds of columns: which are refused together, on whichever workers the rows are."""
+"""The kinds of columns: which are refused together, whichever workers hold the rows."""
 
 from __future__ import annotations
 

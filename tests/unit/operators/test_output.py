@@ -63,7 +63,7 @@ def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
     execute_directly(program)
 
 
-def test_a_value_that_is_no_time_of_the_output_is_refused() -> None:
+def test_a_value_that_is_not_a_time_of_the_output_is_refused() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             output = Collection.of(scope, np.array([1])).output()

@@ -1,4 +1,4 @@
-"""Joins that make much of little: their pairs are consumed piece by piece."""
+"""Joins that emit many pairs for few records: their pairs are consumed piece by piece."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
 
 
 def window(updates: list[Update], time: Time, size: int, slide: int, by_event: bool) -> Multiset:
-    """Return the contents of a window at a time, by a look at each multiple of `slide`."""
+    """Return the contents of a window at a time, by trying each multiple of `slide`."""
     total: Multiset = Counter()
     for record, when, diff in updates:
         happened = record[1] if by_event else when[0]

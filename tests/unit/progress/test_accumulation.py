@@ -59,7 +59,7 @@ def test_the_first_worker_of_all_is_the_only_root() -> None:
     assert [place.targets for place in places(2, 2, "cluster")] == [(2, 1), (0,), (0,), (2,)]
 
 
-def test_a_worker_alone_sends_to_nobody() -> None:
+def test_a_single_worker_sends_to_no_other() -> None:
     assert [places(1, 1, way)[0].targets for way in ("worker", "process", "cluster")] == [(), (), ()]
 
 

@@ -22,14 +22,14 @@ def test_a_cycle_without_feedback_is_refused_by_name() -> None:
     assert all(name in str(raised.value) for name in names)
 
 
-def test_a_feedback_in_a_loop_that_the_cycle_leaves_is_no_help() -> None:
-    # Round the loop, out of it, and in again: the counter starts anew.
+def test_a_feedback_in_a_loop_that_the_cycle_leaves_does_not_help() -> None:
+    # Round the loop, out of it, and in again: the counter starts again at zero.
     edges = [Edge(0, 1, ROUND), Edge(1, 2, PathSummary.leave(2)), Edge(2, 0, PathSummary.enter(1))]
     with pytest.raises(CycleError):
         check_cycles(edges)
 
 
-def test_an_outer_feedback_makes_up_for_an_inner_counter_that_starts_anew() -> None:
+def test_an_outer_feedback_compensates_for_an_inner_counter_that_starts_again() -> None:
     enter, leave = PathSummary.enter(2), PathSummary.leave(3)
     inner = PathSummary.feedback(3)
     check_cycles([Edge(0, 1, enter), Edge(1, 1, inner), Edge(1, 2, leave), Edge(2, 0, ROUND)])

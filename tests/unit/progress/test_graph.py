@@ -12,7 +12,7 @@ def test_a_chain_contracts_to_one_edge() -> None:
     assert contract(chain, {0, 5}) == [Edge(0, 5, ONE)]
 
 
-def test_a_hub_stays_where_its_removal_would_cost_too_many_edges() -> None:
+def test_a_hub_stays_if_its_removal_would_cost_too_many_edges() -> None:
     hub = [*(Edge(place, 10, ONE) for place in range(5)), *(Edge(11, place, ONE) for place in range(20, 25))]
     edges = [*hub, Edge(10, 11, ONE)]
     kept = {*range(5), *range(20, 25)}
@@ -59,7 +59,7 @@ def test_an_inner_loop_that_is_removed_still_leads_round_the_outer_one() -> None
 
 
 def test_a_removed_location_may_be_left_after_turns_of_its_own_loops() -> None:
-    # From 0 through 1 to 2, all in an inner loop; or from 1 once round the outer loop, by way of 3.
+    # From 0 through 1 to 2, all in an inner loop; or from 1 once round the outer loop, through 3.
     inside, again = PathSummary.identity(3), PathSummary(2, (0, 1), (0,))
     edges = [Edge(0, 1, inside), Edge(1, 2, inside), Edge(1, 3, PathSummary.leave(3)), Edge(3, 1, again)]
     assert contract(edges, {0, 2}) == [Edge(0, 2, again), Edge(0, 2, inside)]

@@ -56,7 +56,7 @@ def test_demand_mode_holds_back_changes_that_move_no_frontier() -> None:
     assert protocol.statistics() == Statistics(0, 0, 0, 0, flushes_held=1, updates_held=2)
 
 
-def test_a_dropped_capability_takes_along_all_that_was_made_under_it() -> None:
+def test_a_dropped_capability_is_sent_with_everything_made_under_it() -> None:
     protocol, _ = two_workers("demand")
     protocol.update(INPUT, (0,), 1)
     assert protocol.flush() is None
@@ -80,7 +80,7 @@ def test_batches_sent_and_received_are_counted() -> None:
     assert second.statistics() == Statistics(0, 0, 2, 6, 0, updates_held=1)
 
 
-def test_the_own_tracker_learns_of_changes_when_the_peers_are_sent_them() -> None:
+def test_a_workers_own_tracker_receives_changes_when_its_peers_do() -> None:
     protocol, peer = two_workers("demand")
     peer.update(OUTPUT, (0,), -1)
     dropped = peer.flush()

@@ -130,7 +130,7 @@ def test_a_consumption_counted_before_its_production_hides_nothing_upstream() ->
     assert tracker.is_idle
 
 
-def test_negative_counts_alone_are_no_frontier_and_not_the_end() -> None:
+def test_negative_counts_alone_make_no_frontier_and_do_not_mean_the_end() -> None:
     tracker = chain(2)
     tracker.update(1, (0,), -1)
     tracker.propagate()
@@ -170,7 +170,7 @@ def test_of_two_times_one_may_be_past_the_limit() -> None:
 
 
 @pytest.mark.interpreted
-def test_what_changes_no_frontier_is_settled_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_moves_no_frontier_is_settled_at_its_location(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = loop()
     tracker.update_all([(1, (0, 5), 1), (0, (7,), 1)])
     tracker.propagate()

@@ -20,7 +20,7 @@ def summaries(length: int, result: int | None = None) -> st.SearchStrategy[PathS
     return st.integers(0, length if result is None else min(length, result)).flatmap(build)
 
 
-def test_entering_a_loop_appends_a_counter_and_leaving_it_takes_it_off() -> None:
+def test_entering_a_loop_appends_a_counter_and_leaving_it_drops_the_counter() -> None:
     assert PathSummary.enter(1).results_in((4,)) == (4, 0)
     assert PathSummary.leave(2).results_in((4, 7)) == (4,)
     assert PathSummary.enter(1).followed_by(PathSummary.leave(2)) == PathSummary.identity(1)
@@ -37,7 +37,7 @@ def test_increments_are_lost_with_the_counter_they_were_added_to() -> None:
     assert not way_out.advances
 
 
-def test_a_time_past_the_limit_never_comes() -> None:
+def test_a_time_past_the_limit_never_arrives() -> None:
     assert PathSummary.feedback(2).results_in((0, LIMIT - 1)) == (0, LIMIT)
     assert PathSummary.feedback(2).results_in((0, LIMIT)) is None
 

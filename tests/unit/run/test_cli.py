@@ -1,4 +1,4 @@
-"""The command `timely`, as far as it needs no processes."""
+"""The command `timely`, as far as it starts no processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from timely.run import cli
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What the command has run instead of running it."""
+    """The scripts that the command would have run, recorded instead of run."""
     targets: list[list[str]] = []
 
     def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
@@ -87,13 +87,13 @@ def test_unknown_arguments_are_named_in_a_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert cli.main(arguments) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"timely: {message}")
-    assert said.count("\n") == 1
-    assert "script --bar" in message or f"'timely {arguments[0]} --help'" in said
+    error = capsys.readouterr().err
+    assert error.startswith(f"timely: {message}")
+    assert error.count("\n") == 1
+    assert "script --bar" in message or f"'timely {arguments[0]} --help'" in error
 
 
-def test_the_usage_shows_that_one_may_leave_out_which_line_of_the_host_file_this_is(
+def test_the_usage_shows_that_the_line_of_the_host_file_is_optional(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""Which directories of earlier runs are removed, and which never."""
+"""Which directories of earlier runs are removed, and which never are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timely.run.directory import PREFIX, remove_left_directories, run_directory
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files are; short enough for sockets, whatever the test is called."""
+    """The directory of temporary files, short enough for sockets whatever the name of the test."""
     place = tmp_path / "t"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
@@ -23,14 +23,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(place: Path, name: str = f"{PREFIX}abcdefgh") -> Path:
-    """Make what a killed run leaves."""
+    """Make what a killed run leaves behind."""
     directory = place / name
     directory.mkdir(mode=0o700)
     (directory / "0.0").touch()
     return directory
 
 
-def test_a_directory_that_nobody_has_locked_is_removed_by_the_next_run(place: Path) -> None:
+def test_an_unlocked_directory_is_removed_by_the_next_run(place: Path) -> None:
     stale = left(place)
     with run_directory(1) as directory:
         assert not stale.exists()
@@ -39,7 +39,7 @@ def test_a_directory_that_nobody_has_locked_is_removed_by_the_next_run(place: Pa
     assert list(place.iterdir()) == []
 
 
-def test_the_directory_of_a_run_that_goes_on_stays(place: Path) -> None:
+def test_the_directory_of_a_run_in_progress_stays(place: Path) -> None:
     with run_directory(1) as first, run_directory(1) as second:
         remove_left_directories(str(place))
         assert first.exists()
@@ -78,7 +78,7 @@ def test_a_directory_that_others_may_enter_stays(place: Path) -> None:
     assert stays.exists()
 
 
-def test_what_belongs_to_another_user_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_user_stay(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stays = left(place)
     user = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: user + 1)
@@ -95,7 +95,7 @@ def test_a_directory_that_is_removed_before_it_is_locked_is_made_again(
     def open_late(path: str) -> int:
         opened.append(path)
         if len(opened) == 1:
-            remove_left_directories(str(place))  # opens it, too, and removes it
+            remove_left_directories(str(place))  # which opens it, too, and removes it
         return really_open(path)
 
     monkeypatch.setattr(module, "_open", open_late)

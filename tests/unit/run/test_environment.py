@@ -40,7 +40,7 @@ def test_a_configuration_that_is_given_reads_no_environment(
     assert capsys.readouterr().err == ""
 
 
-def test_options_leave_the_rest_to_the_environment(
+def test_the_environment_decides_what_options_do_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TIMELY_STAL_SECONDS", "5")

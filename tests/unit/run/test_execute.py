@@ -1,4 +1,4 @@
-"""Running programs on workers of one process and of several, and what becomes of errors."""
+"""Programs on workers of one process and of several, and how their errors end a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from timely.worker.worker import Worker
 
 
 def cluster(directory: Path, *builds: Callable[[Worker], Any], **changes: Any) -> list[BaseException | None]:
-    """Run one program a process, as if the processes were threads; return how each ended."""
+    """Run one program for each process, on threads in place of processes; return how each ended."""
     settings = ipc_configs(directory, processes=len(builds), **changes)
 
     def process(position: int) -> Callable[[], object]:
@@ -69,7 +69,7 @@ def test_the_configuration_comes_from_the_environment(monkeypatch: pytest.Monkey
     assert execute_directly(lambda worker: worker.peers) == 1
 
 
-def test_an_error_of_the_only_worker_goes_through() -> None:
+def test_an_error_of_the_only_worker_is_raised_unchanged() -> None:
     with pytest.raises(ValueError, match="nothing of the kind"):
         execute_directly(fail)
 
@@ -131,7 +131,7 @@ def test_an_interrupt_while_threads_are_started_ends_those_that_run(monkeypatch:
     assert not started[0].is_alive()
 
 
-def test_an_error_is_raised_though_its_worker_takes_long_to_close_its_connections(
+def test_an_error_is_raised_even_if_its_worker_takes_long_to_close_its_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = sys.modules["timely.run.execute"]
@@ -181,14 +181,14 @@ def test_a_worker_that_had_peers_cannot_be_used_after_its_run() -> None:
             return worker, scope.to_stream([1]).exchange().probe()
 
     for worker, probe in execute(program, Config(workers=2)):
-        said = rf"worker {worker.index} of 2 has ended with its run, and parted from its peers"
-        with pytest.raises(BuildError, match=said), worker.dataflow():
+        message = rf"worker {worker.index} of 2 has ended with its run, and parted from its peers"
+        with pytest.raises(BuildError, match=message), worker.dataflow():
             pass
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step()
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step_or_park()
-        with pytest.raises(StalledError, match=said):
+        with pytest.raises(StalledError, match=message):
             worker.step_while(lambda: True)
         assert probe.done()
 
@@ -243,7 +243,7 @@ def test_an_error_in_one_process_reaches_all_others_with_its_line(tmp_path: Path
         assert "test_execute.py:" in str(error)
 
 
-def test_a_refusal_in_one_process_reaches_the_others_in_its_own_words(tmp_path: Path) -> None:
+def test_a_refusal_in_one_process_reaches_the_others_with_the_same_message(tmp_path: Path) -> None:
     def refuse(worker: Worker) -> None:
         raise DataError("column 3 is no column")
 

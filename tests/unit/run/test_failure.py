@@ -1,4 +1,4 @@
-"""What a person sees of an uncaught error."""
+"""What the user sees of an uncaught error."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_lines_of_an_operator_error_are_those_of_its_cause() -> None:
     assert "in caught" in message(error)
 
 
-def test_where_the_cause_was_in_the_library_the_lines_are_those_of_the_error() -> None:
+def test_if_the_cause_is_in_the_library_the_lines_are_those_of_the_error() -> None:
     with pytest.raises(CaptureError) as caught_here:
         EventFileWriter("/no such/0.events")
     _, where, line = message(caught_here.value).split("\n")
@@ -48,7 +48,7 @@ def test_where_the_cause_was_in_the_library_the_lines_are_those_of_the_error() -
     assert line == '    EventFileWriter("/no such/0.events")'
 
 
-def test_text_that_cannot_be_encoded_is_printed_all_the_same(
+def test_text_that_cannot_be_encoded_is_still_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
@@ -68,7 +68,7 @@ def test_frames_of_the_library_and_of_installed_packages_are_left_out() -> None:
     assert lines[2] == "    Config(processes=0)"
 
 
-def test_an_error_in_a_line_names_where_it_was_raised() -> None:
+def test_an_error_described_in_one_line_names_the_place_where_it_was_raised() -> None:
     text = describe(caught(ValueError("no such thing")))
     assert text.startswith("ValueError: no such thing (")
     assert "test_failure.py:" in text
@@ -97,7 +97,7 @@ def test_other_errors_go_to_the_former_hook() -> None:
     assert seen == [error]
 
 
-def test_notes_follow_the_message_and_do_not_make_it_another(
+def test_notes_follow_the_message_and_do_not_change_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     hook = UncaughtHook(sys.__excepthook__)

@@ -30,7 +30,7 @@ def test_pieces_are_kept_unless_the_environment_configures_the_allocator(monkeyp
 
 
 @pytest.mark.parametrize("refused", [None, "_MMAP_THRESHOLD", "_TRIM_THRESHOLD"])
-def test_pieces_are_kept_where_the_c_library_takes_both_options(
+def test_pieces_are_kept_if_the_c_library_accepts_both_options(
     refused: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[int, int] = {}
@@ -51,7 +51,7 @@ def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPat
 
 
 def allow(library: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nothing but a C library decide."""
+    """Let only the C library decide."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
     for name in [name for name in os.environ if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]:

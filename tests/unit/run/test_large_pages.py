@@ -1,4 +1,4 @@
-"""A command begins again for large pages where there is something to gain, and only there."""
+"""A command restarts for large pages only if it gains from them."""
 
 from __future__ import annotations
 

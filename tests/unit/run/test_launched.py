@@ -1,4 +1,4 @@
-"""What the launcher's processes do when signals come."""
+"""What the launcher's processes do when they receive signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def former_handlers() -> Iterator[None]:
 
 
 class Frame:
-    """Something in whose destructor a signal comes."""
+    """An object in whose destructor a signal arrives."""
 
     def __init__(self, signum: signal.Signals) -> None:
         self._signum = signum
@@ -41,7 +41,7 @@ def wait() -> None:
 
 
 def outlive(signum: signal.Signals, lived: list[signal.Signals]) -> None:
-    """Let a signal come in a destructor, and wait."""
+    """Let a signal arrive in a destructor, and wait."""
     Frame(signum)
     lived.append(signum)
     wait()

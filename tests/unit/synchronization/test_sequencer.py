@@ -32,7 +32,7 @@ def test_all_workers_see_all_commands_in_one_order_and_each_senders_in_its_own(w
         assert [number for sender, number in first if sender == index] == list(range(20))
 
 
-def test_a_command_comes_as_it_was_when_it_was_given_and_as_everyones_own() -> None:
+def test_every_worker_receives_its_own_copy_of_a_command_as_it_was_when_pushed() -> None:
     def program(worker: Worker) -> Any:
         commands = Sequencer(worker)
         command = {"text": ["é", b"\0", None, True, 2**70, 0.5], (1, 2): (3, [4])}
@@ -49,7 +49,7 @@ def test_a_command_comes_as_it_was_when_it_was_given_and_as_everyones_own() -> N
         assert seen == {"text": ["é", b"\0", None, True, 2**70, 0.5], (1, 2): (3, [4]), "seen by": index}
 
 
-def test_a_command_that_is_not_plain_data_is_refused_where_it_is_pushed() -> None:
+def test_a_command_that_is_not_plain_data_is_refused_when_it_is_pushed() -> None:
     def program(worker: Worker) -> None:
         Sequencer(worker).push(lambda: None)
 

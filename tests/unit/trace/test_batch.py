@@ -57,7 +57,7 @@ def test_the_bytes_of_a_batch_are_those_of_its_columns() -> None:
     assert batch.nbytes == sum(column.nbytes for column in columns) == 14 * 8
 
 
-def test_as_of_a_frontier_times_become_their_representatives() -> None:
+def test_reading_as_of_a_frontier_replaces_times_by_their_representatives() -> None:
     keys, index = np.arange(4), np.array([0, 1, 2, 0])
     table = np.array([[3], [4], [7]])
     batch = Batch.build(keys, NOTHING, index, NOTHING, table, Description(LOWER, UPPER, LOWER))

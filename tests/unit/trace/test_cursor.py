@@ -1,4 +1,4 @@
-"""Reading out, case by case."""
+"""Reading contents, case by case."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_reader_found_to_be_forgotten_while_a_batch_is_inserted_is_released_af
 
 
 class Counting(Collecting):
-    """One that counts the readers then."""
+    """An observer that counts the readers at that moment."""
 
     def __init__(self, spine: Spine, forgotten: list[TraceHandle]) -> None:
         super().__init__(forgotten)

@@ -1,4 +1,4 @@
-"""The contents of a spine whose readers do not look."""
+"""The contents of a spine whose readers do not read it."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def insert_nothing(spine: Spine) -> None:
 
 
 class Work:
-    """How many rows merges read or settle, and how often."""
+    """The number of rows that merges read or settle, and of merges."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows = 0

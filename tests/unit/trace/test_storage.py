@@ -1,4 +1,4 @@
-"""Columns in files: which are, that nothing is left behind, and that more fits than into memory."""
+"""Columns in files: which columns are, that no file is left behind, and that traces may exceed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers tidy up traces while they run no operator."""
+"""Workers maintain traces while they run no operator."""
 
 from __future__ import annotations
 

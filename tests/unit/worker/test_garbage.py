@@ -1,4 +1,4 @@
-"""When searches for garbage look at everything, and what is frozen."""
+"""When the garbage collector searches everything, and which objects are frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timely.worker.garbage import LONG, Searches
 
 
 class Frozen:
-    """Stands for the collector: searches last as long as a test says."""
+    """A stand-in for the collector, whose searches last as long as a test requests."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -23,7 +23,7 @@ class Frozen:
         monkeypatch.setattr(gc, "unfreeze", lambda: setattr(self, "is_frozen", False))
 
     def search(self, seconds: float, generation: int = 2) -> bool:
-        """Search for so long; return whether what was frozen was left out."""
+        """Search for this long; return whether frozen objects were left out."""
         self.searches.observe("start", {"generation": generation})
         left_out = self.is_frozen
         self.now += seconds
@@ -36,7 +36,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Frozen:
     return Frozen(monkeypatch)
 
 
-def test_what_survives_a_long_full_search_is_left_out_of_later_ones(frozen: Frozen) -> None:
+def test_objects_that_survive_a_long_full_search_are_left_out_of_later_ones(frozen: Frozen) -> None:
     assert not frozen.search(LONG / 2)
     assert not frozen.is_frozen
     assert not frozen.search(1.0, generation=1)
@@ -45,7 +45,7 @@ def test_what_survives_a_long_full_search_is_left_out_of_later_ones(frozen: Froz
     assert all(frozen.search(LONG / 2) for _ in range(1000))
 
 
-def test_everything_is_searched_when_the_searches_since_then_have_taken_as_long_together(frozen: Frozen) -> None:
+def test_everything_is_searched_once_the_searches_since_then_have_together_taken_as_long(frozen: Frozen) -> None:
     frozen.search(0.25)
     assert [frozen.search(0.125) for _ in range(4)] == [True, True, False, True]
     assert not frozen.search(0.5)
@@ -56,7 +56,7 @@ def test_a_thaw_has_everything_searched(frozen: Frozen, monkeypatch: pytest.Monk
     monkeypatch.setattr(gc, "callbacks", [])
     frozen.search(0.25)
     frozen.searches.thaw()
-    assert frozen.is_frozen  # of a process whose searches are not kept short, all stays as it is
+    assert frozen.is_frozen  # a process whose searches are not kept short is left unchanged
     frozen.searches.keep_short()
     frozen.searches.keep_short()
     assert gc.callbacks == [frozen.searches.observe]

@@ -1,4 +1,4 @@
-"""Shapes of dataflows: what is compared, how a difference is reported, and what is kept meanwhile."""
+"""Shapes of dataflows: what is compared, how a difference is reported, and what is kept until then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ADVICE = "every worker must build the same dataflows in the same order"
 
 
 class Built(NamedTuple):
-    """As much of a dataflow as is compared."""
+    """The compared part of a dataflow."""
 
     index: int
     lines: tuple[str, ...]
@@ -30,7 +30,7 @@ def words(*operators: str) -> Any:
     return Built(0, ("dataflow 'words'", *operators, "wiring 1f"))
 
 
-def test_where_operators_were_built_need_not_be_the_same() -> None:
+def test_the_lines_at_which_operators_were_built_may_differ() -> None:
     built = [words("operator 'map' ()\ta.py:1"), words("operator 'map' ()\tb.py:2"), words("operator 'map' ()")]
     allocators = thread_allocators(3)
     shapes = list(map(Shapes, allocators))
@@ -61,7 +61,7 @@ def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], ex
         assert difference(3, 1, others, 0, ours) == text
 
 
-def test_an_operator_that_one_worker_lacks_is_described_also_where_it_has_no_input() -> None:
+def test_an_operator_that_one_worker_lacks_is_described_even_if_it_has_no_input() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             scope.to_stream([1])
@@ -73,7 +73,7 @@ def test_an_operator_that_one_worker_lacks_is_described_also_where_it_has_no_inp
         execute(program, Config(workers=2))
 
 
-def test_what_a_peer_ahead_has_built_is_compared_when_it_is_built_here_too() -> None:
+def test_the_shape_of_a_peer_that_is_ahead_is_compared_once_the_dataflow_is_built_here() -> None:
     first, second = thread_allocators(2)
     shapes, ahead = Shapes(first), Shapes(second)
     ahead.announce(words("operator 'map' ()"))

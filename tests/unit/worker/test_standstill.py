@@ -1,4 +1,4 @@
-"""Runs in which nothing moves: who reports it, and when nobody does."""
+"""Runs in which nothing moves: which worker reports it, and when none does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Reports = list[str]
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> Reports:
-    """What is reported, in a process whose other threads (those of the tests' runner) count for nothing."""
+    """The reports of a process whose other threads (those of the test runner) are ignored."""
     texts: Reports = []
     monkeypatch.setattr(standstill, "is_alone", lambda: True)
     monkeypatch.setattr(standstill, "notify", texts.append)

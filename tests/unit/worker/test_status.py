@@ -1,4 +1,4 @@
-"""What is seen of workers from another thread."""
+"""What another thread can see of workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from timely.worker.stall import StallWatch, Still
 from timely.worker.status import report, running_workers, status, steady
 
 
-def test_there_is_nothing_to_report_where_no_worker_runs() -> None:
+def test_nothing_is_reported_if_no_worker_runs() -> None:
     assert report() == f"no worker runs in this process (pid {os.getpid()})"
 
 
@@ -36,7 +36,7 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
 
     def program(worker: Worker) -> int:
         thread = Thread(target=lambda: seen.append(status(worker)))
-        for each in (thread.start, thread.join):  # the other thread may look while either is called
+        for each in (thread.start, thread.join):  # the other thread may look during either call
             each()
         return program.__code__.co_firstlineno + 3
 
@@ -63,7 +63,7 @@ def test_a_worker_that_is_done_before_its_peers_is_seen_to_wait_for_them() -> No
     assert seen[0].endswith("has completed its dataflows and waits for its peers to do so")
 
 
-def test_what_a_worker_does_is_kept_as_it_goes() -> None:
+def test_the_activity_of_a_worker_is_recorded_as_it_runs() -> None:
     seen: list[tuple[str, str | None]] = []
 
     def look(worker: Worker) -> None:
@@ -104,7 +104,7 @@ def test_a_step_that_fails_is_over() -> None:
     assert execute_directly(program) == IN_PROGRAM
 
 
-def test_a_look_is_taken_again_while_what_is_looked_at_changes() -> None:
+def test_a_look_is_repeated_while_its_subject_changes() -> None:
     attempts = []
 
     def look() -> int:
@@ -117,7 +117,7 @@ def test_a_look_is_taken_again_while_what_is_looked_at_changes() -> None:
     assert len(attempts) == 4
 
 
-def test_a_look_that_never_succeeds_fails_as_it_does() -> None:
+def test_a_look_that_never_succeeds_raises_its_own_error() -> None:
     def look() -> int:
         raise RuntimeError("always")
 
@@ -149,7 +149,7 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
     assert process.returncode == 0
 
 
-def test_a_report_that_cannot_be_made_does_not_keep_the_next_one_from_being_made() -> None:
+def test_a_failed_report_does_not_prevent_the_next_one() -> None:
     code = """
 import os, signal, sys
 import timely.worker.status
@@ -232,7 +232,7 @@ assert asked.wait(20)
 
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP"])
-def test_that_a_process_is_asked_to_end_is_known(number: str) -> None:
+def test_a_process_knows_that_it_was_asked_to_end(number: str) -> None:
     code = f"""
 import signal, time
 from timely.run.signals import report_on_signal, was_asked_to_end
@@ -278,7 +278,7 @@ def test_a_signal_while_a_worker_sleeps_does_not_wake_the_program(monkeypatch: p
 
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0])
-def test_a_watch_leaves_a_worker_in_the_program_alone_and_names_the_operator_one_is_in(seconds: float) -> None:
+def test_a_watch_reports_a_worker_inside_an_operator_and_not_one_in_the_program(seconds: float) -> None:
     reported: list[str] = []
 
     def look(_: object = None) -> None:

@@ -1,4 +1,4 @@
-"""A worker: several dataflows, dropping them, activators from other threads, and waits that cannot end."""
+"""A worker: several dataflows, how they are dropped, activators from other threads, and waits that cannot end."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_dropped_dataflow_does_nothing_more_and_closes_what_it_holds(workers: 
     execute(program, Config(workers=workers))
 
 
-def test_messages_for_a_dropped_dataflow_are_let_go() -> None:
+def test_messages_for_a_dropped_dataflow_are_discarded() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope)
@@ -172,7 +172,7 @@ def test_a_complete_dataflow_closes_what_it_holds() -> None:
 
 
 class Failing(EventQueue):
-    """A sink that cannot be closed, and says that it was asked to."""
+    """A sink that records each request to close it, and cannot be closed."""
 
     def __init__(self, name: str, asked: list[str]) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class Failing(EventQueue):
         raise OSError(f"{self.name} is full")
 
 
-def test_a_sink_that_cannot_be_closed_keeps_nothing_else_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_that_cannot_be_closed_does_not_keep_others_open(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(ThreadAllocator, "close", lambda _: asked.append("allocator"))
 
@@ -255,7 +255,7 @@ def test_a_wait_without_peers_or_activators_that_cannot_end_is_an_error_with_the
     assert f"{__file__}:{program.__code__.co_firstlineno + 2}" in text
 
 
-def test_waiting_ends_at_once_where_the_condition_holds_no_more() -> None:
+def test_waiting_ends_at_once_if_the_condition_no_longer_holds() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.to_stream(range(3)).probe()
@@ -266,7 +266,7 @@ def test_waiting_ends_at_once_where_the_condition_holds_no_more() -> None:
 
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
-def test_a_call_at_no_time_is_refused(seconds: float) -> None:
+def test_a_call_after_an_infinite_or_undefined_delay_is_refused(seconds: float) -> None:
     def program(worker: Worker) -> None:
         with pytest.raises(ValueError, match=f"call_after takes a finite number of seconds, and not {seconds}"):
             worker.call_after(seconds, lambda: None)
@@ -289,7 +289,7 @@ def test_parking_ends_at_its_timeout() -> None:
     assert 0.05 <= execute_directly(program) < 30
 
 
-def test_an_operator_that_keeps_itself_busy_does_not_keep_a_step_from_ending() -> None:
+def test_an_operator_that_keeps_itself_busy_does_not_prevent_the_end_of_a_step() -> None:
     def program(worker: Worker) -> int:
         runs = []
 
@@ -424,7 +424,7 @@ def test_the_same_operators_in_another_wiring_differ() -> None:
         execute(program, Config(workers=2))
 
 
-def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
+def test_a_dataflow_may_be_dropped_by_an_operator_in_it_or_in_another() -> None:
     def program(worker: Worker) -> list[int]:
         seen: list[int] = []
         with worker.dataflow() as scope:
@@ -438,7 +438,7 @@ def test_a_dataflow_may_be_dropped_by_what_runs_in_it_or_in_another() -> None:
     assert execute_directly(program) == []
 
 
-def test_inputs_are_closed_where_that_drops_another_dataflow() -> None:
+def test_closing_inputs_may_drop_another_dataflow() -> None:
     def program(worker: Worker) -> Input:
         with worker.dataflow() as first:
             numbers, stream = new_input(first)
@@ -451,7 +451,7 @@ def test_inputs_are_closed_where_that_drops_another_dataflow() -> None:
     assert execute_directly(program).is_closed
 
 
-def test_what_a_worker_is_called_for_may_step_it() -> None:
+def test_a_requested_call_may_step_the_worker() -> None:
     called: list[str] = []
 
     def program(worker: Worker) -> None:
@@ -473,7 +473,7 @@ def test_what_a_worker_is_called_for_may_step_it() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["no channel", "a channel not counted", "too many", "no dataflow"])
-def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_happens(wrong: str) -> None:
+def test_a_report_of_messages_a_peer_cannot_have_taken_is_refused_and_changes_nothing_else(wrong: str) -> None:
     def program(worker: Worker) -> tuple[list[int], int]:
         found: list[int] = []
         with worker.dataflow() as scope:
@@ -502,7 +502,7 @@ def test_what_a_peer_cannot_have_taken_is_refused_and_counted_and_nothing_else_h
     assert (refused, none) == (1, 0)
 
 
-def test_what_a_peer_has_taken_of_a_dropped_dataflow_is_no_offence() -> None:
+def test_a_report_of_messages_taken_for_a_dropped_dataflow_is_accepted() -> None:
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
             new_input(scope)

@@ -64,7 +64,7 @@ PROGRAMS = {
 
 
 def everything(worker):
-    """Return lines of name, epoch and record, of the records that this worker has.
+    """Return lines of name, epoch and record, for the records on this worker.
 
     All workers have edges at first. Then one of them has the last edge, so that at that time no other node has any.
     """

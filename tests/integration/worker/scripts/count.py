@@ -1,4 +1,4 @@
-"""Every worker sends numbers; equal ones meet, and are counted and told by their worker when an epoch is complete."""
+"""Every worker sends numbers; equal ones meet on one worker, which counts them and prints the count of each epoch."""
 
 import sys
 
@@ -29,11 +29,11 @@ def counting(capability):
 
 
 def program(worker):
-    told = []
+    counted = []
     with worker.dataflow("count") as scope:
         session, stream = new_input(scope)
         counts = stream.unary_frontier(Exchange(), counting).inspect_batch(
-            lambda time, batch: told.append((time, *batch))
+            lambda time, batch: counted.append((time, *batch))
         )
         probe = counts.probe()
     for epoch in range(epochs):
@@ -43,11 +43,11 @@ def program(worker):
     session.close()
     while worker.step_or_park():
         pass
-    return told
+    return counted
 
 
 if __name__ == "__main__":
-    for told in execute(program):
-        assert [time for time, _ in told] == [(epoch,) for epoch in range(epochs)]
-        for _, (number, total) in told:
+    for counted in execute(program):
+        assert [time for time, _ in counted] == [(epoch,) for epoch in range(epochs)]
+        for _, (number, total) in counted:
             sys.stdout.write(f"counted {number} {total}\n")

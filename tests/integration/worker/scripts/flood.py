@@ -26,7 +26,7 @@ def batch() -> Columns:
 
 
 def peak() -> int:
-    """Return the most megabytes that were resident. What `getrusage` says counts the process that started this one."""
+    """Return the most megabytes that were resident. `getrusage` would include the process that started this one."""
     kilobytes = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert kilobytes is not None
     return int(kilobytes[1]) >> 10

@@ -1,4 +1,4 @@
-"""Services that wait for what comes from outside: the first argument says for what. They end after two seconds."""
+"""Services that wait for something outside, which the first argument names. They end after two seconds."""
 
 import sys
 import time as clock

@@ -1,4 +1,4 @@
-"""Workers go round a loop: each number is halved and moved until it is 0; with the argument 'forever' none ever is."""
+"""Workers go round a loop: each number is halved and moved until it is 0; with 'forever' none reaches 0."""
 
 import os
 import sys

@@ -227,7 +227,7 @@ def run(worker, program):
 
 
 def unordered(worker):
-    """Send at several times at once, and count what is complete."""
+    """Send at several times at once, and count the records of each complete time."""
     found = []
     with worker.dataflow() as scope:
         handle, numbers = new_unordered_input(scope)
@@ -245,7 +245,7 @@ def unordered(worker):
 
 
 def sunk(worker):
-    """Let a sink consume what is exchanged."""
+    """Let a sink consume exchanged records."""
     found = []
 
     def logic(input):
@@ -260,7 +260,7 @@ def sunk(worker):
 
 
 def logged(worker):
-    """Say which operators the first worker's log tells of."""
+    """Return the operators in the first worker's log."""
     found = []
     with worker.dataflow("watching") as scope:
         built = log_stream(scope, OperatorBuilt).filter(lambda time, worker, *_: worker == 0)
@@ -274,7 +274,7 @@ def logged(worker):
 
 
 def barred(worker):
-    """Say of some barriers whether all workers had come before any went on. Their clock is that of the machine."""
+    """Return for each of some barriers whether all workers arrived before any left, by the clock of the machine."""
     barrier, came, left = Barrier(worker), [], []
     for turn in range(5):
         if turn % worker.peers == worker.index:
@@ -302,7 +302,7 @@ APART = {"unordered_input": unordered, "sink": sunk, "log_stream": logged, "barr
 
 
 def everything(worker):
-    """Return lines of name, time and record, of the records that this worker has."""
+    """Return lines of name, time and record, for the records on this worker."""
     found = [f"{name}: {line}" for name, program in PROGRAMS.items() for line in run(worker, program)]
     return found + [f"{name}: {line}" for name, program in APART.items() for line in program(worker)]
 

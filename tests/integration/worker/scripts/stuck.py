@@ -1,4 +1,4 @@
-"""Dataflows that do not finish: the first argument says why."""
+"""Dataflows that do not finish, for the reason that the first argument names."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Tests of what is computed time by time: `aggregate`, `combine`, `state_machine`, `count`, `accumulate`, `delay`."""
+"""Tests of operators on each time: `aggregate`, `combine`, `state_machine`, `count`, `accumulate`, `delay`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_records_of_different_widths_are_refused() -> None:
         example(program)
 
 
-def test_keys_are_columns_that_there_are() -> None:
+def test_keys_that_are_not_columns_are_refused() -> None:
     with pytest.raises(BuildError, match="keys=0"):
         example(lambda scope: scope.to_stream(range(3)).aggregate(total, keys=0))
     with pytest.raises(OperatorError, match="keys=2, where records have 1 column"):
@@ -200,7 +200,7 @@ def test_records_wait_for_the_tick_of_another_stream() -> None:
     assert found == [((1,), 0), ((1,), 1), ((3,), 2), ((3,), 3)]
 
 
-def test_what_no_tick_can_follow_is_let_go() -> None:
+def test_records_that_no_tick_can_follow_are_released() -> None:
     sent: list[ref[Array]] = []
     found: list[Any] = []
 

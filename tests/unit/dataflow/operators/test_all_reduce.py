@@ -1,4 +1,4 @@
-"""Tests of `all_reduce` and `all_reduce_by_tree`: totals on all workers, and that they are the same bit by bit."""
+"""Tests of `all_reduce` and `all_reduce_by_tree`: totals on all workers, equal bit by bit."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_total_of_integers_that_does_not_fit_is_refused(method: Method, dtype:
         totals(method, [largest, np.ones(shape, dtype)], 2)
 
 
-def test_columns_are_refused_for_they_would_be_cut_anywhere() -> None:
+def test_columns_are_refused_because_they_would_be_cut_anywhere() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             scope.to_stream(np.arange(5)).all_reduce().probe()
@@ -158,7 +158,7 @@ def test_pairwise_totals_of_runs_of_a_power_of_two_combine_to_the_same_total(num
     assert np.isclose(whole, sum(numbers), atol=1e-3)
 
 
-def test_a_piece_survives_the_wire_and_nothing_else_is_taken_for_one() -> None:
+def test_a_piece_survives_the_wire_and_nothing_else_is_decoded_as_one() -> None:
     piece = Piece(1, 2, 3, (2, 4), np.array([0.5, 1.5]))
     kind, meta, buffers = encode(piece)
     again = decode(kind, meta, [memoryview(buffer) for buffer in buffers])

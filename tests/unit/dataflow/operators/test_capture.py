@@ -1,4 +1,4 @@
-"""What is captured flows again, at its times and with its frontier, on any number of workers."""
+"""A capture is replayed at its times and with its frontier, on any number of workers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def capture(sinks: list[EventSink]) -> None:
 
 
 def replayed(sources: list[EventSource], workers: int) -> list[tuple[Time, Any]]:
-    """Replay on so many workers; return all (time, record) of all of them."""
+    """Replay on this many workers; return every (time, record) of all of them."""
 
     def program(worker: Worker) -> list[tuple[Time, Any]]:
         found: list[tuple[Time, Any]] = []
@@ -76,7 +76,7 @@ def replayed(sources: list[EventSource], workers: int) -> list[tuple[Time, Any]]
 
 @pytest.mark.parametrize("ends", [in_memory, in_files, over_sockets])
 @pytest.mark.parametrize(("writers", "readers"), [(1, 1), (1, 3), (3, 2), (2, 3)])
-def test_what_some_workers_captured_others_replay(
+def test_a_capture_can_be_replayed_on_another_number_of_workers(
     ends: Callable[[int, Path], Ends], writers: int, readers: int, tmp_path: Path
 ) -> None:
     sinks, sources = ends(writers, tmp_path)
@@ -134,7 +134,7 @@ def test_a_frontier_that_goes_back_is_refused() -> None:
         replayed([EventQueue([*forward, Progress((((2,), -1), ((1,), 1)))])], 1)
 
 
-def test_what_follows_the_end_of_a_stream_is_refused(tmp_path: Path) -> None:
+def test_events_after_the_end_of_a_stream_are_refused(tmp_path: Path) -> None:
     end = Progress((((0,), -1),))
     with pytest.raises(OperatorError, match=r"Messages\(\(0,\), \[2\]\) follows the end of its stream"):
         replayed([EventQueue([Messages((0,), [1]), end, Messages((0,), [2]), end])], 1)
@@ -159,7 +159,7 @@ def test_times_of_another_number_of_coordinates_are_refused(event: Event) -> Non
         replayed([EventQueue([event])], 1)
 
 
-def test_progress_that_takes_more_than_there_was_is_refused() -> None:
+def test_progress_that_removes_more_than_there_was_is_refused() -> None:
     with pytest.raises(OperatorError, match=r"EventQueue.* takes \(3,\) away more often than it was there"):
         replayed([EventQueue([Progress((((3,), -1),))])], 1)
     with pytest.raises(OperatorError, match=r"takes \(0,\) away more often"):
@@ -172,7 +172,7 @@ def test_extract_sorts_by_time_and_record() -> None:
     assert [time for time, _ in extract(queue)] == [(epoch,) for epoch in range(EPOCHS)]
 
 
-def test_extract_leaves_records_without_an_order_as_they_came() -> None:
+def test_extract_leaves_records_without_an_order_as_they_arrived() -> None:
     unlike = [{"b": 2}, None, 1]
     queue = EventQueue([Messages((1,), unlike), Messages((0,), [2, 1]), Messages((1,), [None])])
     assert extract(queue) == [((0,), [1, 2]), ((1,), [*unlike, None])]

@@ -9,7 +9,7 @@ from timely import Scope, Stream
 from timely.errors import BuildError
 
 
-def test_records_of_all_streams_come_out() -> None:
+def test_a_concatenation_has_the_records_of_all_streams() -> None:
     def program(scope: Scope) -> Stream:
         first, second, third = (scope.to_stream(range(start, start + 2)) for start in (0, 10, 20))
         return first.concat(second, third)
@@ -17,7 +17,7 @@ def test_records_of_all_streams_come_out() -> None:
     assert collected(program) == [0, 1, 10, 11, 20, 21]
 
 
-def test_a_stream_concatenated_with_itself_comes_twice() -> None:
+def test_a_stream_concatenated_with_itself_has_each_record_twice() -> None:
     def program(scope: Scope) -> Stream:
         stream = scope.to_stream(range(2))
         return stream.concat(stream)

@@ -9,7 +9,7 @@ from timely import Pipeline, Scope, Stream
 from timely.errors import BuildError
 
 
-def test_entering_a_loop_adds_a_counter_and_leaving_takes_it_away() -> None:
+def test_entering_a_loop_adds_a_counter_and_leaving_removes_it() -> None:
     inside = []
 
     def program(scope: Scope) -> Stream:
@@ -33,7 +33,7 @@ def test_several_loops_are_entered_and_left_at_once() -> None:
     assert inside == [(0, 0, 0)]
 
 
-def test_a_region_leaves_times_alone() -> None:
+def test_a_region_does_not_change_times() -> None:
     def program(scope: Scope) -> Stream:
         with scope.region() as region:
             entered = scope.to_stream(range(1)).enter(region)
@@ -43,7 +43,7 @@ def test_a_region_leaves_times_alone() -> None:
     assert collect(program) == [[((0,), 0)]]
 
 
-def test_a_scope_that_lies_elsewhere_cannot_be_entered() -> None:
+def test_a_scope_that_is_not_inside_cannot_be_entered() -> None:
     def program(scope: Scope) -> Stream:
         with scope.iterative("here") as here, scope.iterative("there") as there:
             return here.to_stream(range(1)).enter(there)

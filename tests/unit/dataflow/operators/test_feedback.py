@@ -62,7 +62,7 @@ def test_a_step_of_more_than_one_advances_the_counter_by_it() -> None:
 
 
 @on_workers
-def test_loops_nest_and_the_inner_counter_starts_anew(workers: int) -> None:
+def test_loops_nest_and_the_inner_counter_starts_again_at_zero(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         with scope.iterative("outer") as outer:
             outer_handle, outer_again = outer.feedback()
@@ -95,7 +95,7 @@ def test_a_feedback_that_does_not_advance_is_refused() -> None:
         collect(lambda scope: scope.feedback(0)[1])
 
 
-def test_a_loop_is_closed_once() -> None:
+def test_a_loop_can_be_closed_only_once() -> None:
     def program(scope: Scope) -> Stream:
         handle, again = scope.feedback()
         again.connect_loop(handle)
@@ -106,7 +106,7 @@ def test_a_loop_is_closed_once() -> None:
         collect(program)
 
 
-def test_leaving_with_a_time_and_feeding_it_back_inside_is_refused_with_the_operators_named() -> None:
+def test_leaving_with_a_time_and_feeding_it_back_inside_is_refused_and_names_the_operators() -> None:
     def program(scope: Scope) -> Stream:
         handle, again = scope.feedback()
         with scope.iterative() as inner:
@@ -119,7 +119,7 @@ def test_leaving_with_a_time_and_feeding_it_back_inside_is_refused_with_the_oper
         collect(program)
 
 
-def test_a_loop_that_never_ends_lets_its_worker_go_on_after_each_round() -> None:
+def test_a_loop_that_never_ends_returns_to_its_worker_after_each_round() -> None:
     def program(worker: Worker) -> list[int]:
         rounds = [0]
 

@@ -21,6 +21,6 @@ def test_one_answer_for_all_keeps_all_or_none() -> None:
     assert collected(lambda scope: scope.to_stream(range(3)).filter(lambda x: False)) == []
 
 
-def test_what_is_no_mask_is_refused_and_names_the_operator() -> None:
+def test_a_value_that_is_not_a_mask_is_refused_and_the_operator_named() -> None:
     with pytest.raises(TimelyError, match=r"operator 'small' failed at time \(0,\).*boolean column of length 3"):
         collected(lambda scope: scope.to_stream(range(3)).filter(lambda x: x, name="small"))

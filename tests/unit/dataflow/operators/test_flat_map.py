@@ -30,7 +30,7 @@ def test_a_function_of_records_returns_an_iterable() -> None:
     assert collected(lambda scope: scope.to_stream(["ab", "", "c"]).flat_map(iter)) == ["a", "b", "c"]
 
 
-def test_nothing_may_come_of_it() -> None:
+def test_a_function_may_return_no_rows() -> None:
     assert collected(lambda scope: scope.to_stream(range(4)).flat_map(lambda x: (x[:0], x[:0]))) == []
 
 
@@ -42,7 +42,7 @@ def test_nothing_may_come_of_it() -> None:
         (lambda x: (x > 1, x), r"\(integers\), not bool\(4,\)"),
     ],
 )
-def test_what_is_not_rows_and_columns_is_refused(made: Any, problem: str) -> None:
+def test_a_result_other_than_rows_and_columns_is_refused(made: Any, problem: str) -> None:
     with pytest.raises(OperatorError, match=problem):
         collected(lambda scope: scope.to_stream(range(4)).flat_map(made))
 

@@ -26,7 +26,7 @@ from timely.errors import BuildError, TimelyError
 
 
 def counted(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
-    """Send the number of records of each time, when the time is complete."""
+    """Send the number of records of each time when the time is complete."""
     capability.drop()
     held: dict[Time, list] = {}
 
@@ -45,7 +45,7 @@ def counted(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
 
 
 @on_workers
-def test_a_frontier_says_when_all_workers_are_done(workers: int) -> None:
+def test_a_frontier_shows_when_all_workers_are_done(workers: int) -> None:
     def program(scope: Scope) -> Stream:
         everything = Exchange(lambda x: x * 0)
         return scope.to_stream(range(100)).unary_frontier(everything, counted)
@@ -98,7 +98,7 @@ def _collect_stalled(program: Callable[[Scope], Stream]) -> None:
     execute_directly(run)
 
 
-def test_binary_takes_from_both_inputs() -> None:
+def test_a_binary_operator_receives_from_both_inputs() -> None:
     def program(scope: Scope) -> Stream:
         def logic(left: InputPort, right: InputPort, output: OutputPort) -> None:
             for side, factor in ((left, 1), (right, 100)):
@@ -147,7 +147,7 @@ def test_a_sink_is_activated_by_the_end_of_its_stream() -> None:
     assert seen == [3, "end"]
 
 
-def test_a_frontier_that_was_not_asked_for_cannot_be_read() -> None:
+def test_a_frontier_that_was_not_requested_cannot_be_read() -> None:
     def logic(input: InputPort, output: OutputPort) -> None:
         assert input.frontier
 
@@ -156,7 +156,7 @@ def test_a_frontier_that_was_not_asked_for_cannot_be_read() -> None:
     assert isinstance(caught.value.__cause__, BuildError)
 
 
-def test_an_error_after_a_notification_names_its_time_and_not_that_of_what_came_last() -> None:
+def test_an_error_after_a_notification_names_its_time_and_not_that_of_the_last_batch() -> None:
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
         for right, _ in input:
             notificator.notify_at(right)

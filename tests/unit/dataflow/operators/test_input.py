@@ -26,7 +26,7 @@ from timely.errors import CapabilityError, DataError, OperatorError
 
 
 def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[Any]]]:
-    """Return time and records of each batch that comes out when `use` is done with an input."""
+    """Return the time and the records of each batch that `use` sends through an input."""
     found: list[tuple[Time, list[Any]]] = []
 
     def program(worker: Worker) -> None:
@@ -39,7 +39,7 @@ def sent(use: Callable[[Input], None], outer: int = 1) -> list[tuple[Time, list[
     return found
 
 
-def test_scalars_are_gathered_to_a_batch_until_the_time_moves_on() -> None:
+def test_scalars_are_gathered_into_a_batch_until_the_input_advances() -> None:
     def use(numbers: Input) -> None:
         numbers.send(1)
         numbers.send(2)
@@ -50,7 +50,7 @@ def test_scalars_are_gathered_to_a_batch_until_the_time_moves_on() -> None:
     assert sent(use) == [((0,), [1, 2]), ((5,), [3])]
 
 
-def test_columns_go_at_once_after_what_was_gathered() -> None:
+def test_columns_are_sent_at_once_after_the_records_gathered_before() -> None:
     def use(pairs: Input) -> None:
         pairs.send(1, "a")
         pairs.send(np.array([2, 3]), np.array(["b", "c"]))
@@ -66,7 +66,7 @@ def test_an_empty_batch_is_not_sent() -> None:
     assert sent(lambda handle: handle.send_batch(Columns((np.empty(0, np.int64),)))) == []
 
 
-def test_nothing_is_sent_into_a_dataflow_that_was_dropped() -> None:
+def test_nothing_is_sent_to_a_dropped_dataflow() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, _ = new_input(scope)
@@ -86,7 +86,7 @@ def test_nothing_is_sent_into_a_dataflow_that_was_dropped() -> None:
     execute_directly(program)
 
 
-def test_times_may_be_numbers_of_numpy() -> None:
+def test_times_may_be_numpy_integers() -> None:
     def use(numbers: Input) -> None:
         numbers.advance_to(np.int64(2))
         assert type(numbers.epoch) is int
@@ -97,7 +97,7 @@ def test_times_may_be_numbers_of_numpy() -> None:
     assert sent(use) == [((2,), [1])]
 
 
-def test_times_may_have_several_coordinates_and_advance_in_one() -> None:
+def test_times_may_have_several_coordinates_and_advance_in_only_one() -> None:
     def use(numbers: Input) -> None:
         numbers.advance_to((0, 3))
         numbers.send(1)
@@ -116,7 +116,7 @@ def test_time_does_not_go_back() -> None:
     assert sent(use) == []
 
 
-def test_a_closed_input_takes_nothing() -> None:
+def test_a_closed_input_accepts_nothing() -> None:
     def use(numbers: Input) -> None:
         with numbers:
             numbers.send(1)
@@ -137,7 +137,7 @@ def test_nothing_can_be_sent_before_the_dataflow_is_complete() -> None:
     execute_directly(program)
 
 
-def test_records_of_different_widths_are_refused_where_they_are_sent() -> None:
+def test_records_of_different_widths_are_refused_at_the_line_that_sends_them() -> None:
     def use(pairs: Input) -> None:
         pairs.send(1, 2)
         with pytest.raises(DataError, match="a record of 1 fields was sent after one of 2"):
@@ -164,13 +164,13 @@ def test_columns_may_be_lists() -> None:
         (Columns(()), "of one dimension and one length"),
     ],
 )
-def test_what_is_no_batch_is_refused_where_it_is_sent(batch: Any, message: str) -> None:
+def test_a_value_that_is_not_a_batch_is_refused_at_the_line_that_sends_it(batch: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         sent(lambda handle: handle.send_batch(batch))
 
 
 @pytest.mark.parametrize("batch", [np.arange(2), (np.arange(2),)])
-def test_what_is_no_batch_is_refused_where_an_operator_gave_it(batch: Any) -> None:
+def test_a_value_that_is_not_a_batch_is_refused_at_the_operator_that_emits_it(batch: Any) -> None:
     def wrong(input: Any, output: Any) -> None:
         for capability, _ in input:
             output.give(capability, batch)
@@ -179,7 +179,7 @@ def test_what_is_no_batch_is_refused_where_an_operator_gave_it(batch: Any) -> No
         example(lambda scope: scope.to_stream([1]).unary(Pipeline(), wrong).map(lambda x: x))
 
 
-def test_columns_of_several_lengths_are_refused_where_an_operator_makes_them() -> None:
+def test_columns_of_different_lengths_are_refused_at_the_operator_that_emits_them() -> None:
     def wrong(input: Any, output: Any) -> None:
         for capability, _ in input:
             output.give(capability, Columns((np.arange(3), np.arange(2))))
@@ -189,7 +189,7 @@ def test_columns_of_several_lengths_are_refused_where_an_operator_makes_them() -
 
 
 @pytest.mark.parametrize("ask_each_time", [True, False])
-def test_rows_gathered_count_as_sent_when_they_are_too_much_and_do_not_stay(ask_each_time: bool) -> None:
+def test_gathered_rows_are_sent_and_counted_once_they_are_too_many(ask_each_time: bool) -> None:
     rows: list[int] = []
 
     def program(worker: Worker) -> bool:
@@ -197,23 +197,23 @@ def test_rows_gathered_count_as_sent_when_they_are_too_much_and_do_not_stay(ask_
             texts, stream = new_input(scope)
             stream.exchange().inspect_batch(lambda _, batch: rows.append(len(batch)))
         assert not texts.is_congested
-        said = []
+        congested = []
         for _ in range(20):
             texts.send("a" * (1 << 13))
             if ask_each_time:
-                said.append(texts.is_congested)
-        assert any(said) is ask_each_time
-        said.append(texts.is_congested)
+                congested.append(texts.is_congested)
+        assert any(congested) is ask_each_time
+        congested.append(texts.is_congested)
         worker.step_while(lambda: texts.is_congested)
         texts.send("a")
         assert not texts.is_congested
-        return said[-1]
+        return congested[-1]
 
     assert execute(program, Config(queue_bytes=1 << 16)) == [True]
     assert sum(rows) == 21
 
 
-def test_what_was_gathered_is_kept_where_it_makes_no_columns() -> None:
+def test_gathered_records_are_kept_if_they_do_not_make_columns() -> None:
     def use(handle: Input) -> None:
         handle.send(1)
         handle.send("a")

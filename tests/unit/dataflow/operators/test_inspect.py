@@ -10,7 +10,7 @@ from tests.unit.dataflow.running import collected
 from timely import TimelyError
 
 
-def test_records_are_shown_as_python_values_and_go_on() -> None:
+def test_records_are_shown_as_python_values_and_passed_on() -> None:
     seen: list[Any] = []
     assert collected(lambda scope: scope.to_stream(range(3)).inspect(seen.append)) == [0, 1, 2]
     assert seen == [0, 1, 2]
@@ -25,7 +25,7 @@ def test_batches_are_shown_with_their_time() -> None:
     assert seen == [((0,), 3)]
 
 
-def test_an_error_names_operator_time_worker_and_the_line() -> None:
+def test_an_error_names_the_operator_the_time_the_worker_and_the_line() -> None:
     def refuse(record: int) -> None:
         raise ValueError("no")  # the line named
 

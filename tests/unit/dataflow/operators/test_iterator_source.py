@@ -15,7 +15,7 @@ from timely.errors import BuildError, StalledError
 
 @on_workers
 @pytest.mark.parametrize("ahead", [1, 3])
-def test_no_epoch_is_drawn_before_the_one_so_far_behind_is_complete_everywhere(workers: int, ahead: int) -> None:
+def test_no_epoch_is_drawn_before_an_epoch_that_many_earlier_is_complete_everywhere(workers: int, ahead: int) -> None:
     epochs = 8
 
     def program(worker: Worker) -> tuple[list[tuple[int, bool]], list[Any]]:
@@ -40,7 +40,7 @@ def test_no_epoch_is_drawn_before_the_one_so_far_behind_is_complete_everywhere(w
         assert counted == workers * 10 * epoch
 
 
-def test_all_that_is_permitted_is_drawn_though_nothing_is_consumed() -> None:
+def test_all_permitted_epochs_are_drawn_even_if_nothing_is_consumed() -> None:
     def program(worker: Worker) -> list[int]:
         probe, drawn = Probe(), []
 

@@ -28,7 +28,7 @@ def test_a_function_of_records_is_called_for_each_record_of_a_list() -> None:
     assert collected(lambda scope: scope.to_stream(["a", "bc"]).map(len)) == [1, 2]
 
 
-def test_times_stay() -> None:
+def test_map_does_not_change_times() -> None:
     assert collect(lambda scope: scope.to_stream(range(1)).map(lambda x: x + 1)) == [[((0,), 1)]]
 
 

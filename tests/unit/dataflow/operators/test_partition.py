@@ -39,19 +39,19 @@ def test_a_route_out_of_range_is_refused() -> None:
         example(lambda scope: scope.to_stream(range(3)).partition(2, lambda x: x)[0])
 
 
-def test_a_route_that_gives_other_than_integers_is_refused() -> None:
+def test_a_route_that_returns_other_values_than_integers_is_refused() -> None:
     for data in (range(3), [0, 1, 2]):
         with pytest.raises(TimelyError, match="integers from 0 to 1"):
             example(lambda scope, data=data: scope.to_stream(data).partition(2, lambda x: None)[0])
 
 
-def test_records_of_lists_are_branched_by_what_python_takes_for_true() -> None:
+def test_records_of_lists_are_branched_by_their_truth_in_python() -> None:
     words = ["a", "", "b"]
     assert example(lambda scope: scope.to_stream(words).branch(lambda word: word)[1]) == ["a", "b"]
     assert example(lambda scope: scope.to_stream(words).branch(lambda word: word)[0]) == [""]
 
 
-def test_a_predicate_that_gives_no_booleans_for_columns_is_refused() -> None:
+def test_a_predicate_that_returns_no_booleans_for_columns_is_refused() -> None:
     with pytest.raises(TimelyError, match="a predicate must return a boolean column of length 3, got dtype int64"):
         example(lambda scope: scope.to_stream(range(3)).branch(lambda x: x)[0])
 
@@ -65,7 +65,7 @@ def test_both_branches_together_are_the_stream(workers: int) -> None:
     assert collected(program, workers) == sorted([(x, x > 6) for x in range(10)] * workers)
 
 
-def test_times_are_told_apart_by_branch_when() -> None:
+def test_branch_when_separates_records_by_time() -> None:
     found: dict[bool, list[int]] = {False: [], True: []}
 
     def program(worker: Worker) -> None:

@@ -49,7 +49,7 @@ def test_a_probe_in_a_loop_has_its_times() -> None:
     execute_directly(program)
 
 
-def test_a_probe_of_a_dataflow_that_is_not_complete_cannot_be_asked() -> None:
+def test_a_probe_of_an_unfinished_dataflow_cannot_be_read() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             probe = scope.to_stream(range(1)).probe()
@@ -98,7 +98,7 @@ def test_a_probe_of_several_streams_waits_for_all_of_them(workers: int) -> None:
     assert sum(execute(program, Config(workers=workers))) == workers
 
 
-def test_a_probe_says_of_each_stream_what_holds_it_up() -> None:
+def test_a_probe_reports_what_holds_each_stream_back() -> None:
     def program(worker: Worker) -> str:
         probe = Probe()
         with worker.dataflow() as scope:

@@ -20,7 +20,7 @@ def test_arrays_tuples_of_arrays_ranges_and_lists_can_be_sent() -> None:
     assert collected(lambda scope: scope.to_stream([(1, "x"), (2, None)])) == [(1, "x"), (2, None)]
 
 
-def test_many_rows_come_in_pieces() -> None:
+def test_many_rows_are_sent_in_pieces() -> None:
     sizes = []
     collected(
         lambda scope: scope.to_stream(range(ROWS_PER_BATCH + 1)).inspect_batch(
@@ -41,11 +41,11 @@ def test_an_iterator_of_anything_else_is_refused(item: Any) -> None:
         collected(lambda scope: scope.to_stream(iter([item])))
 
 
-def test_every_worker_sends_what_it_is_given() -> None:
+def test_every_worker_sends_its_own_records() -> None:
     assert collected(lambda scope: scope.to_stream(range(scope.index)), 3) == [0, 0, 1]
 
 
-def test_nothing_is_a_stream_that_ends() -> None:
+def test_an_empty_stream_ends() -> None:
     assert collected(lambda scope: scope.to_stream(range(0))) == []
 
 

@@ -17,7 +17,7 @@ TIMES = 6
 
 @on_workers
 @pytest.mark.parametrize("seed", range(4))
-def test_times_are_complete_when_their_capabilities_are_gone_in_whatever_order(workers: int, seed: int) -> None:
+def test_times_are_complete_once_their_capabilities_are_dropped_in_any_order(workers: int, seed: int) -> None:
     def program(worker: Worker) -> tuple[Counter[int], list[tuple[Time, int]]]:
         rng = Random(f"{seed} {worker.index}")
         sent: Counter[int] = Counter()
@@ -50,7 +50,7 @@ def test_times_are_complete_when_their_capabilities_are_gone_in_whatever_order(w
     assert found == sum((sent for sent, _ in results), Counter())
 
 
-def test_what_is_no_capability_of_the_input_is_refused() -> None:
+def test_a_value_that_is_not_a_capability_of_the_input_is_refused() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_unordered_input(scope)
@@ -66,7 +66,7 @@ def test_what_is_no_capability_of_the_input_is_refused() -> None:
     execute_directly(program)
 
 
-def test_nothing_is_sent_before_the_dataflow_is_complete_or_after_the_capability_is_gone() -> None:
+def test_nothing_can_be_sent_before_the_dataflow_is_complete_or_after_the_capability_is_dropped() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_unordered_input(scope, name="late")
@@ -86,7 +86,7 @@ def test_nothing_is_sent_before_the_dataflow_is_complete_or_after_the_capability
     execute_directly(program)
 
 
-def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
+def test_open_inputs_are_closed_when_the_program_ends() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_unordered_input(scope)
@@ -96,7 +96,7 @@ def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
     execute(program, Config(workers=2))
 
 
-def test_many_bytes_sent_at_once_are_congestion_until_the_worker_steps() -> None:
+def test_many_bytes_sent_at_once_congest_the_input_until_the_worker_steps() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_unordered_input(scope)
