@@ -19,6 +19,8 @@ from differential.jobs.command_line import at_least
 from differential.jobs.extra import needed_for
 from differential.jobs.job import AddOption, Answer, Edges, Field, Inputs, Job, Nodes, Options, Shown
 from differential.jobs.report import counted
+from timely import fail
+from timely.errors import ConfigError
 
 __all__ = [
     "AddOption",
@@ -38,6 +40,9 @@ __all__ = [
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:
     """Run a job with the arguments of the command line, or with others; return the exit status."""
-    with needed_for("a job about a graph"):
-        from differential.jobs import entry
+    try:
+        with needed_for("a job about a graph"):
+            from differential.jobs import entry
+    except ConfigError as error:
+        return fail(f"{job.name}: {error}")
     return entry.run(job, arguments, program)
