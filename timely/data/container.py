@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
-from timely.data.user_functions import freeze, read_only_views
+from timely.data.user_functions import as_read_only as as_read_only, freeze, read_only_views
 from timely.errors import DataError
 
 SAMPLED = 32
@@ -206,20 +206,6 @@ def check_batch(batch: Any) -> Any:
     elif not (isinstance(batch, list) or hasattr(type(batch), "kind")):
         raise DataError(f"a batch is Columns((array, ...)) or a list of records, not of type {type(batch).__name__}")
     return batch
-
-
-def as_read_only(batch: Batch) -> Batch:
-    """Return a batch for a program to read: columns become read-only, other batches stay as they are.
-
-    The records of a list are the program's own objects, and are not protected.
-
-    >>> as_read_only(Columns((np.arange(2),))).columns[0].flags.writeable
-    False
-    """
-    if isinstance(batch, list):
-        return batch
-    as_view = getattr(batch, "as_read_only", None)
-    return batch if as_view is None else cast(Batch, as_view())
 
 
 def frozen(batch: Any) -> Batch:

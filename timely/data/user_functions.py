@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dis import opmap
 from inspect import signature
 from sys import getrefcount
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from timely.data.columns import as_column
 
 Array = NDArray[Any]
+B = TypeVar("B")
 
 
 def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -46,6 +47,20 @@ def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
         view.setflags(False)  # type: ignore[call-arg]  # by position: a keyword argument takes half as long again
         views.append(view)
     return tuple(views)
+
+
+def as_read_only(batch: B) -> B:
+    """Return a batch for a program to read: columns become read-only, other batches stay as they are.
+
+    The records of a list are the program's own objects, and are not protected.
+
+    >>> as_read_only([np.arange(2)])[0].flags.writeable
+    True
+    """
+    if type(batch) is list:
+        return batch
+    as_view: Callable[[], B] | None = getattr(batch, "as_read_only", None)
+    return batch if as_view is None else as_view()
 
 
 def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -82,7 +97,7 @@ def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any)
     except _MISTAKES as error:
         add_hint(error, function, before, views)
         raise
-    return _kept(result, views, columns, _limits[0])
+    return _kept(result, views, columns, _limits[0], _limits[1])
 
 
 def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
@@ -152,12 +167,12 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
     return True
 
 
-def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int) -> Any:
+def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int, limit_of_tuple: int) -> Any:
     """Return a value that contains no array to which the program can write.
 
-    A value with at most `limit` references is not held by the program. `columns` are the arrays behind the `views` that
-    the function received. Tuples are processed element by element. Other values are returned as they are: they are
-    copied when they become columns.
+    An array with at most `limit` references, or a tuple with at most `limit_of_tuple`, is not held by the program.
+    `columns` are the arrays behind the `views` that the function received. Tuples are processed element by element.
+    Other values are returned as they are: they are copied when they become columns.
     """
     if type(value) is np.ndarray:
         for place, view in enumerate(views):
@@ -168,8 +183,8 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
             return value.copy()
         return value
     if type(value) is tuple:
-        inner = _limits[1] if getrefcount(value) <= limit else 0
-        return tuple([_kept(each, views, columns, inner) for each in value])
+        inner = _limits[2] if getrefcount(value) <= limit_of_tuple else 0
+        return tuple([_kept(each, views, columns, inner, 0) for each in value])
     return as_column(value) if isinstance(value, np.ndarray) else value
 
 
@@ -180,11 +195,11 @@ def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
         for column in columns:
             if base is column or base is column.base:
                 return True
-    return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[2]
+    return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[3]
 
 
-_limits = [0, 0, 0]
-"""The reference counts of a fresh array that is the result, is in a tuple that is the result, or is behind a view."""
+_limits = [0, 0, 0, 0]
+"""The reference counts of a fresh array that is the result, of a tuple that is, of an array in it, or behind a view."""
 
 _MOST_REFERENCES = 16
 """More references than a fresh result has in any interpreter."""
@@ -192,12 +207,10 @@ _MOST_REFERENCES = 16
 
 def _measure() -> None:
     """Find the lowest limits with which fresh results are not copied."""
-    results: list[Callable[[], Any]] = [
-        lambda: np.empty(1),
-        lambda: (np.empty(1), np.empty(1)),
-        lambda: np.empty(2)[1:],
-    ]
-    for place, fresh in enumerate(results):
+    pair: Callable[[], Any] = lambda: (np.empty(1), np.empty(1))
+    _limits[2] = _MOST_REFERENCES
+    for place, fresh in ((0, lambda: np.empty(1)), (1, pair), (2, pair), (3, lambda: np.empty(2)[1:])):
+        _limits[place] = 0
         while not _keeps(fresh):
             if _limits[place] == _MOST_REFERENCES:  # reference counts mean something else here: copy everything
                 _limits[place] = 0
