@@ -64,22 +64,28 @@ def as_read_only(batch: B) -> B:
 
 
 def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return columns that may become part of a dataflow: the given arrays, now read-only; views are copied.
+    """Return columns that may become part of a dataflow: the given arrays, now read-only; most views are copied.
 
-    Views of an array that exist already stay writable: a program must not write to them.
+    A view is not copied if the array behind it is read-only, or if nothing but the view refers to that array: then it
+    becomes read-only, too. Views of an array that exist already stay writable: a program must not write to them.
 
     >>> numbers = np.arange(3)
     >>> freeze((numbers,))[0] is numbers, numbers.flags.writeable
     (True, False)
-    >>> freeze((np.arange(3)[1:],))[0].base is None
+    >>> freeze((numbers[1:],))[0].base is numbers
+    True
+    >>> more = np.arange(3)
+    >>> freeze((more[1:],))[0].base is None
     True
     """
     frozen = []
     for column in columns:
-        base = column.base
-        if base is not None and (type(base) is not np.ndarray or base.flags.writeable):
-            column = column.copy()
-        column.setflags(write=False)
+        if _shares_writable(column):
+            if _has_base_alone(column):
+                column.base.setflags(False)  # type: ignore[union-attr, call-arg]  # by position, as above
+            else:
+                column = column.copy()
+        column.setflags(False)  # type: ignore[call-arg]
         frozen.append(column)
     return tuple(frozen)
 
@@ -178,8 +184,7 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
         for place, view in enumerate(views):
             if view is value:
                 return columns[place]
-        base = value.base
-        if getrefcount(value) > limit or not (base is None or _is_ours(value, base, columns)):
+        if getrefcount(value) > limit or not (value.base is None or _is_ours(value, columns)):
             return value.copy()
         return value
     if type(value) is tuple:
@@ -188,13 +193,25 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
     return as_column(value) if isinstance(value, np.ndarray) else value
 
 
-def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
+def _is_ours(value: Array, columns: tuple[Array, ...]) -> bool:
     """Return whether the program cannot write to the memory of a view: it belongs to `columns`, or to an array to which
     only the view refers."""
     if not value.flags.writeable:
         for column in columns:
-            if base is column or base is column.base:
+            if value.base is column or value.base is column.base:
                 return True
+    return _has_base_alone(value)
+
+
+def _shares_writable(column: Array) -> bool:
+    """Return whether a column is a view of memory to which something else may write."""
+    base = column.base
+    return base is not None and (type(base) is not np.ndarray or base.flags.writeable)
+
+
+def _has_base_alone(view: Array) -> bool:
+    """Return whether nothing but a view refers to the array that has its memory. No caller may refer to that array."""
+    base = view.base
     return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[3]
 
 
@@ -207,9 +224,14 @@ _MOST_REFERENCES = 16
 
 def _measure() -> None:
     """Find the lowest limits with which fresh results are not copied."""
-    pair: Callable[[], Any] = lambda: (np.empty(1), np.empty(1))
-    _limits[2] = _MOST_REFERENCES
-    for place, fresh in ((0, lambda: np.empty(1)), (1, pair), (2, pair), (3, lambda: np.empty(2)[1:])):
+    results: list[Callable[[], Any]] = [
+        lambda: np.empty(1),
+        lambda: (np.empty(1), np.empty(1)),
+        lambda: (np.empty(1), np.empty(1)),
+        lambda: np.empty(2)[1:],
+    ]
+    _limits[2] = _MOST_REFERENCES  # until its turn, so that only what counts the tuple matters
+    for place, fresh in enumerate(results):
         _limits[place] = 0
         while not _keeps(fresh):
             if _limits[place] == _MOST_REFERENCES:  # reference counts mean something else here: copy everything
