@@ -25,6 +25,7 @@ from timely import Worker, execute
 def random_edges(first: int, count: int, nodes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the sources and targets of `count` edges, starting with edge number `first`."""
     ends = (splitmix(np.arange(2 * first, 2 * (first + count))) % np.uint64(nodes)).astype(np.int64)
+    ends.setflags(write=False)  # so that views of it are sent without a copy (`Input.send_batch`)
     return ends[0::2], ends[1::2]
 
 

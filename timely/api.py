@@ -12,10 +12,10 @@ from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.log_stream import log_stream
-from timely.dataflow.operators.probe import Probe
 from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.operators.unordered_input import UnorderedInput, new_unordered_input
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
+from timely.dataflow.probe import Probe
 from timely.dataflow.routing import hash_columns
 from timely.dataflow.stream import Scope, Stream
 from timely.errors import TimelyError

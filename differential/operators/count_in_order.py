@@ -56,7 +56,7 @@ class CounterInOrder:
         self._written = TraceHandle(spine)
 
     def run(self) -> None:
-        for capability, message in self._input:
+        for capability, message in self._input.received():
             batch = cast(Batch, message)
             answer = self._answer(batch)
             if len(answer):

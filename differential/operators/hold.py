@@ -49,7 +49,7 @@ class Holding:
         self._waiting: dict[Time, list[Updates]] = {}
 
     def run(self, input: InputPort, output: OutputPort) -> None:
-        for right, batch in input:
+        for right, batch in input.received():
             for time, updates in by_time(cast(Updates, batch)):
                 if time not in self._waiting:
                     self._waiting[time] = []

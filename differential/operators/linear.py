@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from differential.arrangement.core import C
 from differential.data.updates import Updates
-from timely.lowlevel import Batch, inline
+from timely.lowlevel import Batch, as_columns, call, inline
 
 
 def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: int | None = None, name: str) -> C:
@@ -17,3 +17,12 @@ def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: int 
         return transform(cast(Updates, batch))
 
     return collection.with_stream(inline(collection.stream, apply, name=name), keys)
+
+
+def mapped(function: Callable[..., Any]) -> Callable[[Updates], Updates]:
+    """Return the transform that replaces every record by `function` of it. Here it is compiled; `map` is not."""
+
+    def transform(updates: Updates) -> Updates:
+        return updates.with_columns(as_columns(call(function, updates.columns), len(updates)))
+
+    return transform

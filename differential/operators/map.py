@@ -6,9 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential.arrangement.core import C
-from differential.data.updates import Updates
-from differential.operators.linear import linear
-from timely.lowlevel import as_columns, call
+from differential.operators.linear import linear, mapped
 
 
 def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> C:
@@ -22,7 +20,4 @@ def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str
     [((0, 2), 1), ((1, 1), 1)]
     """
 
-    def transform(updates: Updates) -> Updates:
-        return updates.with_columns(as_columns(call(function, updates.columns), len(updates)))
-
-    return linear(collection, transform, keys=keys, name=name)
+    return linear(collection, mapped(function), keys=keys, name=name)

@@ -27,15 +27,20 @@ from differential.trace.spine import Spine
 from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 
 
-def threshold_in_order(source: ArrangementCore[C], function: Callable[[Codes], Codes], name: str) -> ArrangementCore[C]:
-    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times."""
+def threshold_in_order(
+    source: ArrangementCore[C], function: Callable[[Codes], Codes], name: str, *, is_narrow: bool = False
+) -> ArrangementCore[C]:
+    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times.
+
+    With `is_narrow`, differences of the results of `function` never overflow, and are not examined.
+    """
     scope = source.scope
     builder = OperatorBuilder(scope, name)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
-    operator = ThresholdInOrder(input, source, output, spine, function, value)
+    operator = ThresholdInOrder(input, source, output, spine, function, value, is_narrow)
     builder.build(lambda _: refusing(operator.run, source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
     return source.derived(stream, TraceHandle(spine), value)
@@ -52,6 +57,7 @@ class ThresholdInOrder:
         spine: Spine,
         function: Callable[[Codes], Codes],
         result: Encoder,
+        is_narrow: bool,
     ) -> None:
         self._input = input
         self._source = source.reader()
@@ -59,9 +65,10 @@ class ThresholdInOrder:
         self._output = output
         self._spine = spine
         self._function = function
+        self._is_narrow = is_narrow
 
     def run(self) -> None:
-        arrived = list(self._input)
+        arrived = list(self._input.received())
         if arrived:
             new = [cast(Batch, message) for _, message in arrived]
             upper = new[-1].upper
@@ -88,8 +95,9 @@ class ThresholdInOrder:
             raise negative_count(record, int(after[row]), tuple(time.tolist()))
         new_count, old_count = self._function(after), self._function(before)
         change = new_count - old_count
-        wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
-        if len(wide):
-            raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
+        if not self._is_narrow:
+            wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
+            if len(wide):
+                raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
         description = Description(self._spine.upper, new[-1].upper, self._spine.origin)
         return Batch.build(keys, vals, time_index, change, times, description)

@@ -57,7 +57,7 @@ class Batch:
         self.diffs = diffs
         self.times = times
         self.description = description
-        self._address: Ints | None = None
+        self._address: bytes | None = None
         self._entered: Batch | None = None
         self._rows_at = rows_at
 
@@ -117,10 +117,11 @@ class Batch:
         return self._rows_at
 
     @property
-    def address(self) -> Ints:
+    def address(self) -> bytes:
         """The row that stands for this batch in a table of batches (see `differential.kernels.memory`)."""
         if self._address is None:
-            self._address = address_of(self.keys, self.vals, self.time_index, self.diffs, self.times)
+            # Bytes, because a table is made of many of these at each change, and arrays are slower to join.
+            self._address = address_of(self.keys, self.vals, self.time_index, self.diffs, self.times).tobytes()
         return self._address
 
     def described(self, description: Description) -> Batch:

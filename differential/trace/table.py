@@ -8,7 +8,6 @@ as the table: no caller needs to keep them alive during a call, or to remember w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -23,7 +22,7 @@ class _Memory(bytearray):
     owners: tuple[object, ...]
 
 
-def owning(addresses: Sequence[Ints], owners: tuple[object, ...]) -> Table:
+def owning(addresses: Sequence[Ints | bytes], owners: tuple[object, ...]) -> Table:
     """Return a table of the given rows, which keeps `owners` alive.
 
     >>> column = np.arange(3)
@@ -31,6 +30,6 @@ def owning(addresses: Sequence[Ints], owners: tuple[object, ...]) -> Table:
     >>> table.shape, table.base.owners[0] is column
     ((1, 8), True)
     """
-    memory = _Memory(b"".join(cast(Sequence[bytes], addresses)))
+    memory = _Memory(b"".join(addresses))  # type: ignore[arg-type]  # arrays are buffers, too
     memory.owners = owners
     return np.ndarray((len(addresses), 8), np.int64, memory)

@@ -71,7 +71,7 @@ BETWEEN_LAYERS = {
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
-    "InputPort": {"deliver", "locate", "pusher"},
+    "InputPort": {"deliver", "locate", "pusher", "received"},
     "Log": {"end"},
     "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from timely.data.container import Batch, weight_of
+from timely.data.container import Batch
+from timely.data.weight import weight_of
 from timely.order import Changes, Time
 
 

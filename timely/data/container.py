@@ -17,20 +17,17 @@ never learn of the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from sys import getsizeof
-from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
-from timely.data.user_functions import freeze, read_only_views
+from timely.data.user_functions import as_read_only as as_read_only, freeze, read_only_views
+from timely.data.weight import bytes_of as bytes_of
 from timely.errors import DataError
-
-SAMPLED = 32
-"""The number of rows, evenly spread over a batch, from which the size of text, bytes and list records is estimated."""
 
 
 @runtime_checkable
@@ -208,20 +205,6 @@ def check_batch(batch: Any) -> Any:
     return batch
 
 
-def as_read_only(batch: Batch) -> Batch:
-    """Return a batch for a program to read: columns become read-only, other batches stay as they are.
-
-    The records of a list are the program's own objects, and are not protected.
-
-    >>> as_read_only(Columns((np.arange(2),))).columns[0].flags.writeable
-    False
-    """
-    if isinstance(batch, list):
-        return batch
-    as_view = getattr(batch, "as_read_only", None)
-    return batch if as_view is None else cast(Batch, as_view())
-
-
 def frozen(batch: Any) -> Batch:
     """Return a batch given by a program, with columns that nobody can write to any more.
 
@@ -330,57 +313,6 @@ def take(batch: Batch, rows: Array) -> Batch:
     if isinstance(batch, list):
         return [batch[row] for row in rows.tolist()]
     return batch.take(rows)
-
-
-def weight_of(batch: Batch) -> int:
-    """Return the approximate size of a batch in bytes: exact for columns of numbers, otherwise estimated from a few
-    of its records.
-
-    >>> weight_of(Columns((np.arange(3),)))
-    24
-    >>> 1000 <= weight_of([("a", bytes(1000))]) < 1500
-    True
-    """
-    nbytes: int | None = getattr(batch, "nbytes", None)
-    if nbytes is not None:
-        return nbytes
-    seen = cast(list[Any], batch)[:: _stride(len(batch))]
-    return 8 * len(batch) + sum(map(_size_of, seen)) * len(batch) // max(1, len(seen))
-
-
-def bytes_of(columns: Iterable[Array]) -> int:
-    """Return the size of columns in bytes: exact for numbers, estimated from some of the rows for text and bytes.
-
-    A character of text counts as one byte.
-
-    >>> bytes_of(as_columns((np.arange(2), ["a" * 50, "b" * 150])))
-    248
-    """
-    total = 0
-    for column in columns:
-        total += column.nbytes
-        kind = column.dtype.kind
-        if kind == "T" or kind == "O":
-            total += _contents_of(column)
-    return total
-
-
-def _contents_of(column: Array) -> int:
-    """Return the approximate size, in bytes, of the text or bytes to which the array of a column refers."""
-    seen = column[:: _stride(len(column))]
-    found = int(np.strings.str_len(seen).sum()) if column.dtype.kind == "T" else sum(map(_size_of, seen.tolist()))
-    return found * len(column) // max(1, len(seen))
-
-
-def _stride(length: int) -> int:
-    """Return the distance between the sampled rows among `length` rows, so that there are at most `SAMPLED`."""
-    return -(-length // SAMPLED) or 1
-
-
-def _size_of(record: Any) -> int:
-    """Return the approximate size of a record and its fields, in bytes."""
-    size = getsizeof(record, 64)
-    return size + sum([getsizeof(field, 64) for field in record]) if isinstance(record, (tuple, list)) else size
 
 
 def encode(batch: Batch) -> tuple[str, Any, Buffers]:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dis import opmap
 from inspect import signature
 from sys import getrefcount
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from timely.data.columns import as_column
 
 Array = NDArray[Any]
+B = TypeVar("B")
 
 
 def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -48,23 +49,43 @@ def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(views)
 
 
-def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Return columns that may become part of a dataflow: the given arrays, now read-only; views are copied.
+def as_read_only(batch: B) -> B:
+    """Return a batch for a program to read: columns become read-only, other batches stay as they are.
 
-    Views of an array that exist already stay writable: a program must not write to them.
+    The records of a list are the program's own objects, and are not protected.
+
+    >>> as_read_only([np.arange(2)])[0].flags.writeable
+    True
+    """
+    if type(batch) is list:
+        return batch
+    as_view: Callable[[], B] | None = getattr(batch, "as_read_only", None)
+    return batch if as_view is None else as_view()
+
+
+def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return columns that may become part of a dataflow: the given arrays, now read-only; most views are copied.
+
+    A view is not copied if the array behind it is read-only, or if nothing but the view refers to that array: then it
+    becomes read-only, too. Views of an array that exist already stay writable: a program must not write to them.
 
     >>> numbers = np.arange(3)
     >>> freeze((numbers,))[0] is numbers, numbers.flags.writeable
     (True, False)
-    >>> freeze((np.arange(3)[1:],))[0].base is None
+    >>> freeze((numbers[1:],))[0].base is numbers
+    True
+    >>> more = np.arange(3)
+    >>> freeze((more[1:],))[0].base is None
     True
     """
     frozen = []
     for column in columns:
-        base = column.base
-        if base is not None and (type(base) is not np.ndarray or base.flags.writeable):
-            column = column.copy()
-        column.setflags(write=False)
+        if _shares_writable(column):
+            if _has_base_alone(column):
+                column.base.setflags(False)  # type: ignore[union-attr, call-arg]  # by position, as above
+            else:
+                column = column.copy()
+        column.setflags(False)  # type: ignore[call-arg]
         frozen.append(column)
     return tuple(frozen)
 
@@ -82,7 +103,7 @@ def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any)
     except _MISTAKES as error:
         add_hint(error, function, before, views)
         raise
-    return _kept(result, views, columns, _limits[0])
+    return _kept(result, views, columns, _limits[0], _limits[1])
 
 
 def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
@@ -152,39 +173,50 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
     return True
 
 
-def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int) -> Any:
+def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int, limit_of_tuple: int) -> Any:
     """Return a value that contains no array to which the program can write.
 
-    A value with at most `limit` references is not held by the program. `columns` are the arrays behind the `views` that
-    the function received. Tuples are processed element by element. Other values are returned as they are: they are
-    copied when they become columns.
+    An array with at most `limit` references, or a tuple with at most `limit_of_tuple`, is not held by the program.
+    `columns` are the arrays behind the `views` that the function received. Tuples are processed element by element.
+    Other values are returned as they are: they are copied when they become columns.
     """
     if type(value) is np.ndarray:
         for place, view in enumerate(views):
             if view is value:
                 return columns[place]
-        base = value.base
-        if getrefcount(value) > limit or not (base is None or _is_ours(value, base, columns)):
+        if getrefcount(value) > limit or not (value.base is None or _is_ours(value, columns)):
             return value.copy()
         return value
     if type(value) is tuple:
-        inner = _limits[1] if getrefcount(value) <= limit else 0
-        return tuple([_kept(each, views, columns, inner) for each in value])
+        inner = _limits[2] if getrefcount(value) <= limit_of_tuple else 0
+        return tuple([_kept(each, views, columns, inner, 0) for each in value])
     return as_column(value) if isinstance(value, np.ndarray) else value
 
 
-def _is_ours(value: Array, base: Any, columns: tuple[Array, ...]) -> bool:
+def _is_ours(value: Array, columns: tuple[Array, ...]) -> bool:
     """Return whether the program cannot write to the memory of a view: it belongs to `columns`, or to an array to which
     only the view refers."""
     if not value.flags.writeable:
         for column in columns:
-            if base is column or base is column.base:
+            if value.base is column or value.base is column.base:
                 return True
-    return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[2]
+    return _has_base_alone(value)
 
 
-_limits = [0, 0, 0]
-"""The reference counts of a fresh array that is the result, is in a tuple that is the result, or is behind a view."""
+def _shares_writable(column: Array) -> bool:
+    """Return whether a column is a view of memory to which something else may write."""
+    base = column.base
+    return base is not None and (type(base) is not np.ndarray or base.flags.writeable)
+
+
+def _has_base_alone(view: Array) -> bool:
+    """Return whether nothing but a view refers to the array that has its memory. No caller may refer to that array."""
+    base = view.base
+    return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[3]
+
+
+_limits = [0, 0, 0, 0]
+"""The reference counts of a fresh array that is the result, of a tuple that is, of an array in it, or behind a view."""
 
 _MOST_REFERENCES = 16
 """More references than a fresh result has in any interpreter."""
@@ -195,9 +227,12 @@ def _measure() -> None:
     results: list[Callable[[], Any]] = [
         lambda: np.empty(1),
         lambda: (np.empty(1), np.empty(1)),
+        lambda: (np.empty(1), np.empty(1)),
         lambda: np.empty(2)[1:],
     ]
+    _limits[2] = _MOST_REFERENCES  # until its turn, so that only what counts the tuple matters
     for place, fresh in enumerate(results):
+        _limits[place] = 0
         while not _keeps(fresh):
             if _limits[place] == _MOST_REFERENCES:  # reference counts mean something else here: copy everything
                 _limits[place] = 0

@@ -20,7 +20,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from timely.data.container import Batch, as_read_only, weight_of
+from timely.data.container import Batch, as_read_only
+from timely.data.weight import weight_of
 from timely.dataflow.attribution import operator_error
 from timely.dataflow.capability import Capability, Held, Holder
 from timely.dataflow.core import DataflowCore
@@ -102,10 +103,7 @@ class Operator(Schedulable):
         self.dataflow.schedule.resume_later(self)
 
     def must_wait(self) -> bool:
-        """Return whether consumers have no room, so that nothing must be emitted now.
-
-        Then the operator is activated when there is room, and by no message before that.
-        """
+        """Return whether consumers have no room. Emit nothing then: the operator runs again once there is room."""
         return self.dataflow.schedule.holds_back(self)
 
     def attempt(self, function: Callable[[], Any]) -> Any:
@@ -221,9 +219,13 @@ class InputPort:
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
         """Take the queued messages; each comes with the right to send at its time."""
-        operator = self.operator
         for time, batch in self.drain():
-            yield InputCapability(self, time, operator.activations), as_read_only(batch)
+            yield InputCapability(self, time, self.operator.activations), as_read_only(batch)
+
+    def received(self) -> Iterator[tuple[InputCapability, Batch]]:
+        """Take the queued messages as they are: for operators of these packages, which write to none of them."""
+        for time, batch in self.drain():
+            yield InputCapability(self, time, self.operator.activations), batch
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
         """Take the queued messages with their bare times.
@@ -364,10 +366,7 @@ class OutputPort(Holder):
         return f"output {self.index} of {self.operator}"
 
     def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
-        """Send a batch at the capability's time. An empty batch is not sent.
-
-        Raises CapabilityError where the capability does not permit sending here.
-        """
+        """Send a batch, unless it is empty, at the capability's time. Raises CapabilityError if that is not allowed."""
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
 

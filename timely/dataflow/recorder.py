@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from timely.data.container import Batch, weight_of
+from timely.data.container import Batch
+from timely.data.weight import weight_of
 from timely.observe.events import (
     CapabilityDropped,
     CapabilityMade,

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from timely.dataflow.operators import empty, feedback, iterator_source, to_stream
 from timely.dataflow.operators.feedback import LoopHandle
-from timely.dataflow.operators.probe import Probe
+from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, ScopeCore
 
 

@@ -25,6 +25,20 @@ class Dataflows:
         self.built += 1
         self.running[dataflow.index] = dataflow
 
+    def step(self) -> tuple[bool, bool]:
+        """Step each dataflow once; return whether an operator ran, and whether a dataflow is complete now."""
+        has_run = has_ended = False
+        running = self.running
+        for dataflow in list(running.values()):
+            if dataflow.index not in running:
+                continue  # dropped by what ran in another one
+            if dataflow.step():
+                has_run = True
+            if dataflow.is_complete:
+                self.drop(dataflow.index)
+                has_ended = True
+        return has_run, has_ended
+
     def drop(self, index: int) -> None:
         """Forget a dataflow, complete or not; do nothing if it does not run."""
         dropped = self.running.pop(index, None)

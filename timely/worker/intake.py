@@ -7,7 +7,7 @@ counted, and the run goes on.
 from __future__ import annotations
 
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
-from timely.data.container import weight_of
+from timely.data.weight import weight_of
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.host import Host
 from timely.errors import FrameError

@@ -352,38 +352,30 @@ class Worker:
         activity.step_began = clock.monotonic()
         before, activity.doing = activity.doing, STEPPING
         try:
-            busy = self._run()
+            busy = self._intake.take_in()
+            requests = self._requests
+            if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
+                busy = True
+            has_run, has_ended = self._dataflows.step()
+            if has_run or has_ended:
+                busy = True
+            if busy:
+                self.activity.slept = 0.0
+            if requests.chores and not has_run:
+                requests.tend()
+                busy = True
         finally:
             activity.doing = before
         if self.log.pending:
             self.log.flush()
         return busy
 
-    def _run(self) -> bool:
-        busy = self._intake.take_in()
-        requests, running = self._requests, self._dataflows.running
-        if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
-            busy = True
-        has_run = False
-        for dataflow in tuple(running.values()):
-            if dataflow.index not in running:
-                continue  # dropped by what ran in another one
-            if dataflow.step():
-                has_run = busy = True
-            if dataflow.is_complete:
-                self.drop_dataflow(dataflow)
-                busy = True
-        if busy:
-            self.activity.slept = 0.0
-        if requests.chores and not has_run:
-            requests.tend()
-            busy = True
-        return busy
-
     def _park(self, timeout: float | None) -> None:
-        timeout = self._requests.limit(timeout)
-        log = self.log
-        with self.activity.during(PARKED):
+        if self._requests.timers:
+            timeout = self._requests.limit(timeout)
+        log, activity = self.log, self.activity
+        before, activity.doing = activity.doing, PARKED  # not `during`, which takes longer: this is for each message
+        try:
             if not log.kinds:
                 self.standstill.park(timeout)
                 return
@@ -393,6 +385,8 @@ class Worker:
             self.standstill.park(timeout)
             ended = log.now()
             log.record(Unparked(ended, self.index, ended - begun))
+        finally:
+            activity.doing = before
 
     def _parted(self) -> str:
         return (

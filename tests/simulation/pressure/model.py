@@ -17,7 +17,7 @@ import numpy as np
 from timely import Columns, Config, Exchange, InputPort, OutputPort, Pipeline, Scope, Stream, Worker
 from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
-from timely.data.container import weight_of
+from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.operator import OVERHEAD
 from timely.dataflow.pact import Pact

@@ -19,8 +19,8 @@ from timely.data.container import (
     as_columns,
     concatenate,
     encode,
-    weight_of,
 )
+from timely.data.weight import weight_of
 from timely.errors import DataError
 
 STRINGS: list[Any] = ["", "a", "a\0", "é", "日本\0"]

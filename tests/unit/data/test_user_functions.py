@@ -15,7 +15,7 @@ import timely.graphlinq as graphlinq
 from differential import CoGroups, Collection, Groups, new_input
 from differential.delta import Prefixes
 from timely import Columns, Exchange, Pipeline, Stream, execute_directly
-from timely.data.user_functions import call, consult
+from timely.data.user_functions import call, consult, freeze
 from timely.errors import OperatorError
 from timely.graphlinq import Aggregator, Graph
 
@@ -324,6 +324,48 @@ def test_arrays_of_a_batch_that_is_sent_become_read_only() -> None:
         assert seen == [0, 1, 0, 1]
 
     execute_directly(program)
+
+
+def test_a_view_is_taken_over_if_nothing_else_refers_to_its_array() -> None:
+    view = np.arange(4).view(np.uint64)[1:]
+    (frozen,) = freeze((view,))
+    assert frozen is view
+    assert frozen.base is not None
+    assert not frozen.base.flags.writeable
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        view.setflags(write=True)
+
+
+HELD: dict[str, Callable[[Any], Any]] = {
+    "the array": lambda base: base,
+    "another view": lambda base: base[1:],
+    "a buffer": lambda base: base.data,
+    "a list": lambda base: [base],
+    "an iterator": lambda base: base.flat,
+}
+"""What a program may keep of an array, to write to it later."""
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_a_view_of_an_array_that_a_program_holds_is_copied(kind: str) -> None:
+    base = np.arange(4)
+    view, held = base[:], HELD[kind](base)
+    del base
+    (frozen,) = freeze((view,))
+    assert not np.shares_memory(frozen, view)
+    assert held is not None
+    assert view.flags.writeable
+
+
+def test_views_of_one_array_are_copied_but_not_if_it_is_read_only() -> None:
+    pairs = np.arange(6)
+    views = pairs[0::2], pairs[1::2]
+    del pairs
+    assert not any(map(np.shares_memory, freeze(views), views))
+    table = np.arange(6)
+    table.setflags(write=False)
+    views = table[0::2], table[1::2]
+    assert all(map(np.shares_memory, freeze(views), views))
 
 
 @pytest.mark.parametrize("operator", [Collection.filter, Collection.map])

@@ -17,7 +17,7 @@ from timely import new_input
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
-from timely.dataflow.operators.probe import Probe
+from timely.dataflow.probe import Probe
 from timely.errors import BuildError, ConfigError, DataError, OperatorError, PeerFailed, ShapeError, StalledError
 from timely.run.execute import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker.worker import Worker

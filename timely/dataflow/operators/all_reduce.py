@@ -95,7 +95,7 @@ def _scattered(stream: S, name: str) -> S:
     worker, peers = stream.scope.index, stream.scope.peers
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, batch in input:
+        for capability, batch in input.received():
             vector = _vector(batch)
             flat = vector.reshape(-1)
             for peer in range(peers):
@@ -110,7 +110,7 @@ def _whole(stream: S, to: int, name: str) -> S:
     worker = stream.scope.index
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, batch in input:
+        for capability, batch in input.received():
             vector = _vector(batch)
             output.give(capability, Piece(worker, to, 0, vector.shape, vector.reshape(-1)))
 
@@ -145,7 +145,7 @@ def _all_gathered(stream: S, name: str) -> S:
     begun: dict[Time, tuple[Array, int]] = {}
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, piece in input:
+        for capability, piece in input.received():
             assert isinstance(piece, Piece)
             if capability.time not in begun:
                 begun[capability.time] = np.empty(piece.shape, piece.values.dtype), 0
@@ -164,7 +164,7 @@ def _passed_down(stream: S, bit: int, name: str) -> S:
     worker, peers = stream.scope.index, stream.scope.peers
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, piece in input:
+        for capability, piece in input.received():
             assert isinstance(piece, Piece)
             for to in (worker, worker | bit):
                 if to < peers:
@@ -184,7 +184,7 @@ def _unpacked(stream: S, name: str) -> S:
     """Return the vectors that came as whole pieces."""
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, piece in input:
+        for capability, piece in input.received():
             assert isinstance(piece, Piece)
             output.give(capability, [piece.values.reshape(piece.shape)])
 

@@ -30,7 +30,7 @@ def delay(stream: S, later: Callable[..., Any], *, name: str = "delay") -> S:
     waiting: dict[Time, list[Batch]] = {}
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
+        for capability, batch in input.received():
             for time, part in _by_time(batch, later, capability.time, name):
                 notificator.notify_at(capability.delayed(time))
                 waiting.setdefault(time, []).append(part)

@@ -24,7 +24,7 @@ def move(stream: S, pact: Pact, name: str) -> S:
     """Return the same records after a pact."""
 
     def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, batch in input:
+        for capability, batch in input.received():
             output.give(capability, batch)
 
     return unary(stream, pact, logic, name=name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from timely.data.container import Batch, Columns, as_columns, frozen, own_columns, weight_of
+from timely.data.container import Batch, Columns, as_columns, frozen, own_columns
+from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.host import Host
@@ -128,7 +129,7 @@ class Input:
         self._rows.append(values)
 
     def send_batch(self, batch: Batch) -> None:
-        """Send a batch: `Columns`, or a list of arbitrary records. Nothing is copied but columns that are views.
+        """Send a batch: `Columns`, or a list of arbitrary records. Nothing is copied but views of writable arrays.
 
         The arrays of `Columns` become read-only: they are the dataflow's from now on. So is a list, which nothing
         protects from being written to. Raises DataError where it is no batch.

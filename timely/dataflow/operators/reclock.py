@@ -25,7 +25,7 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
 
     def logic(left: InputPort, right: InputPort, output: OutputPort, notificator: Notificator) -> None:
         waiting.extend(left.drain())
-        for capability, _ in right:
+        for capability, _ in right.received():
             notificator.notify_at(capability)
         for now, due in notificator:
             assert due is not None
