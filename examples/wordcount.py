@@ -27,7 +27,7 @@ import numpy as np
 from pace import Pace
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import CHECK, add_output, parser_of, refuse_two_streams
+from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
 from differential.jobs.display import Display
 from differential.jobs.lines import Line, followed, lines
 from differential.jobs.outputs import Outputs, Result
@@ -218,7 +218,9 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="wait for more lines at the end of files, until Ctrl-C; an epoch then ends when no more lines arrive",
     )
-    add("--check", action="store_true", help=CHECK)
+    add(
+        "--check", action="store_true", help="compute the last answer from scratch in plain Python, and compare the two"
+    )
     add_output(
         parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)"
     )
