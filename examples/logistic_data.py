@@ -119,7 +119,7 @@ def _matrix(path: str) -> tuple[list[str], NDArray[np.float64]]:
     """Return names for the features of a .npy file, and its matrix."""
     try:
         with reading(path):
-            array: Any = np.load(path, allow_pickle=False)
+            array: Any = np.lib.format.open_memmap(path, mode="r")
         table = array.astype(np.float64)
     except (ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: not a matrix of numbers in .npy format ({error})") from None

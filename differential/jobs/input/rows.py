@@ -78,7 +78,7 @@ def are_integers(column: NDArray[Any]) -> NDArray[np.bool_]:
 def open_npy(path: str, layout: Layout, faults: Faults) -> ArrayGraph:
     """Return the graph in an array. Raises DataError if the array has another shape or holds something else."""
     try:
-        array = np.load(path, mmap_mode="r")
+        array = np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
         raise DataError(f"{path} is damaged, or holds Python objects: {error}") from None
     if array.ndim != 2 or not 2 <= array.shape[1] <= 4:
