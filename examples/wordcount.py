@@ -29,7 +29,7 @@ from pace import Pace
 from differential.jobs import at_least, counted
 from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
 from differential.jobs.display import Display
-from differential.jobs.lines import Line, followed, is_stream, lines
+from differential.jobs.lines import Line, followed, is_stream, label_of, lines
 from differential.jobs.outputs import Outputs, Result
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
@@ -202,7 +202,8 @@ def result(program: Program, options: argparse.Namespace) -> Result:
         return None
 
     latency = latency_panels(program.pace.milliseconds(), "epoch") if len(program.pace.latencies) > 1 else []
-    title = f"{', '.join(options.files)}: {counted(total, 'word')}"
+    name = label_of(options.files[0]) if len(options.files) == 1 else f"{len(options.files)} texts"
+    title = f"{name}: {counted(total, 'word')}"
     return Result([*shown, summary], figures, ("word", "occurrences"), every, title, [ranks, *latency])
 
 
