@@ -30,7 +30,7 @@ from tweets import Ints, TweetFile, Tweets, add_arguments, stream_of
 from differential import Collection, new_input
 from differential.delta import AltNeu, Prefixes
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import CHECK, add_output, parser_of, refuse_two_streams
+from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
 from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.outputs import Outputs, Result
@@ -234,7 +234,9 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     follows = "most users that a user of generated tweets follows (default 20)"
     add("--follows", type=at_least(1), default=20, metavar="N", help=follows)
     add("--epoch", type=at_least(1), default=50_000, metavar="N", help="tweets in an epoch (default 50,000)")
-    parser.add_argument("--check", action="store_true", help=CHECK)
+    parser.add_argument(
+        "--check", action="store_true", help="compute the last answer from scratch in plain Python, and compare the two"
+    )
     add_output(parser, without=["--parquet"], plot="draw the exposures, and the latencies of epochs (.svg, .png, .pdf)")
     options = parser.parse_args(arguments)
     refuse_two_streams(parser, options)

@@ -6,6 +6,7 @@ import argparse
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from pace import percentiles
@@ -14,6 +15,7 @@ from tweets import NONE, Ints, Rows, TweetFile, Tweets, stream_of
 
 from differential import Output
 from differential.jobs import counted
+from timely import Config
 from timely.errors import DataError
 
 
@@ -111,6 +113,8 @@ def plan_of(options: argparse.Namespace) -> Plan:
     size, stale = max(int(options.rate * length), 1), epochs_in(options.stale, length)
     if isinstance(stream, Tweets):
         return Plan(stream, size, length, epochs_in(options.seconds, length), stale)
+    if Config.from_environ().processes > 1 and (options.tweets == "-" or Path(options.tweets).is_fifo()):
+        raise DataError(f"{stream.label} reaches one process alone, and each reads all tweets: give the path of a file")
     loaded = Loaded(stream)
     epochs = min(epochs_in(options.seconds, length), len(loaded) // size)
     if epochs <= stale + 1:

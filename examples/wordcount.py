@@ -9,7 +9,7 @@ of it any more. Until then the operator holds a capability, the right to send at
 lists here; columns of numbers are many times faster. `docs/operators.md` explains how to write such an operator.
 
 Words are letters, digits and underscores, in lower case. Without `--follow` the workers take the lines of files in
-turn; worker 0 reads standard input, and what is followed.
+turn; worker 0 reads standard input, pipes, and what is followed.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import numpy as np
 from pace import Pace
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import CHECK, add_output, parser_of, refuse_two_streams
+from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
 from differential.jobs.display import Display
-from differential.jobs.lines import Line, followed, lines
+from differential.jobs.lines import Line, followed, is_stream, label_of, lines
 from differential.jobs.outputs import Outputs, Result
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
@@ -141,7 +141,7 @@ def epochs(texts: Iterable[Line | None], size: int, wait: Callable[[], None]) ->
 def count(worker: Worker, options: argparse.Namespace) -> None:
     """Count the words of all texts on one worker; worker 0 prints and writes the answer."""
     is_first, files = worker.index == 0, options.files
-    is_alone = options.follow or "-" in files
+    is_alone = options.follow or any(map(is_stream, files))
     program, total = Program(worker), Counter[str]()
     texts: Iterable[Line | None] = ()
     if is_first or not is_alone:
@@ -202,7 +202,8 @@ def result(program: Program, options: argparse.Namespace) -> Result:
         return None
 
     latency = latency_panels(program.pace.milliseconds(), "epoch") if len(program.pace.latencies) > 1 else []
-    title = f"{', '.join(options.files)}: {counted(total, 'word')}"
+    name = label_of(options.files[0]) if len(options.files) == 1 else f"{len(options.files)} texts"
+    title = f"{name}: {counted(total, 'word')}"
     return Result([*shown, summary], figures, ("word", "occurrences"), every, title, [ranks, *latency])
 
 
@@ -218,7 +219,9 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="wait for more lines at the end of files, until Ctrl-C; an epoch then ends when no more lines arrive",
     )
-    add("--check", action="store_true", help=CHECK)
+    add(
+        "--check", action="store_true", help="compute the last answer from scratch in plain Python, and compare the two"
+    )
     add_output(
         parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)"
     )

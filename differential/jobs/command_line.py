@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from differential.jobs.catalogue import directory
 from differential.jobs.job import Job
 
 Number = TypeVar("Number", int, float)
@@ -116,7 +117,7 @@ def parser_of(about: str, epilog: str, program: str | None = None) -> argparse.A
 
     `{program}` stands for the program's command as it was given, and `{script}` for what follows `timely run`.
     """
-    program = program or f"python {sys.argv[0]}"
+    program = program or program_of(sys.argv[0])
     return argparse.ArgumentParser(
         prog=program,
         description=about,
@@ -124,6 +125,16 @@ def parser_of(about: str, epilog: str, program: str | None = None) -> argparse.A
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def program_of(path: str) -> str:
+    """Return the command that runs the program at a path: by its name if it was run so, or is in an installed package.
+
+    >>> program_of("examples/components.py"), program_of(str(directory() / "components.py"))
+    ('python examples/components.py', 'python -m differential.jobs components')
+    """
+    where = Path(path)
+    return f"python -m differential.jobs {where.stem}" if where.parent == directory() else f"python {path}"
 
 
 OUTPUTS: dict[str, dict[str, Any]] = {

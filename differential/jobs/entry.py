@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from differential.jobs.command_line import parse
+from differential.jobs.command_line import parse, program_of
 from differential.jobs.display import Display
 from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
@@ -31,7 +31,7 @@ from timely import Config, Worker, execute
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:
     """Run a job with the arguments of the command line, or with others; return the exit status."""
-    options = parse(job, arguments, program or f"python {sys.argv[0]}")
+    options = parse(job, arguments, program or program_of(sys.argv[0]))
 
     def body() -> None:
         task = task_of(job, options)

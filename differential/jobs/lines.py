@@ -78,6 +78,15 @@ def followed(paths: Sequence[str]) -> Iterator[Line | None]:
                 yield None
 
 
+def is_stream(path: str) -> bool:
+    """Return whether only one worker can read a text: standard input, a pipe, or what this process does not see.
+
+    >>> is_stream("-"), is_stream(__file__)
+    (True, False)
+    """
+    return not os.path.isfile(path)
+
+
 def label_of(path: str) -> str:
     """Return what to call a text: its path, or `standard input` for `-`."""
     return "standard input" if path == "-" else path

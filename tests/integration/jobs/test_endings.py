@@ -130,6 +130,9 @@ def test_the_jobs_can_be_run_by_name() -> None:
     ended = apart("../differential/jobs/__main__", "wordcount", EXAMPLES / "README.md", "--top", "0")
     assert ended.status == 0, ended.error
     assert "distinct" in ended.output
+    ended = apart("../differential/jobs/__main__", "wordcount", "--help")
+    assert ended.output.startswith("usage: python -m differential.jobs wordcount ")
+    assert "timely run -n 2 -m differential.jobs wordcount README.md" in ended.output
 
 
 @JOBS

@@ -93,6 +93,12 @@ def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
     assert "has 20 tweets, which end 0 s after the start" in refused("topics", "--tweets", tmp_path / "tweets")
 
 
+def test_standard_input_for_two_processes_is_refused() -> None:
+    ended = on_two_processes("topics", "--tweets", "-", input="1\tada\t#a\n")
+    assert ended.status == 1
+    assert "topics: standard input reaches one process alone, and each reads all tweets: give" in ended.error
+
+
 def test_the_picture_has_axes(tmp_path: Path) -> None:
     given = "--users", "50", "--rate", "400", "--seconds", "0.6", "--epoch", "50", "--stale", "0.1"
     assert drawn("topics", tmp_path / "picture.svg", *given).count('<g id="axes_') == 1

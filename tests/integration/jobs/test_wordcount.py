@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import signal
 import time as clock
 from collections import Counter
 from pathlib import Path
 from random import Random
+from threading import Thread
 
 import pytest
 
@@ -142,6 +144,16 @@ def test_a_text_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     assert refused("wordcount", missing, "--follow").endswith("No such file or directory")
     assert refused("wordcount", tmp_path, "--follow").endswith("Is a directory")
+
+
+def test_a_pipe_is_read_by_one_of_several_workers(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_text, args=(TEXT,), daemon=True)
+    writer.start()
+    answer = tmp_path / "answer.csv"
+    answered("wordcount", tmp_path / "pipe", "--csv", answer, "--check", workers=3)
+    writer.join(SECONDS)
+    assert dict(table(answer)) == {word: str(number) for word, number in counted(TEXT).items()}
 
 
 def test_the_picture_has_axes(text: Path, tmp_path: Path) -> None:
