@@ -1,7 +1,7 @@
 """Replay the upgrade of a whole Linux distribution, with four answers up to date at every step.
 
     timely run -n 2 examples/upgrade.py
-    timely run -w 2 examples/upgrade.py --steps 500 --changes --watch python3 --plot upgrade.svg
+    timely run -w 2 examples/upgrade.py --steps 500 --print-changes --watch python3 --plot upgrade.svg
 
 Every worker runs this program: it loads the files, builds the same dataflow and feeds its share of the changes. The
 library distributes the work by the hash of each key. Step s happens at epoch s, so an answer at epoch s is that of the
@@ -183,7 +183,9 @@ class Run:
         return sum(count for _, count in total.contents())
 
 
-def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: argparse.Namespace) -> Report | None:
+def replay(
+    worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: argparse.Namespace, outputs: Outputs
+) -> Report | None:
     """Replay the upgrade on one worker; return, on worker 0, the report."""
     run = Run(worker, upgrade, watch, options.only)
     is_first = worker.index == 0
@@ -194,7 +196,7 @@ def replay(worker: Worker, upgrade: Upgrade, watch: Mapping[str, int], options: 
             run.take(first, last)
             if is_first:
                 report.passed(first, last, clock.perf_counter() - begun)
-                show(run, report, terminal, options)
+                show(run, report, terminal, options, outputs)
     report.differences = run.differences()
     return report if is_first else None
 
@@ -214,14 +216,18 @@ def batches(steps: int, size: int, check: int) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def show(run: Run, report: Report, terminal: Terminal, options: argparse.Namespace) -> None:
+def show(run: Run, report: Report, terminal: Terminal, options: argparse.Namespace, outputs: Outputs) -> None:
     """Print, check and record the answers after the steps so far."""
     step = report.steps
     is_last = step == options.steps
-    if options.changes:
+    if options.print_changes or outputs.has_changes:
         watch = run.questions["watch"]
         assert isinstance(watch, Watch)
-        terminal.print(*(change_line(change, run.upgrade) for change in watch.changes() if step))
+        for changed in watch.changes():
+            if options.print_changes and step:
+                terminal.print(change_line(changed, run.upgrade))
+            at, name, old, new = changed
+            outputs.change(at, [(name, old), (name, new)][not at :], [-1, 1][not at :])
     if step == 0:
         report.initial = run.answers(0)
         terminal.print("initial answers:", *described(report.initial))
@@ -272,7 +278,7 @@ def main() -> int:
                 graph_oracle.require_scipy()
             seconds = clock.perf_counter() - begun
             options.steps = min(options.steps, upgrade.steps)
-            report, *_ = execute(lambda worker: replay(worker, upgrade, watch, options))
+            report, *_ = execute(lambda worker: replay(worker, upgrade, watch, options, outputs))
             if report is not None:
                 report.load_seconds = seconds
                 outputs.finish(report.result())

@@ -32,7 +32,7 @@ package.
 examples:
   timely run -n 2 {script}                      (two processes)
   timely run -w 2 {script} --batch 100          (two threads, 100 steps at once)
-  {program} --only watch --watch perl --changes --steps 300
+  {program} --only watch --watch perl --print-changes --steps 300
   {program} --steps 2000 --check 500 --json report.json --plot upgrade.svg
 """
 
@@ -53,7 +53,7 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
         help=f"watch this package; may be repeated (default: {' '.join(WATCHED)})",
     )
     add(
-        "--changes",
+        "--print-changes",
         action="store_true",
         help="print each change of a watched answer, with its step and the first package that changes in it",
     )
@@ -72,13 +72,15 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     add("--upgrade", type=Path, metavar="FILE", help="replay other steps (default: those to trixie)")
     add_output(
         parser,
-        without=["--csv", "--parquet", "--changes", "--quiet"],
+        without=["--csv", "--parquet", "--quiet"],
+        changes="write how the watched answers change: lines of a step, '+' or '-', a package and a number",
         json="write answers and figures to FILE",
         plot="draw the latency of each step, and the answers, over the steps (.svg, .png, .pdf)",
     )
     options = parser.parse_args()
-    if options.changes and "watch" not in options.only:
-        parser.error("--changes prints the answer 'watch', which --only leaves out")
+    for option, given in (("--print-changes", options.print_changes), ("--changes", options.changes_to is not None)):
+        if given and "watch" not in options.only:
+            parser.error(f"{option} is about the answer 'watch', which --only leaves out")
     if options.watch and "watch" not in options.only:
         parser.error("--watch is about the answer 'watch', which --only leaves out")
     return options

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time as clock
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from differential.jobs.outputs import Outputs
 from tests.examples_loading import EXAMPLES, example_module, write_random_upgrade, write_rows
 from tests.integration.launcher.launching import ROOT, Run
 from timely import Config, execute
@@ -48,9 +50,10 @@ def replayed(files: Files, *, workers: int = 1, only: list[str] = EVERY, **given
     upgrade = debian.load(*files)
     watch = {name: upgrade.package(name) for name in WATCHED}
     options = Namespace(
-        **{"steps": upgrade.steps, "batch": 1, "check": 0, "changes": False, "only": only, "plot": None} | given
+        **{"steps": upgrade.steps, "batch": 1, "check": 0, "print_changes": False, "only": only, "plot": None} | given
     )
-    reports = execute(lambda worker: program.replay(worker, upgrade, watch, options), Config(workers=workers))
+    outputs = Outputs("upgrade", Namespace(quiet=False), is_first=True)
+    reports = execute(lambda worker: program.replay(worker, upgrade, watch, options, outputs), Config(workers=workers))
     assert reports[1:] == [None] * (workers - 1)
     return reports[0]
 
@@ -93,7 +96,7 @@ def test_each_change_of_a_watched_answer_is_printed_with_its_step(
     tmp_path: Path, batch: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = write_random_upgrade(tmp_path, seed=5)
-    replayed(files, only=["watch"], changes=True, batch=batch)
+    replayed(files, only=["watch"], print_changes=True, batch=batch)
     printed = re.findall(r"^step (\d+) \((\w+)\): (\w+) (\d+) -> (\d+) ", capsys.readouterr().out, re.MULTILINE)
 
     upgrade = debian.load(*files)
@@ -230,7 +233,8 @@ def test_packages_are_looked_up_if_they_are_to_be_watched(
         (["--only", "tops"], "'tops' is not one of components, cycles, watch, top"),
         (["--batch", "0"], "'0' is not a whole number of at least 1"),
         (["--steps", "-1"], "'-1' is not a whole number of at least 0"),
-        (["--only", "top", "--changes"], "--changes prints the answer 'watch', which --only leaves out"),
+        (["--only", "top", "--print-changes"], "--print-changes is about the answer 'watch', which --only leaves out"),
+        (["--only", "top", "--changes", "-"], "--changes is about the answer 'watch', which --only leaves out"),
         (["--only", "top", "--watch", "perl"], "--watch is about the answer 'watch', which --only leaves out"),
         (["--plot", "picture.txt"], "'picture.txt' does not end in .svg, .png or .pdf"),
     ],
@@ -239,6 +243,23 @@ def test_invalid_options_are_refused(arguments: list[str], message: str) -> None
     ended = script(*arguments)
     assert ended.returncode == 2
     assert message in ended.stderr
+
+
+def test_changes_of_watched_answers_are_a_stream_that_adds_up_to_the_last_answer(tmp_path: Path) -> None:
+    files = write_random_upgrade(tmp_path, seed=5)
+    arguments = [*given(files), "--only", "watch", "--watch", "p03", "--watch", "p07", "--changes"]
+    ended = script(*arguments, tmp_path / "changes.tsv", "--json", tmp_path / "report.json")
+    assert ended.returncode == 0, ended.stderr
+    counts: Counter[tuple[str, int]] = Counter()
+    steps = []
+    for line in (tmp_path / "changes.tsv").read_text().splitlines():
+        step, sign, package, number = line.split("\t")
+        counts[package, int(number)] += 1 if sign == "+" else -1
+        steps.append(int(step))
+    last = json.loads((tmp_path / "report.json").read_text())["final"]["watch"]
+    assert dict(record for record, count in counts.items() if count) == last
+    assert set(counts.values()) <= {0, 1}
+    assert steps == sorted(steps)
 
 
 @pytest.mark.parametrize("option", ["--json", "--plot"])
