@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import json
-import os
-import platform
-import subprocess
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -16,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks import machine
 from benchmarks.compiled import COMPILED, stale
-from benchmarks.harness import ROOT, Case, Figures, medians, run_all
+from benchmarks.harness import Case, Figures, medians, run_all
 from benchmarks.plot import plot
 from benchmarks.table import table
 from differential.kernels.__main__ import compile_kernels
@@ -51,6 +48,7 @@ WORKLOADS = (
     "logging",
     "construction",
     "allreduce",
+    "upgrade",
     "graphlinq",
     "progress_traffic",
 )
@@ -226,12 +224,7 @@ def _progress(text: str) -> None:
 
 def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:
     """Return everything that was measured, with the commit, the machine and the versions."""
-    return {
-        "commit": _commit(),
-        "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
-        "compiled": bool(COMPILED),
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in ("numpy", "numba", "scipy", "pyzmq")},
+    return machine.document() | {
         "cases": [
             {
                 "name": case.name,
@@ -245,20 +238,6 @@ def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> di
             for case in cases
         ],
     }
-
-
-def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ most.
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Case, Figures, check
+from benchmarks.harness import Case, Figures, Series, check
 from timely import Stream, Worker, execute, new_input
 
+SIZE = "size"
 METHODS = {"data-parallel": Stream.all_reduce, "tree": Stream.all_reduce_by_tree}
 WARM_UP_ROUNDS = 3
 
@@ -34,6 +36,13 @@ CASES = [
 def measure(size: int, rounds: int) -> Figures:
     """Return the figures of the first worker of this process."""
     return execute(lambda worker: _program(worker, size, rounds))[0]
+
+
+def series(sizes: Sequence[int], numbers: int, most_rounds: int) -> Series:
+    """Return the figures for each size, in as many rounds as add up about `numbers`, from 10 to `most_rounds`."""
+    measured = {size: measure(size, min(max(numbers // size, 10), most_rounds)) for size in sizes}
+    names = [f"{method} {unit}" for method in METHODS for unit in ("ms", "bytes")]
+    return {SIZE: [*map(float, measured)]} | {name: [each[name] for each in measured.values()] for name in names}
 
 
 def _program(worker: Worker, size: int, rounds: int) -> Figures:

@@ -1,0 +1,63 @@
+"""What the figures were measured with: the commit, the machine, and the versions of what is installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compiled import COMPILED
+from benchmarks.harness import ROOT
+
+LIBRARIES = ("numpy", "numba", "scipy", "pyzmq")
+PEERS = ("networkx", "igraph", "pathway", "bytewax")
+
+
+def document() -> dict[str, Any]:
+    """Return the commit, the machine and the versions, in the JSON form of a run."""
+    return {
+        "commit": _commit(),
+        "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
+        "compiled": bool(COMPILED),
+        "versions": {"python": platform.python_version()} | _versions(LIBRARIES) | _versions(PEERS),
+    }
+
+
+def described(found: dict[str, Any]) -> str:
+    """Return a document as text of one line."""
+    machine, versions = found["machine"], dict(found["versions"])
+    compiled = "compiled" if found["compiled"] else "not compiled"
+    python = versions.pop("python")
+    others = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"{machine['processor']}, {machine['cores']} cores; Python {python}; {others}; "
+        f"commit {found['commit']}, {compiled}"
+    )
+
+
+def _versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the versions of those that are installed."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
