@@ -38,7 +38,7 @@ def measure(batch: int, rounds: int) -> Figures:
 
 
 def series(batches: Sequence[int], records: int, most_rounds: int) -> Series:
-    """Return the figures for each size of batch, in as many rounds as send about `records`, from 20 to `most_rounds`."""
+    """Return the figures for each size of batch, in rounds that send about `records`: from 20 to `most_rounds`."""
     measured = {batch: measure(batch, min(max(records // batch, 20), most_rounds)) for batch in batches}
     by_name = {name: [figures[name] for figures in measured.values()] for name in (ROUND, RATE)}
     return {BATCH: [*map(float, measured)]} | by_name

@@ -1,10 +1,10 @@
 """Answers from scratch by other Python tools, on the same graphs: SciPy, networkx, igraph, and plain Python.
 
 The graphs are Debian's and random ones. The questions are components, ranks (PageRank), and distances from landmarks.
-The tools are SciPy, label propagation in NumPy, union-find in plain Python, networkx and igraph (with the time to build
-their graphs, and without), and the first answer of a dataflow, which then follows changes. Each answers `TIMES` times in
-succession, and the median counts, so that each uses memory that its process has touched. All answers are compared.
-Ranks are equal within a thousandth: here they are whole numbers after twenty rounds, elsewhere the limit as a float.
+The tools are SciPy, label propagation in NumPy, union-find in plain Python, networkx and igraph (with and without
+the time to build their graphs), and the first answer of a dataflow, which then follows changes. Each answers `TIMES`
+times in succession, and the median counts, so that each uses memory that its process has touched. All answers are
+compared. Ranks are equal within a thousandth: here they are whole numbers after twenty rounds, elsewhere the limit as a float.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def measure(question: str, nodes: int, edges: int, changes: int) -> Figures:
     answer: tuple[NDArray[Any], ...] = ()
     for name, from_scratch in {SCIPY: asked.from_scratch, **asked.others}.items():
         from_scratch(*small.initial, small.nodes)  # loads the modules of the tool
-        figures[name], columns = _timed(lambda call=from_scratch: call(*graph.initial, graph.nodes))
+        figures[name], columns = _timed(from_scratch, *graph.initial, graph.nodes)
         found = Fingerprint()
         found.add(columns, np.ones(len(columns[0]), np.int64))
         check(str(found) == str(fingerprint), f"{name}: {found}, but the dataflow's answer is {fingerprint}")
@@ -162,7 +162,9 @@ def measure(question: str, nodes: int, edges: int, changes: int) -> Figures:
     return figures
 
 
-def _ours(worker: Worker, asked: Question, graph: ChangingGraph, changes: int) -> tuple[float, float, float, Fingerprint]:
+def _ours(
+    worker: Worker, asked: Question, graph: ChangingGraph, changes: int
+) -> tuple[float, float, float, Fingerprint]:
     """Return the seconds to warm up, for the first answer and for a change, and the first answer's fingerprint."""
     warm, seconds = warm_up(worker, asked.definition), []
     for number in range(TIMES):
@@ -189,8 +191,8 @@ def _tools(question: str, graph: ChangingGraph, expected: tuple[NDArray[Any], ..
             continue
         small = RandomGraph(10, 20)
         tool.answers[question](tool.build(*small.initial, small.nodes, question), small.nodes)
-        building, built = _timed(lambda build=tool.build: build(*graph.initial, graph.nodes, question))
-        answering, found = _timed(lambda answer=tool.answers[question], built=built: answer(built, graph.nodes))
+        building, built = _timed(tool.build, *graph.initial, graph.nodes, question)
+        answering, found = _timed(tool.answers[question], built, graph.nodes)
         columns = QUESTIONS[question].columns(found, *graph.initial)
         check(_equal(columns, expected, QUESTIONS[question].is_rank), f"{tool.module}: another answer than SciPy's")
         figures[BUILT.format(tool.module)] = building + answering
@@ -198,12 +200,12 @@ def _tools(question: str, graph: ChangingGraph, expected: tuple[NDArray[Any], ..
     return figures
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def _timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     """Return the median seconds of `TIMES` calls, and the last result."""
     seconds = []
     for _ in range(TIMES):
         begun = clock.perf_counter()
-        result = call()
+        result = call(*arguments)
         seconds.append(clock.perf_counter() - begun)
     return statistics.median(seconds), result
 

@@ -8,7 +8,6 @@ search of the graph at the end.
 from __future__ import annotations
 
 import time as clock
-
 from typing import Any
 
 import numpy as np

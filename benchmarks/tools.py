@@ -6,6 +6,7 @@ arrays: the smallest node of each node's component, the rank of each node, or di
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.graphs import Ints
+
+# One worker is measured, so a tool has one thread, too: igraph's others would only spin while they wait for a core.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 DAMPING = 0.85
 LANDMARKS = 8
