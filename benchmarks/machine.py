@@ -38,6 +38,17 @@ def described(found: dict[str, Any]) -> str:
     )
 
 
+def in_short(found: dict[str, Any]) -> str:
+    """Return a document as a shorter text, without the libraries that few pictures need."""
+    machine, versions = found["machine"], found["versions"]
+    compiled = "compiled" if found["compiled"] else "not compiled"
+    libraries = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "numba") if name in versions)
+    return (
+        f"{machine['processor']}, {machine['cores']} cores; Python {versions['python']}, {libraries}; "
+        f"commit {found['commit']}, {compiled}"
+    )
+
+
 def _versions(names: tuple[str, ...]) -> dict[str, str]:
     """Return the versions of those that are installed."""
     found = {}

@@ -4,7 +4,8 @@ The graphs are Debian's and random ones. The questions are components, ranks (Pa
 The tools are SciPy, label propagation in NumPy, union-find in plain Python, networkx and igraph (with and without
 the time to build their graphs), and the first answer of a dataflow, which then follows changes. Each answers `TIMES`
 times in succession, and the median counts, so that each uses memory that its process has touched. All answers are
-compared. Ranks are equal within a thousandth: here they are whole numbers after twenty rounds, elsewhere the limit as a float.
+compared. Ranks are equal within a thousandth: here they are whole numbers after twenty rounds, elsewhere the limit as a
+float.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.allreduce import SIZE
 from benchmarks.harness import Case
-from benchmarks.seeds.experiment import Experiment, Recorded, Row, processes, shown
+from benchmarks.seeds.experiment import Experiment, Recorded, Row, compact, processes, shown
 from benchmarks.seeds.style import BLUE, VERMILION, Label, describe, label, plain
 
 PROCESSES = (2, 4)
@@ -56,9 +56,9 @@ def draw(figure: Any, recorded: Recorded) -> None:
                     marker="o",
                     markerfacecolor=colour if number == PROCESSES[0] else "white",
                 )
-                labels.append(Label(sizes[-1], values[-1], f"{method}, {number}", colour))
+                labels.append(Label(sizes[-1], values[-1], f"{method},\n{number} processes", colour))
         axes.set(xscale="log", yscale="log", xlim=(sizes[0] / 1.5, sizes[-1] * (sizes[-1] / sizes[0]) ** 0.62))
-        plain(axes, "x", [size for size in sizes if size in (1e3, 1e5, 1e7)])
+        plain(axes, "x", sizes.tolist(), compact)
         plain(axes, "y")
         text = "time of a round (ms)" if unit == "ms" else "sent by the first worker (MB)"
         describe(axes, "numbers in the vector", text)

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.barrier import EACH
 from benchmarks.harness import Case
 from benchmarks.seeds.experiment import Experiment, Recorded, Row, percentiles, processes, shown
-from benchmarks.seeds.style import BLUE, GREEN, VERMILION, describe, distribution, plain, reference
+from benchmarks.seeds.style import BACKGROUND, BLUE, GREEN, VERMILION, describe, distribution, plain, reference
 
 NAIAD = 753.0
 PROCESSES = {1: BLUE, 2: VERMILION, 4: GREEN}
@@ -33,7 +33,6 @@ def rows(recorded: Recorded) -> list[Row]:
 def draw(figure: Any, recorded: Recorded) -> None:
     """Draw the distribution of the time of an iteration."""
     axes = figure.subplots()
-    place = 0.9
     for number, colour in PROCESSES.items():
         case = processes(number)
         if case not in recorded:
@@ -50,11 +49,11 @@ def draw(figure: Any, recorded: Recorded) -> None:
             textcoords="offset points",
             va="top",
             color=colour,
+            bbox=BACKGROUND,
         )
-        place = min(place, 0.02)
     axes.set(xscale="log", ylim=(0, 1.02), xlim=(3, 30_000))
     plain(axes, "x")
-    reference(axes, NAIAD, f"Naiad, 64 computers:\nmedian {NAIAD:g} µs", axis="x", place=place)
+    reference(axes, NAIAD, f"Naiad, 64 computers:\nmedian {NAIAD:g} µs", axis="x")
     describe(axes, "time of an iteration (µs)", "share of iterations", grid="both")
 
 

@@ -95,7 +95,7 @@ def measure(
         names = ", ".join(missing)
         print(f"{experiment.name}: not installed, so not measured: {names}; pip install '.[peers]'", file=sys.stderr)
     cases = [case for case in experiment.cases(full) if not set(missing).intersection(case.needs)]
-    number = runs if full and experiment.repeats else 1
+    number = runs if experiment.repeats else 1
     measured = run_all(cases, number, lambda text: report(text and f"{experiment.name}, {text}"))
     parameters = {case.name: case.parameters for case in cases}
     return Recorded(measured.results, parameters), measured.failures, measured.interrupted
@@ -133,7 +133,7 @@ def _finish(experiment: Experiment, recorded: Recorded | None, document: dict[st
     print(printed(experiment, experiment.rows(recorded)), flush=True)
     if options.plot is not None:
         file = options.plot / f"{experiment.name}.{options.format}"
-        style.save(experiment, recorded, machine.described(document), file)
+        style.save(experiment, recorded, machine.in_short(document), file)
     return 0
 
 

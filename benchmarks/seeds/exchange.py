@@ -6,11 +6,11 @@ from typing import Any
 
 from benchmarks.exchange import BATCH, RATE, ROUND
 from benchmarks.harness import Case
-from benchmarks.seeds.experiment import Experiment, Recorded, Row, processes, shown
+from benchmarks.seeds.experiment import Experiment, Recorded, Row, compact, processes, shown
 from benchmarks.seeds.style import BLUE, VERMILION, Label, describe, label, plain
 
 SIZES = [10**power for power in range(7)]
-PROCESSES = {1: ("in one process", BLUE), 2: ("between two processes", VERMILION)}
+PROCESSES = {1: ("in one process,\nby reference", BLUE), 2: ("between\ntwo processes", VERMILION)}
 BYTES = 8
 
 
@@ -43,8 +43,8 @@ def draw(figure: Any, recorded: Recorded) -> None:
             axes.plot(batches, rates, color=colour, marker="o")
             gigabytes = 1e-3 * BYTES * rates[-1]
             labels.append(Label(batches[-1], rates[-1], f"{text}:\n{shown(gigabytes)} GB/s", colour))
-    axes.set(xscale="log", yscale="log", xlim=(0.7, 4e7))
-    plain(axes, "x", SIZES)
+    axes.set(xscale="log", yscale="log", xlim=(0.7, 1.2e7))
+    plain(axes, "x", SIZES, compact)
     plain(axes, "y")
     describe(
         axes, "records that each worker sends in a round (8 bytes each)", "throughput of all workers\n(M records/s)"

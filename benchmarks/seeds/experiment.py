@@ -60,7 +60,7 @@ class Experiment:
     wants: tuple[str, ...] = ()
     """Modules of other libraries, which are left out of the picture if they are not installed."""
     repeats: bool = False
-    """Whether cases return single figures, so that medians of several runs are taken in the full variant."""
+    """Whether cases return single figures that vary, so that medians of several runs are taken."""
     height: float = 3.2
     """The height of the picture in inches."""
 
@@ -75,6 +75,22 @@ def shown(figure: float) -> str:
     if figure >= 100:
         return f"{figure:,.0f}"
     return f"{figure:.3g}"
+
+
+def compact(figure: float) -> str:
+    """Return a round number in thousands or millions, as the label of a tick."""
+    for unit, least in (("M", 1e6), ("k", 1e3)):
+        if figure >= least:
+            return f"{figure / least:g} {unit}"
+    return f"{figure:g}"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in the unit in which they are easily read."""
+    for unit, least in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= least:
+            return f"{shown(seconds / least)} {unit}"
+    return f"{shown(1e6 * seconds)} µs"
 
 
 def percentiles(values: Floats, unit: str) -> str:

@@ -60,14 +60,14 @@ def draw(figure: Any, recorded: Recorded) -> None:
         spans = np.add.reduceat(milliseconds, np.arange(0, len(milliseconds), together))
         sent = 1e-6 * size * np.minimum(together * (1 + np.arange(len(spans))), len(milliseconds))
         rates = np.diff(sent, prepend=0.0) / (1e-3 * spans)
-        axes.plot(sent, 1e3 * rates, color=colour, linewidth=1.2)
-        text = f"{case.partition(',')[0]}, epochs of {size:,}:\n{shown(1e-3 * _rate(recorded, case))} k tweets/s"
-        labels.append(Label(sent[-1], 1e3 * float(np.median(rates)), text, colour))
+        axes.plot(sent, rates, color=colour, linewidth=1.2)
+        text = f"{case.partition(',')[0]},\nepochs of {size:,}:\n{shown(1e-6 * _rate(recorded, case))} M/s"
+        labels.append(Label(sent[-1], float(np.median(rates)), text, colour))
         end = max(end, float(sent[-1]))
-    axes.set(xlim=(0, end * 1.42), ylim=(0, None))
+    axes.set(xlim=(0, end * 1.25), ylim=(0, None))
     axes.set_xticks(np.linspace(0, end, 6))
-    reference(axes, 1e-3 * NAIAD, f"Naiad, without fault tolerance: {NAIAD // 1000} k", place=0.0)
-    describe(axes, "tweets so far (millions)", "thousand tweets a second,\nin each 50,000 tweets")
+    reference(axes, 1e-6 * NAIAD, f"Naiad, without fault tolerance: {1e-6 * NAIAD:.2g} M/s", end=1 / 1.25)
+    describe(axes, "tweets so far (millions)", "million tweets a second,\nover each 50,000")
     label(axes, labels)
 
 

@@ -52,7 +52,7 @@ def rows(recorded: Recorded) -> list[Row]:
 def draw(figure: Any, recorded: Recorded) -> None:
     """Draw messages and bytes by number of processes."""
     numbers = [number for number in PROCESSES if _name(number) in recorded]
-    panels = figure.subplots(1, 2)
+    panels = figure.subplots(1, 2, width_ratios=(3, 2))
     for axes, (unit, text) in zip(panels, UNITS.items()):
         labels = []
         for way, (described, colour) in WAYS.items():
@@ -75,7 +75,7 @@ def draw(figure: Any, recorded: Recorded) -> None:
 
 EXPERIMENT = Experiment(
     "progress",
-    "Messages about progress, by accumulation: connected components of 4,000 edges",
+    "Progress traffic by mode of accumulation, for components of 4,000 edges",
     cases,
     rows,
     draw,

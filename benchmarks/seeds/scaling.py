@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness import Case
 from benchmarks.incremental import INITIAL
 from benchmarks.seeds.experiment import Experiment, Recorded, Row, shown
-from benchmarks.seeds.style import BLUE, GREY, VERMILION, describe
+from benchmarks.seeds.style import BLACK, BLUE, GREEN, GREY, VERMILION, describe
 from benchmarks.wordcount import RATE
 
 HALF, ONE = "half of the work, 1 worker", "1 worker"
@@ -35,6 +35,7 @@ WORKS = (
     Work("wordcount", "word count", 46.0, 1.23),
 )
 COMPUTERS = 64
+DASHES = (0, (4, 3))
 
 
 def cases(full: bool) -> list[Case]:
@@ -99,68 +100,63 @@ def rows(recorded: Recorded) -> list[Row]:
 
 
 def draw(figure: Any, recorded: Recorded) -> None:
-    """Draw both factors, a row for each workload."""
-    strong, weak = figure.subplots(1, 2, sharey=True)
-    places = {work.workload: place for place, work in enumerate(WORKS)}
-    offsets = dict(zip(WAYS, (-0.24, 0.0, 0.24)))
+    """Draw both factors, a row for each workload and way."""
+    panels = figure.subplots(1, 2, sharey=True)
+    height = len(WAYS) + 1
+    rows = {(work, way): height * place + 1 + line for place, work in enumerate(WORKS) for line, way in enumerate(WAYS)}
     for work, way, *factors in _factors(recorded):
         colour, marker = WAYS[way]
-        row = places[work.workload] + offsets[way]
-        for axes, factor, ideal in zip((strong, weak), factors, (2.0, 1.0)):
-            if factor is None:
-                continue
-            axes.plot([ideal, factor], [row, row], color=colour, linewidth=1)
-            axes.plot(
-                [factor], [row], marker, color=colour, markerfacecolor="white" if way.endswith("apart") else colour
-            )
-            is_left = factor < ideal
-            text = (
-                f"{way.replace(' apart', ' that do not communicate')}: {factor:.2f}"
-                if axes is strong
-                else f"{factor:.2f}"
-            )
-            axes.annotate(
-                text,
-                (factor, row),
-                xytext=(-6 if is_left else 6, 0),
-                textcoords="offset points",
-                ha="right" if is_left else "left",
-                va="center",
-                color=colour,
-                fontsize=8,
-            )
-    for work in WORKS:
+        row = rows[work, way]
+        for axes, factor in zip(panels, factors):
+            if factor is not None:
+                face = "white" if way.endswith("apart") else colour
+                axes.plot([1, factor], [row, row], color=colour, linewidth=1)
+                axes.plot([factor], [row], marker, color=colour, markerfacecolor=face)
+                _note(axes, factor, row, f"{factor:.2f}", colour, is_left=factor < 1)
+    strong, weak = panels
+    for place, work in enumerate(WORKS):
+        top = height * place
+        strong.annotate(work.name, (0.02, top), xycoords=strong.get_yaxis_transform(), va="center", fontweight="bold")
         if work.weak:
-            weak.plot(
-                [work.weak] * 2, [places[work.workload] - 0.4, places[work.workload] + 0.4], color="black", linewidth=1
-            )
-            weak.annotate(
-                f"Naiad, {COMPUTERS} computers: {work.weak:g}",
-                (work.weak, places[work.workload] - 0.4),
-                xytext=(2, 1),
-                textcoords="offset points",
-                fontsize=7,
-            )
-    for axes, ideal in ((strong, 2.0), (weak, 1.0)):
-        axes.axvline(ideal, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            weak.plot([work.weak] * 2, [top + 0.5, top + len(WAYS) + 0.4], color=GREY, linewidth=1, linestyle=DASHES)
+            _note(weak, work.weak, top, f"Naiad, {COMPUTERS} computers: {work.weak:g}", GREY, is_left=False)
+    for axes, ideal in zip(panels, (2.0, 1.0)):
+        axes.axvline(1, color=BLACK, linewidth=0.8, zorder=1)
+        axes.axvline(ideal, color=GREEN, linewidth=1, zorder=0)
         axes.annotate(
-            "ideal",
+            f"ideal: {ideal:g}",
             (ideal, 1),
             xycoords=axes.get_xaxis_transform(),
-            xytext=(2, -2),
+            xytext=(3, 0),
             textcoords="offset points",
-            va="top",
-            color=GREY,
+            va="bottom",
+            color=GREEN,
             fontsize=8,
         )
-    strong.set_yticks([*places.values()], [work.name for work in WORKS])
-    strong.invert_yaxis()
-    strong.set_xlim(0, 2.4)
-    weak.set_xlim(left=0.8)
-    strong.tick_params(axis="y", length=0)
-    weak.tick_params(axis="y", length=0)
-    describe(strong, "speed-up by a second worker", "workload", "strong: the same work", grid="x")
-    describe(weak, "time relative to one worker with half of it", "", "weak: twice the work", grid="x")
+        axes.tick_params(axis="y", length=0)
+        axes.margins(x=0.12)
+    strong.set_yticks([*rows.values()], [way.replace(" apart", ",\nnot communicating") for _, way in rows])
+    for tick, (_, way) in zip(strong.get_yticklabels(), rows):
+        tick.set_color(WAYS[way][0])
+    strong.set_ylim(height * len(WORKS) - 0.4, -0.7)
+    describe(strong, "times as fast as one worker", "two workers", "strong: the same work", grid="x")
+    describe(weak, "times as long as one worker takes for half", "", "weak: twice the work", grid="x")
+    for axes in panels:
+        axes.set_title(axes.get_title(loc="left"), loc="left", pad=14)
 
 
-EXPERIMENT = Experiment("scaling", "From one worker to two on two cores", cases, rows, draw, repeats=True, height=3.8)
+def _note(axes: Any, x: float, y: float, text: str, colour: str, *, is_left: bool) -> None:
+    """Write a text beside a point."""
+    axes.annotate(
+        text,
+        (x, y),
+        xytext=(-6 if is_left else 6, 0),
+        textcoords="offset points",
+        ha="right" if is_left else "left",
+        va="center",
+        color=colour,
+        fontsize=8,
+    )
+
+
+EXPERIMENT = Experiment("scaling", "From one worker to two on two cores", cases, rows, draw, repeats=True, height=4.4)

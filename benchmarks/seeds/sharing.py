@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Case
-from benchmarks.seeds.experiment import Experiment, Recorded, Row, percentiles, shown
+from benchmarks.seeds.experiment import Experiment, Recorded, Row, compact, percentiles, shown
 from benchmarks.seeds.style import BLUE, VERMILION, Label, describe, label, plain
 from benchmarks.shared_traces import BYTES, EACH
 
@@ -24,14 +24,14 @@ def _installing(way: str, edges: int) -> str:
 
 
 def _keeping(way: str, number: int) -> str:
-    return f"{way}, {number} questions"
+    return f"{way}, {number} question{'s' if number > 1 else ''}"
 
 
 def cases(full: bool) -> list[Case]:
     """Return cases by the size of the graph, and by the number of questions."""
     found = []
     for way, (private, _) in WAYS.items():
-        sizes = [*SIZES, LARGEST] if full and not private else [*SIZES]
+        sizes = [*SIZES, LARGEST] if full else [*SIZES]
         found += [
             Case(_installing(way, edges), "shared_traces", _parameters(edges, INSTALLED, private), function="series")
             for edges in sizes
@@ -89,9 +89,8 @@ def draw(figure: Any, recorded: Recorded) -> None:
             keeping.append(Label(kept[-1], size[-1], f"{way}:\n{shown(size[-1])} MB", colour))
     left.set(xscale="log", yscale="log", xlim=(SIZES[0] / 1.5, LARGEST * 12))
     right.set(xlim=(0, KEPT[-1] * 1.4), ylim=(0, None))
-    plain(left, "x", [*SIZES, LARGEST][::1])
+    plain(left, "x", [*SIZES, LARGEST], compact)
     plain(left, "y")
-    left.tick_params(axis="x", labelsize=7)
     right.set_xticks(KEPT)
     describe(left, "edges of the graph", "installing a question (ms)", "latency (band: 5 to 95 %)")
     describe(right, f"questions about a graph of {EDGES:,} edges", "indexes of edges (MB)", "memory")

@@ -39,13 +39,13 @@ def draw(figure: Any, recorded: Recorded) -> None:
     given = recorded.parameters[CASE]
     panels = (
         (above, EACH, VERMILION, MILLISECONDS, "latency (ms)", "{} ms"),
-        (below, EACH_DIFFERENCES, BLUE, DIFFERENCES, "differences", "{} differences"),
+        (below, EACH_DIFFERENCES, BLUE, DIFFERENCES, "differences", "{}"),
     )
     for axes, series, colour, paper, text, unit in panels:
         values = recorded.series(CASE, series)
         slides = 1 + np.arange(len(values))
         axes.plot(slides, values, ".", color=colour, markersize=3)
-        axes.axhline(float(np.median(values)), color=colour, linewidth=1)
+        axes.axhline(float(np.median(values)), 0, 1 / 1.13, color=colour, linewidth=1)
         axes.annotate(
             f"median\n{unit.format(shown(float(np.median(values))))}",
             (len(values), float(np.median(values))),
@@ -54,10 +54,11 @@ def draw(figure: Any, recorded: Recorded) -> None:
             va="center",
             color=colour,
         )
-        axes.set(yscale="log", xlim=(0, len(values) * 1.18))
+        low, high = min(paper, float(values.min())), max(paper, float(values.max()))
+        axes.set(yscale="log", xlim=(0, len(values) * 1.13), ylim=(low / 1.5, high * 1.8))
         axes.set_xticks(np.linspace(0, len(values), 5))
         plain(axes, "y")
-        reference(axes, paper, f"paper: {unit.format(paper)}", above=paper > float(np.median(values)))
+        reference(axes, paper, f"paper: {unit.format(paper)}", end=1 / 1.13)
         describe(axes, "", text)
     below.set_xlabel(f"slide by 1 second, of a window of {given['window']:,} s with {given['rate']} mentions a second")
     above.set_xlabel("")

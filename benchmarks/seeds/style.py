@@ -6,7 +6,7 @@ SVG do not depend on the run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,8 +42,11 @@ METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
 }
 FORMATS = tuple(suffix[1:] for suffix in METADATA)
-LINE_HEIGHT = 11.0
-"""The least distance between labels in points."""
+LINE_HEIGHT = 11.5
+"""The height of a line of a label in points."""
+FEW_DECADES = 300.0
+BACKGROUND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+"""What is behind a text on lines or points."""
 
 
 class Label(NamedTuple):
@@ -81,15 +84,22 @@ def describe(axes: Any, x: str, y: str, title: str = "", grid: str = "y") -> Non
         axes.grid(axis=grid, which="major", color=PALE, linewidth=0.6)
 
 
-def plain(axes: Any, axis: str, ticks: Sequence[float] = ()) -> None:
-    """Write the ticks of a logarithmic axis as numbers with commas instead of powers; with `ticks` exactly these."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+def plain(
+    axes: Any, axis: str, ticks: Sequence[float] = (), shown: Callable[[float], str] = lambda value: f"{value:,.10g}"
+) -> None:
+    """Write the ticks of a logarithmic axis as numbers instead of powers; with `ticks` exactly these.
 
-    which = axes.xaxis if axis == "x" else axes.yaxis
+    An axis of few decades has ticks between them. Call it once limits are set.
+    """
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    which, (low, high) = (axes.xaxis, axes.get_xlim()) if axis == "x" else (axes.yaxis, axes.get_ylim())
     if len(ticks):
         which.set_major_locator(FixedLocator([*ticks]))
         which.set_minor_locator(NullLocator())
-    which.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    elif high / low < FEW_DECADES:
+        which.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    which.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
     which.set_minor_formatter(NullFormatter())
 
 
@@ -98,7 +108,9 @@ def label(axes: Any, labels: Sequence[Label], right: float = 6.0) -> None:
     axes.figure.draw_without_rendering()  # the layout decides where the axes are
     per_point = axes.figure.dpi / 72
     heights = [axes.transData.transform((each.x, each.y))[1] / per_point for each in labels]
-    for each, height, moved in zip(labels, heights, apart(heights, LINE_HEIGHT)):
+    sizes = [LINE_HEIGHT * (1 + each.text.count("\n")) for each in labels]
+    floor = axes.bbox.y0 / per_point + 1
+    for each, height, moved in zip(labels, heights, apart(heights, sizes, floor)):
         axes.annotate(
             each.text,
             (each.x, each.y),
@@ -110,40 +122,44 @@ def label(axes: Any, labels: Sequence[Label], right: float = 6.0) -> None:
         )
 
 
-def apart(heights: Sequence[float], least: float) -> list[float]:
-    """Return the heights moved as little as makes neighbours at least that far apart; their order stays."""
+def apart(heights: Sequence[float], sizes: Sequence[float], floor: float) -> list[float]:
+    """Return the middles of labels of these sizes, near the given heights in the same order, none over another.
+
+    None is below the `floor`.
+    """
     order = sorted(range(len(heights)), key=heights.__getitem__)
-    groups: list[tuple[list[int], float]] = []  # each a run of labels that touch, and its middle
+    groups: list[tuple[list[int], float]] = []  # runs of labels that touch, each with its lower end
     for index in order:
-        group, middle = [index], heights[index]
-        while groups and groups[-1][1] + least * (len(groups[-1][0]) + len(group)) / 2 > middle:
+        group, low = [index], max(heights[index] - sizes[index] / 2, floor)
+        while groups and groups[-1][1] + sum(sizes[each] for each in groups[-1][0]) > low:
             before, below = groups.pop()
-            middle = (below * len(before) + middle * len(group)) / (len(before) + len(group))
-            group = before + group
-        groups.append((group, middle))
+            sought = (below * len(before) + (low - sum(sizes[each] for each in before)) * len(group)) / (
+                len(before) + len(group)
+            )
+            group, low = before + group, max(sought, floor)
+        groups.append((group, low))
     moved = [0.0] * len(heights)
-    for group, middle in groups:
-        for place, index in enumerate(group):
-            moved[index] = middle + least * (place - (len(group) - 1) / 2)
+    for group, low in groups:
+        for index in group:
+            moved[index] = low + sizes[index] / 2
+            low += sizes[index]
     return moved
 
 
-def reference(axes: Any, value: float, text: str, *, axis: str = "y", place: float = 0.0, above: bool = True) -> None:
-    """Draw a figure of a paper as a dashed grey line across the axes, with its text at a share of its length."""
+def reference(axes: Any, value: float, text: str, *, axis: str = "y", place: float = 0.0, end: float = 1.0) -> None:
+    """Draw a figure of a paper as a dashed grey line up to a share `end` of the axes, its text at the share `place`."""
     draw, anchor = (axes.axhline, (place, value)) if axis == "y" else (axes.axvline, (value, place))
-    draw(value, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    transform = axes.get_yaxis_transform() if axis == "y" else axes.get_xaxis_transform()
-    side = 3 if above else -3
+    draw(value, 0, end, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.annotate(
         text,
         anchor,
-        xycoords=transform,
-        xytext=(2, side) if axis == "y" else (side, 0),
+        xycoords=axes.get_yaxis_transform() if axis == "y" else axes.get_xaxis_transform(),
+        xytext=(2, 3) if axis == "y" else (4, 2),
         textcoords="offset points",
-        ha="left" if axis == "y" or above else "right",
-        va="bottom" if axis == "x" or above else "top",
+        va="bottom",
         color=GREY,
         fontsize=8,
+        bbox=BACKGROUND,
     )
 
 

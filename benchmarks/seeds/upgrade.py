@@ -44,7 +44,16 @@ def draw(figure: Any, recorded: Recorded) -> None:
     """Draw the answers, and below them the latency of each step."""
     watched, counted, below = figure.subplots(3, 1, sharex=True, height_ratios=(2, 2, 3))
     steps, milliseconds = recorded.series(CASE, STEPS), recorded.series(CASE, EACH)
-    below.plot(1 + np.arange(len(milliseconds)), milliseconds, ",", color=BLUE, rasterized=True)
+    below.plot(
+        1 + np.arange(len(milliseconds)),
+        milliseconds,
+        ".",
+        color=BLUE,
+        markersize=2,
+        alpha=0.5,
+        markeredgewidth=0,
+        rasterized=True,
+    )
     for axes, lines in ((watched, LINES), (counted, COUNTS)):
         labels = []
         for name, (text, colour) in lines.items():
@@ -53,14 +62,16 @@ def draw(figure: Any, recorded: Recorded) -> None:
             labels.append(Label(steps[-1], values[-1], text, colour))
         axes.set_xlim(0, len(milliseconds) * 1.16)
         axes.set_ylim(bottom=0)
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         describe(axes, "", "packages" if axes is watched else "number")
         label(axes, labels)
     median, p99 = np.percentile(milliseconds, (50, 99))
-    for value, text in ((median, f"median\n{shown(float(median))} ms"), (p99, f"p99\n{shown(float(p99))} ms")):
-        below.axhline(value, color=VERMILION, linewidth=0.8)
-        label(below, [Label(len(milliseconds) * 1.01, value, text, VERMILION)])
     below.set_yscale("log")
+    for value, text in ((median, f"median\n{shown(float(median))} ms"), (p99, f"p99\n{shown(float(p99))} ms")):
+        below.axhline(value, 0, 1 / 1.16, color=VERMILION, linewidth=0.8)
+        label(below, [Label(len(milliseconds) * 1.01, value, text, VERMILION)])
     plain(below, "y")
+    below.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     describe(below, "step of the upgrade: the migration of one source package", "latency (ms)")
 
 
