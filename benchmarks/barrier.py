@@ -48,8 +48,9 @@ def measure(rounds: int) -> Figures:
 
 def series(rounds: int) -> Series:
     """Return the microseconds of each of that many rounds on the first worker of this process."""
-    marks, *_ = execute(lambda worker: _program(worker, rounds + WARM_UP_ROUNDS))
-    check(len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications")
+    turns = WARM_UP_ROUNDS + rounds + 1
+    marks, *_ = execute(lambda worker: _program(worker, turns))
+    check(len(marks) == turns, f"{len(marks)} notifications")
     return {EACH: (np.diff(marks)[WARM_UP_ROUNDS:] / 1000).tolist()}
 
 

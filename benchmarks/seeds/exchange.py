@@ -44,6 +44,7 @@ def draw(figure: Any, recorded: Recorded) -> None:
             gigabytes = 1e-3 * BYTES * rates[-1]
             labels.append(Label(batches[-1], rates[-1], f"{text}:\n{shown(gigabytes)} GB/s", colour))
     axes.set(xscale="log", yscale="log", xlim=(0.7, 1.2e7))
+    axes.set_ylim(top=4 * axes.get_ylim()[1])
     plain(axes, "x", SIZES, compact)
     plain(axes, "y")
     describe(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from benchmarks.harness import Case
 from benchmarks.incremental import INITIAL
 from benchmarks.seeds.experiment import Experiment, Recorded, Row, shown
-from benchmarks.seeds.style import BLACK, BLUE, GREEN, GREY, VERMILION, describe
+from benchmarks.seeds.style import BACKGROUND, BLACK, BLUE, GREEN, GREY, VERMILION, describe
 from benchmarks.wordcount import RATE
 
 HALF, ONE = "half of the work, 1 worker", "1 worker"
@@ -112,14 +112,21 @@ def draw(figure: Any, recorded: Recorded) -> None:
                 face = "white" if way.endswith("apart") else colour
                 axes.plot([1, factor], [row, row], color=colour, linewidth=1)
                 axes.plot([factor], [row], marker, color=colour, markerfacecolor=face)
-                _note(axes, factor, row, f"{factor:.2f}", colour, is_left=factor < 1)
+                _note(axes, max(factor, 1.0), row, f"{factor:.2f}", colour)
     strong, weak = panels
     for place, work in enumerate(WORKS):
         top = height * place
-        strong.annotate(work.name, (0.02, top), xycoords=strong.get_yaxis_transform(), va="center", fontweight="bold")
+        strong.annotate(
+            work.name,
+            (0.02, top),
+            xycoords=strong.get_yaxis_transform(),
+            va="center",
+            fontweight="bold",
+            bbox=BACKGROUND,
+        )
         if work.weak:
             weak.plot([work.weak] * 2, [top + 0.5, top + len(WAYS) + 0.4], color=GREY, linewidth=1, linestyle=DASHES)
-            _note(weak, work.weak, top, f"Naiad, {COMPUTERS} computers: {work.weak:g}", GREY, is_left=False)
+            _note(weak, work.weak, top, f"Naiad, {COMPUTERS} computers: {work.weak:g}", GREY)
     for axes, ideal in zip(panels, (2.0, 1.0)):
         axes.axvline(1, color=BLACK, linewidth=0.8, zorder=1)
         axes.axvline(ideal, color=GREEN, linewidth=1, zorder=0)
@@ -134,7 +141,7 @@ def draw(figure: Any, recorded: Recorded) -> None:
             fontsize=8,
         )
         axes.tick_params(axis="y", length=0)
-        axes.margins(x=0.12)
+        axes.set_xlim(0, 1.15 * max(axes.get_xlim()[1], 2))
     strong.set_yticks([*rows.values()], [way.replace(" apart", ",\nnot communicating") for _, way in rows])
     for tick, (_, way) in zip(strong.get_yticklabels(), rows):
         tick.set_color(WAYS[way][0])
@@ -145,14 +152,13 @@ def draw(figure: Any, recorded: Recorded) -> None:
         axes.set_title(axes.get_title(loc="left"), loc="left", pad=14)
 
 
-def _note(axes: Any, x: float, y: float, text: str, colour: str, *, is_left: bool) -> None:
-    """Write a text beside a point."""
+def _note(axes: Any, x: float, y: float, text: str, colour: str) -> None:
+    """Write a text to the right of a point."""
     axes.annotate(
         text,
         (x, y),
-        xytext=(-6 if is_left else 6, 0),
+        xytext=(6, 0),
         textcoords="offset points",
-        ha="right" if is_left else "left",
         va="center",
         color=colour,
         fontsize=8,
