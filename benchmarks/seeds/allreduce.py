@@ -44,7 +44,7 @@ def draw(figure: Any, recorded: Recorded) -> None:
     panels = figure.subplots(1, 2)
     numbers = [number for number in PROCESSES if processes(number) in recorded]
     for axes, unit, scale in zip(panels, ("ms", "bytes"), (1.0, 1e-6)):
-        labels = []
+        labels: list[Label] = []
         for number in numbers:
             case = processes(number)
             sizes = recorded.series(case, SIZE)
