@@ -162,6 +162,7 @@ def _note(axes: Any, x: float, y: float, text: str, colour: str) -> None:
         va="center",
         color=colour,
         fontsize=8,
+        bbox=BACKGROUND,
     )
 
 
