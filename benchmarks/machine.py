@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+import time as clock
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,39 @@ def in_short(found: dict[str, Any]) -> str:
         f"{machine['processor']}, {machine['cores']} cores; Python {versions['python']}, {libraries}; "
         f"commit {found['commit']}, {compiled}"
     )
+
+
+class Others:
+    """How many cores other programs use, and the host of a virtual machine takes, from now on."""
+
+    def __init__(self) -> None:
+        self._begun = clock.perf_counter(), _busy(), _own()
+
+    def cores(self) -> float | None:
+        """Return the mean number of cores since this was made, or None if the system does not report it.
+
+        The processes that this one has started count as its own once they have ended.
+        """
+        begun, busy, own = self._begun
+        now = _busy()
+        if busy is None or now is None:
+            return None
+        return max(0.0, (now - busy) - (_own() - own)) / max(clock.perf_counter() - begun, 1e-9)
+
+
+def _busy() -> float | None:
+    """Return the seconds in which cores were busy since the start of the system, or None if it does not report them."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    except OSError:
+        return None
+    user, nice, system, _, _, *interrupts = map(int, fields[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
+
+
+def _own() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _versions(names: tuple[str, ...]) -> dict[str, str]:

@@ -96,9 +96,11 @@ def measure(
         print(f"{experiment.name}: not installed, so not measured: {names}; pip install '.[peers]'", file=sys.stderr)
     cases = [case for case in experiment.cases(full) if not set(missing).intersection(case.needs)]
     number = runs if experiment.repeats else 1
+    others = machine.Others()
     measured = run_all(cases, number, lambda text: report(text and f"{experiment.name}, {text}"))
     parameters = {case.name: case.parameters for case in cases}
-    return Recorded(measured.results, parameters), measured.failures, measured.interrupted
+    recorded = Recorded(measured.results, parameters, others.cores())
+    return recorded, measured.failures, measured.interrupted
 
 
 def as_json(document: Mapping[str, Any], results: Results) -> dict[str, Any]:
@@ -131,9 +133,13 @@ def _finish(experiment: Experiment, recorded: Recorded | None, document: dict[st
         print(f"{experiment.name}: nothing was measured, so nothing is drawn", file=sys.stderr)
         return 1
     print(printed(experiment, experiment.rows(recorded)), flush=True)
+    meanwhile = ""
+    if recorded.others is not None:
+        meanwhile = f"other programs used {recorded.others:.1f} cores meanwhile"
+        print(meanwhile, flush=True)
     if options.plot is not None:
         file = options.plot / f"{experiment.name}.{options.format}"
-        style.save(experiment, recorded, machine.in_short(document), file)
+        style.save(experiment, recorded, "; ".join(filter(None, (machine.in_short(document), meanwhile))), file)
     return 0
 
 

@@ -30,6 +30,8 @@ class Recorded:
 
     runs: Mapping[str, Sequence[Mapping[str, Any]]]
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: float | None = None
+    """How many cores other programs used meanwhile, if the system reports it."""
 
     def __contains__(self, case: str) -> bool:
         return case in self.runs

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -205,6 +208,7 @@ def test_a_failure_is_a_line_and_what_was_recorded_can_be_drawn_again(
     assert "barrier: 2 processes: ended with status 1: OSError: no sockets\n" in printed.err
     assert "cores; Python" in printed.out
     assert "4 processes" in printed.out
+    assert "cores meanwhile" in printed.out
     assert "fresh: median / p95 / p99" in printed.out
     assert set(json.loads(document.read_text())["experiments"]) == {"barrier", "queries"}
     assert run(monkeypatch, *arguments, "--plot", str(again), "--from", str(document)) == 0
@@ -279,3 +283,18 @@ def test_ticks_are_compact(figure: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.2e-5, "42 µs")])
 def test_durations_have_the_unit_in_which_they_are_easily_read(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not report how busy it is")
+def test_what_other_programs_use_is_measured() -> None:
+    others = machine.Others()
+    busy = subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"])
+    try:
+        while busy.poll() is None and others.cores() == 0:
+            time.sleep(0.05)  # it counts as another program until it has ended
+        found = others.cores()
+    finally:
+        busy.kill()
+        busy.wait()
+    assert found is not None
+    assert 0 < found <= (os.cpu_count() or 1) + 0.5
