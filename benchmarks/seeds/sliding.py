@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.harness import Case
 from benchmarks.seeds.experiment import Experiment, Recorded, Row, percentiles, shown
-from benchmarks.seeds.style import BLUE, GREY, VERMILION, describe, plain, reference
+from benchmarks.seeds.style import BLUE, GREY, VERMILION, Label, describe, label, plain
 from benchmarks.sliding import EACH, EACH_DIFFERENCES
 
 CASE = "slides"
@@ -43,23 +43,17 @@ def draw(figure: Any, recorded: Recorded) -> None:
     )
     for axes, series, colour, paper, text, unit in panels:
         values = recorded.series(CASE, series)
-        slides = 1 + np.arange(len(values))
-        axes.plot(slides, values, ".", color=colour, markersize=3)
-        axes.axhline(float(np.median(values)), 0, 1 / 1.13, color=colour, linewidth=1)
-        axes.annotate(
-            f"median\n{unit.format(shown(float(np.median(values))))}",
-            (len(values), float(np.median(values))),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour,
-        )
-        low, high = min(paper, float(values.min())), max(paper, float(values.max()))
-        axes.set(yscale="log", xlim=(0, len(values) * 1.13), ylim=(low / 1.5, high * 1.8))
-        axes.set_xticks(np.linspace(0, len(values), 5))
+        median, slides = float(np.median(values)), len(values)
+        axes.plot(1 + np.arange(slides), values, ".", color=colour, markersize=3)
+        for value, line_colour, dashes in ((median, colour, "-"), (paper, GREY, (0, (4, 3)))):
+            axes.plot([0, slides], [value, value], color=line_colour, linewidth=1, linestyle=dashes)
+        axes.set(yscale="log", xlim=(0, slides * 1.13))
+        axes.set_ylim(min(paper, float(values.min())) / 1.5, 1.8 * max(paper, float(values.max())))
+        axes.set_xticks(np.linspace(0, slides, 5))
         plain(axes, "y")
-        reference(axes, paper, f"paper: {unit.format(paper)}", end=1 / 1.13)
         describe(axes, "", text)
+        texts = ((median, "median", colour), (paper, "paper", GREY))
+        label(axes, [Label(slides, value, f"{who}\n{unit.format(shown(value))}", hue) for value, who, hue in texts])
     below.set_xlabel(f"slide by 1 second, of a window of {given['window']:,} s with {given['rate']} mentions a second")
     above.set_xlabel("")
     above.spines["bottom"].set_color(GREY)

@@ -23,6 +23,7 @@ from benchmarks import (
     barrier,
     exchange,
     exposures,
+    machine,
     peers,
     progress_traffic,
     queries,
