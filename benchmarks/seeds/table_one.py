@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from benchmarks.harness import Case
 from benchmarks.incremental import INITIAL as FIRST, SINGLE_MEDIAN
 from benchmarks.pagerank import UNIT
 from benchmarks.peers import INITIAL, MEDIAN
 from benchmarks.scratch import AT_HAND, BUILT, CHANGE, OURS, SCIPY
 from benchmarks.seeds.experiment import Experiment, Recorded, Row, duration, shown
-from benchmarks.seeds.style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, describe, plain
+from benchmarks.seeds.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, describe, plain
 
 PATHWAY = "pathway"
 QUESTIONS = {
@@ -34,6 +32,10 @@ ROW = 0.16
 """The distance between tools, of that between questions."""
 
 
+FAR = 0.55
+"""The share of the axis from which labels are to the left of their points."""
+
+
 class Point(NamedTuple):
     """The seconds of a tool: from scratch if `is_first`, and otherwise after a change."""
 
@@ -43,10 +45,10 @@ class Point(NamedTuple):
 
 
 HERE = "this library"
-TOLERANT = f"{HERE}, tolerance 1 %"
+TOLERANT = "tolerance 1 %"
 TOOLS = {
     HERE: (BLUE, "o"),
-    TOLERANT: (SKY, "o"),
+    TOLERANT: (BLUE, "p"),
     "SciPy": (VERMILION, "s"),
     "igraph": (GREEN, "^"),
     "networkx": (ORANGE, "v"),
@@ -71,19 +73,18 @@ def cases(full: bool) -> list[Case]:
 
 def _points(recorded: Recorded, question: str) -> Iterator[Point]:
     """Yield the points of a question."""
-    named = [(HERE, OURS, CHANGE), ("SciPy", SCIPY, SCIPY)]
-    named += [(tool, BUILT.format(tool), AT_HAND.format(tool)) for tool in ("igraph", "networkx")]
-    for tool, *figures in named:
-        for figure, is_first in zip(figures, (True, False)):
-            seconds = recorded.median(question, figure)
-            if seconds is not None:
-                yield Point(tool, is_first, seconds)
-    if question == "pagerank" and TOLERANT in recorded:
-        yield Point(TOLERANT, True, recorded.median(TOLERANT, FIRST) or np.nan)
-        yield Point(TOLERANT, False, 1e-6 * (recorded.median(TOLERANT, SINGLE_MEDIAN) or np.nan))
-    if question == "wcc" and PATHWAY in recorded:
-        yield Point("Pathway", True, recorded.median(PATHWAY, f"pathway: {INITIAL}") or np.nan)
-        yield Point("Pathway", False, 1e-6 * (recorded.median(PATHWAY, f"pathway: {MEDIAN}") or np.nan))
+    named = [(question, HERE, OURS, CHANGE, 1.0)]
+    if question == "pagerank":
+        named.append((TOLERANT, TOLERANT, FIRST, SINGLE_MEDIAN, 1e-6))
+    named.append((question, "SciPy", SCIPY, SCIPY, 1.0))
+    named += [(question, tool, BUILT.format(tool), AT_HAND.format(tool), 1.0) for tool in ("igraph", "networkx")]
+    if question == "wcc":
+        named.append((PATHWAY, "Pathway", f"pathway: {INITIAL}", f"pathway: {MEDIAN}", 1e-6))
+    for case, tool, first, later, unit in named:
+        for figure, is_first in ((first, True), (later, False)):
+            found = recorded.median(case, figure)
+            if found is not None:
+                yield Point(tool, is_first, found if is_first else unit * found)
 
 
 def rows(recorded: Recorded) -> list[Row]:
@@ -102,6 +103,8 @@ def rows(recorded: Recorded) -> list[Row]:
 def draw(figure: Any, recorded: Recorded) -> None:
     """Draw the seconds from scratch and after a change, a row for each question."""
     panels = figure.subplots(1, 2, sharey=True, sharex=True)
+    seconds = [point.seconds for question in QUESTIONS for point in _points(recorded, question)]
+    low, high = min(seconds), max(seconds)
     for place, question in enumerate(QUESTIONS):
         points = [*_points(recorded, question)]
         tools = [*dict.fromkeys(point.tool for point in points)]
@@ -110,24 +113,25 @@ def draw(figure: Any, recorded: Recorded) -> None:
             row = place + ROW * (tools.index(point.tool) - (len(tools) - 1) / 2)
             axes = panels[0 if point.is_first else 1]
             axes.plot([point.seconds], [row], marker, color=colour)
+            is_far = point.seconds > low * (high / low) ** FAR
             axes.annotate(
-                f"{point.tool} {duration(point.seconds)}",
+                f"{point.tool}: {duration(point.seconds)}",
                 (point.seconds, row),
-                xytext=(6, 0),
+                xytext=(-6 if is_far else 6, 0),
                 textcoords="offset points",
+                ha="right" if is_far else "left",
                 va="center",
                 color=colour,
                 fontsize=7.5,
-                fontweight="bold" if point.tool.startswith(HERE) else "normal",
+                fontweight="bold" if point.tool == HERE else "normal",
             )
     for axes in panels:
         axes.set_xscale("log")
-        axes.tick_params(axis="x", labelsize=7.5)
+        axes.tick_params(axis="x", labelsize=7)
         for border in range(1, len(QUESTIONS)):
             axes.axhline(border - 0.5, color=GREY, linewidth=0.5)
         axes.tick_params(axis="y", length=0)
-    low, high = panels[0].get_xlim()
-    panels[0].set_xlim(low, high * (high / low) ** 0.42)
+    panels[0].set_xlim(low / 2, high * (high / low) ** 0.12)
     panels[0].set_ylim(-0.5, len(QUESTIONS) - 0.5)
     for axes in panels:
         plain(axes, "x", shown=duration)
