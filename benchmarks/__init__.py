@@ -5,6 +5,7 @@
     python -m benchmarks --only wcc      the cases whose name contains 'wcc'
     python -m benchmarks --peers         also other libraries: SciPy for every graph, Pathway, Bytewax
     python -m benchmarks --json FILE     also write every run, with commit, machine and versions
+    python -m benchmarks --seeds         the experiments of the papers: see `benchmarks.seeds`
     python -m benchmarks --help          the list of workloads, and how to read the table
 
 A workload module has `CASES`, a list of `harness.Case`, and `measure(**parameters)`, which runs one case in this

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.metadata
 import json
-import os
-import platform
-import subprocess
 import sys
 import time as clock
 from collections.abc import Mapping, Sequence
@@ -16,9 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from benchmarks import machine
 from benchmarks.compiled import COMPILED, stale
-from benchmarks.harness import ROOT, Case, Figures, medians, run_all
+from benchmarks.harness import Case, Figures, medians, run_all
 from benchmarks.plot import plot
+from benchmarks.seeds import command as seeds
+from benchmarks.seeds.style import FORMATS
 from benchmarks.table import table
 from differential.kernels.__main__ import compile_kernels
 from timely.run.launched import INTERRUPTED
@@ -52,6 +51,7 @@ WORKLOADS = (
     "construction",
     "loading",
     "allreduce",
+    "upgrade",
     "graphlinq",
     "progress_traffic",
 )
@@ -101,6 +101,8 @@ examples:
   python -m benchmarks --only wcc --peers                      with the time SciPy takes from scratch
   python -m benchmarks --json before.json                      every run of the quick subset, to compare later
   python -m benchmarks.growth growth.svg                       the picture of the README
+  python -m benchmarks --seeds --plot pictures                 the experiments of the papers, in under five minutes
+  python -m benchmarks --seeds --only barrier --only queries   two of them
 
 Install what checks the answers first: pip install --editable '.[check]'. With TIMELY_COMPILE=1 in the environment, this
 also compiles the modules that every change passes through, which about halves the cost of a change."""
@@ -112,7 +114,12 @@ def main() -> int:
     It is 1 if a case failed, 2 if nothing can be measured, and 130 if Ctrl-C interrupted the run, which still prints
     what was measured.
     """
-    options = _parser().parse_args()
+    parser = _parser()
+    options = parser.parse_args()
+    if options.recorded is not None and not options.seeds:
+        parser.error("--from draws the experiments that --seeds recorded: give both")
+    if options.seeds:
+        return _seeds(options)
     cases = _cases(options)
     if complaint := _complaint(options, cases):
         print(complaint, file=sys.stderr)
@@ -159,9 +166,30 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--peers", action="store_true", help="also measure other libraries: pip install '.[peers]'")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of all runs to FILE")
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the ratios to the reference figures (.svg, .png, .pdf)"
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw the ratios to the reference figures (.svg, .png, .pdf), or with --seeds a picture of each "
+        "experiment into the directory FILE",
+    )
+    parser.add_argument(
+        "--seeds", action="store_true", help="repeat the experiments of the papers (docs/figures.md) instead"
+    )
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="the format of the pictures of --seeds")
+    parser.add_argument(
+        "--from", dest="recorded", type=Path, metavar="FILE", help="draw what --seeds --json FILE recorded before"
     )
     return parser
+
+
+def _seeds(options: argparse.Namespace) -> int:
+    """Measure and draw the experiments of the papers; return the exit status."""
+    if complaint := _missing(options):
+        print(complaint, file=sys.stderr)
+        return 2
+    if options.recorded is None:
+        compile_kernels(lambda _: None)
+    return seeds.run(options, _progress)
 
 
 def _summaries() -> list[str]:
@@ -186,6 +214,11 @@ def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None
         others = "" if options.full else "; --full includes larger cases"
         others += "" if options.peers else "; --peers includes other libraries"
         return f"no case that can be measured has a name that contains {' or '.join(map(repr, options.only))}{others}"
+    return _missing(options)
+
+
+def _missing(options: argparse.Namespace) -> str | None:
+    """Return the reason why a selection cannot be measured or written, or None."""
     if complaint := stale():
         return complaint
     if options.plot and find_spec("matplotlib") is None:
@@ -227,12 +260,7 @@ def _progress(text: str) -> None:
 
 def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> dict[str, Any]:
     """Return everything that was measured, with the commit, the machine and the versions."""
-    return {
-        "commit": _commit(),
-        "machine": {"processor": _processor(), "cores": os.cpu_count(), "system": platform.platform()},
-        "compiled": bool(COMPILED),
-        "versions": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in ("numpy", "numba", "scipy", "pyzmq")},
+    return machine.document() | {
         "cases": [
             {
                 "name": case.name,
@@ -246,20 +274,6 @@ def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> di
             for case in cases
         ],
     }
-
-
-def _commit() -> str:
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 if __name__ == "__main__":

@@ -7,13 +7,15 @@ most.
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Case, Figures, check
+from benchmarks.harness import Case, Figures, Series, check
 from timely import Stream, Worker, execute, new_input
 
+SIZE = "size"
 METHODS = {"data-parallel": Stream.all_reduce, "tree": Stream.all_reduce_by_tree}
 WARM_UP_ROUNDS = 3
 
@@ -36,34 +38,50 @@ def measure(size: int, rounds: int) -> Figures:
     return execute(lambda worker: _program(worker, size, rounds))[0]
 
 
+def series(sizes: Sequence[int], numbers: int, most_rounds: int) -> Series:
+    """Return the figures for each size, in as many rounds as add up about `numbers`, from 10 to `most_rounds`."""
+    measured = {size: measure(size, min(max(numbers // size, 10), most_rounds)) for size in sizes}
+    names = [f"{method} {unit}" for method in METHODS for unit in ("ms", "bytes")]
+    return {SIZE: [*map(float, measured)]} | {name: [each[name] for each in measured.values()] for name in names}
+
+
 def _program(worker: Worker, size: int, rounds: int) -> Figures:
+    """Measure both methods in turn, so that neither is the first to use its memory."""
+    measured = {name: _Method(worker, method, size) for name, method in METHODS.items()}
+    for turn in range(WARM_UP_ROUNDS + rounds):
+        for method in measured.values():
+            method.round(is_counted=turn >= WARM_UP_ROUNDS)
     figures: Figures = {}
-    for name, method in METHODS.items():
-        seconds, sent = _measured(worker, method, size, rounds)
-        figures[f"{name} ms"] = 1e3 * seconds
-        figures[f"{name} bytes"] = sent
+    for name, method in measured.items():
+        method.vectors.close()
+        figures[f"{name} ms"] = 1e3 * float(np.median(method.seconds))
+        figures[f"{name} bytes"] = method.sent / rounds
     return figures
 
 
-def _measured(worker: Worker, method: Any, size: int, rounds: int) -> tuple[float, float]:
-    """Return the median seconds of a round and the bytes sent in one."""
-    received: list[Any] = []
-    with worker.dataflow("allreduce") as scope:
-        vectors, stream = new_input(scope)
-        method(stream).inspect(received.append)
-    own = np.arange(size) * (worker.index + 1.0)
-    expected = np.arange(size) * (worker.peers * (worker.peers + 1) / 2)
-    times: list[float] = []
-    before = 0
-    for turn in range(WARM_UP_ROUNDS + rounds):
-        if turn == WARM_UP_ROUNDS:
-            before = worker.allocator.statistics().data_bytes
-        begun = clock.perf_counter()
-        vectors.send_batch([own])
-        vectors.advance_to(turn + 1)
-        worker.step_while(lambda: not received)
-        times.append(clock.perf_counter() - begun)
-        check(np.array_equal(received.pop(), expected), "the total is wrong")
-    sent = worker.allocator.statistics().data_bytes - before
-    vectors.close()
-    return float(np.median(times[WARM_UP_ROUNDS:])), sent / rounds
+class _Method:
+    """A dataflow of one method, the seconds of its rounds, and the bytes that this worker sent in them."""
+
+    def __init__(self, worker: Worker, method: Any, size: int) -> None:
+        self._worker = worker
+        self._received: list[Any] = []
+        with worker.dataflow("allreduce") as scope:
+            self.vectors, stream = new_input(scope)
+            method(stream).inspect(self._received.append)
+        self._own = np.arange(size) * (worker.index + 1.0)
+        self._expected = np.arange(size) * (worker.peers * (worker.peers + 1) / 2)
+        self.seconds: list[float] = []
+        self.sent = 0
+
+    def round(self, is_counted: bool) -> None:
+        """Add up one vector of each worker."""
+        worker = self._worker
+        before, begun = worker.allocator.statistics().data_bytes, clock.perf_counter()
+        self.vectors.send_batch([self._own])
+        self.vectors.advance_to(self.vectors.epoch + 1)
+        worker.step_while(lambda: not self._received)
+        seconds = clock.perf_counter() - begun
+        check(np.array_equal(self._received.pop(), self._expected), "the total is wrong")
+        if is_counted:
+            self.seconds.append(seconds)
+            self.sent += worker.allocator.statistics().data_bytes - before

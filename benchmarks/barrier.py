@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Case, Figures, Reference, check
+from benchmarks.harness import Case, Figures, Reference, Series, check
 from timely import Capability, InputPort, OutputPort, Pipeline, Worker, execute
 
 MEDIAN, P95, P99 = "median us", "p95 us", "p99 us"
+EACH = "us"
 WARM_UP_ROUNDS = 200
 
 
@@ -41,11 +42,16 @@ CASES = [
 
 def measure(rounds: int) -> Figures:
     """Return the figures of the first worker of this process, over that many rounds."""
-    marks, *_ = execute(lambda worker: _program(worker, rounds + WARM_UP_ROUNDS))
-    check(len(marks) == rounds + WARM_UP_ROUNDS, f"{len(marks)} notifications")
-    microseconds = np.diff(marks)[WARM_UP_ROUNDS:] / 1000
-    median, p95, p99 = map(float, np.percentile(microseconds, (50, 95, 99)))
+    median, p95, p99 = map(float, np.percentile(series(rounds)[EACH], (50, 95, 99)))
     return {MEDIAN: median, P95: p95, P99: p99}
+
+
+def series(rounds: int) -> Series:
+    """Return the microseconds of each of that many rounds on the first worker of this process."""
+    turns = WARM_UP_ROUNDS + rounds + 1
+    marks, *_ = execute(lambda worker: _program(worker, turns))
+    check(len(marks) == turns, f"{len(marks)} notifications")
+    return {EACH: (np.diff(marks)[WARM_UP_ROUNDS:] / 1000).tolist()}
 
 
 def _program(worker: Worker, rounds: int) -> list[int]:

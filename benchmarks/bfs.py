@@ -72,13 +72,13 @@ def definition(edges: Collection) -> Collection:
     return bfs(edges, Collection.of(edges.scope, 0))
 
 
-def from_scratch(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
-    """Return the same, computed by SciPy."""
+def from_scratch(source: Ints, target: Ints, nodes: int, start: int = 0) -> tuple[Ints, Ints]:
+    """Return the same for a search from `start`, computed by SciPy."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order
 
     graph = csr_matrix((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
-    order, before = breadth_first_order(graph, 0)
+    order, before = breadth_first_order(graph, start)
     # A level of the search is the run of nodes that were reached from the level before.
     place = np.empty(nodes, np.int64)
     place[order] = np.arange(len(order))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks.graphs import Ints, splitmix
-from benchmarks.harness import Case, Figures, Reference, check
+from benchmarks.harness import Case, Figures, Reference, Series, check
 from timely import Columns, Worker, execute, new_input
 
 ROUND, RATE = "median us a round", "M records/s"
+BATCH = "batch"
 WARM_UP_ROUNDS = 10
 MODULUS = 1 << 62
 
@@ -33,6 +35,13 @@ CASES = [
 def measure(batch: int, rounds: int) -> Figures:
     """Return the figures of the first worker of this process; the rate is that of all workers' records."""
     return execute(lambda worker: _program(worker, batch, rounds))[0]
+
+
+def series(batches: Sequence[int], records: int, most_rounds: int) -> Series:
+    """Return the figures for each size of batch, in rounds that send about `records`: from 20 to `most_rounds`."""
+    measured = {batch: measure(batch, min(max(records // batch, 20), most_rounds)) for batch in batches}
+    by_name = {name: [figures[name] for figures in measured.values()] for name in (ROUND, RATE)}
+    return {BATCH: [*map(float, measured)]} | by_name
 
 
 def _program(worker: Worker, batch: int, rounds: int) -> Figures:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.graphs import Ints
-from benchmarks.harness import WARM_UP, Case, Figures, check, example
+from benchmarks.harness import WARM_UP, Case, Figures, Series, check, example
 from timely import execute
 
 RATE, CPU = "tweets/s", "tweets by CPU time/s"
+EACH = "ms"
 
 
 def _case(name: str, epochs: int, size: int, processes: int, quick: bool) -> Case:
@@ -30,10 +31,22 @@ CASES = [
 
 def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figures:
     """Return the figures for epochs of `size` tweets."""
+    warm, pace = _run(users, tags, follows, epochs, size)
+    return {WARM_UP: warm, RATE: pace.rate, CPU: pace.items / pace.busy} | latencies(pace)
+
+
+def series(users: int, tags: int, follows: int, epochs: int, size: int) -> Series:
+    """Return the milliseconds of each epoch of `size` tweets."""
+    _, pace = _run(users, tags, follows, epochs, size)
+    return {EACH: [1e3 * seconds for seconds in pace.latencies]}
+
+
+def _run(users: int, tags: int, follows: int, epochs: int, size: int) -> tuple[float, Any]:
+    """Return the seconds of the warm-up, and the pace of the stream after checking its answer."""
     job, tweets = example("kexposure"), example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: job.program(worker, job.epochs_of(tweets(1000, 100), follows, 1000, 3)))
-    figures = {WARM_UP: clock.perf_counter() - begun}
+    warm = clock.perf_counter() - begun
     stream = tweets(users, tags)
     index, running = execute(
         lambda worker: (worker.index, job.program(worker, job.epochs_of(stream, follows, size, epochs)))
@@ -44,7 +57,7 @@ def measure(users: int, tags: int, follows: int, epochs: int, size: int) -> Figu
         author, _, tag = stream.batch(0, epochs * size)
         expected = from_scratch(stream.follows(follows), author, tag, np.arange(epochs * size) // size)
         check(numbers == expected, f"first uses by exposures: {numbers}, from scratch {expected}")
-    return figures | {RATE: pace.rate, CPU: pace.items / pace.busy} | latencies(pace)
+    return warm, pace
 
 
 def latencies(pace: Any) -> Figures:

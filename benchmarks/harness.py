@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 Figures = dict[str, float]
+Series = dict[str, list[float]]
+"""Figures of which a workload returns each one by itself, such as all latencies, by name."""
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -66,6 +68,8 @@ class Case:
     references: Mapping[str, Reference] = field(default_factory=dict)
     limits: Mapping[str, float] = field(default_factory=dict)
     """Absolute targets: the most a figure should be, or the least for one named `.../s` or `share ...`."""
+    function: str = "measure"
+    """The function of the workload to call: `measure`, which returns `Figures`, or another that returns `Series`."""
 
 
 class CaseFailed(Exception):
@@ -89,11 +93,12 @@ def example(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def run_case(case: Case) -> Figures:
-    """Run a case once, in processes of its own; return its figures."""
+def run_case(case: Case) -> Any:
+    """Run a case once, in processes of its own; return what its function returns, `Figures` or `Series`."""
     with tempfile.TemporaryDirectory() as directory:
         into = Path(directory) / "figures.json"
-        given = json.dumps({"workload": case.workload, "parameters": dict(case.parameters), "into": str(into)})
+        called = {"workload": case.workload, "function": case.function, "parameters": dict(case.parameters)}
+        given = json.dumps(called | {"into": str(into)})
         command = [sys.executable, "-m", "timely", "run", "-n", str(case.processes), "-w", str(case.workers)]
         command += ["-m", "benchmarks.child", given]
         environ = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -108,8 +113,7 @@ def run_case(case: Case) -> Figures:
                 _end(process)
         if process.returncode or not into.exists():
             raise CaseFailed(f"{case.name}: ended with status {process.returncode}\n{printed}")
-        figures: Figures = json.loads(into.read_text())
-        return figures
+        return json.loads(into.read_text())
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import WARM_UP, Case, Figures, check, example
+from benchmarks.harness import WARM_UP, Case, Figures, Series, check, example
 from timely import execute
 
 KINDS = ("stale", "fresh")
+DUE = "due s"
 CHECKED = 10
 
 
@@ -32,10 +33,28 @@ CASES = [_case(2000, 20, 1, True), _case(8000, 50, 1, False), _case(32_000, 100,
 
 def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures:
     """Return the latencies of both kinds of queries, with one of each in every epoch of that many milliseconds."""
+    warm, _, program = _run(rate, users, milliseconds, seconds)
+    figures = {WARM_UP: warm}
+    for kind in KINDS:
+        latencies = getattr(program, kind).percentiles()
+        figures |= dict(zip((f"{kind}, median ms", f"{kind}, p95 ms", f"{kind}, p99 ms"), latencies))
+    return figures
+
+
+def series(rate: int, users: int, milliseconds: int, seconds: float) -> Series:
+    """Return when each query was due, in seconds, and the milliseconds that its two kinds took."""
+    _, plan, program = _run(rate, users, milliseconds, seconds)
+    numbers = sorted(program.fresh.seconds)
+    taken = {kind: [1e3 * getattr(program, kind).seconds[number] for number in numbers] for kind in KINDS}
+    return {DUE: [plan.due(number) for number in numbers]} | taken
+
+
+def _run(rate: int, users: int, milliseconds: int, seconds: float) -> tuple[float, Any, Any]:
+    """Return the seconds of the warm-up, the plan, and the program after checking some of its answers."""
     hashtags, tweets = example("topics"), example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: hashtags.Program(worker, hashtags.Plan(tweets(500, 50), 20, 0.01, 20, 3)).run())
-    figures = {WARM_UP: clock.perf_counter() - begun}
+    warm = clock.perf_counter() - begun
     length = milliseconds / 1000
     size, second = max(int(rate * length), 1), int(min(1.0, seconds / 4) / length)
     plan = hashtags.Plan(
@@ -43,14 +62,13 @@ def measure(rate: int, users: int, milliseconds: int, seconds: float) -> Figures
     )
     index, program = execute(lambda worker: (worker.index, hashtags.Program(worker, plan).run()))[0]
     for kind in KINDS:
-        series = getattr(program, kind)
-        numbers = sorted(series.tags)
+        answers = getattr(program, kind)
+        numbers = sorted(answers.tags)
         check(index > 0 or numbers == list(plan.queries()), f"a {kind} query was not answered")
         for number in numbers[:: max(len(numbers) // CHECKED, 1)]:
-            expected = from_scratch(plan, plan.user(number), series.epochs[number])
-            check(series.tags[number] == expected, f"query {number}: {series.tags[number]}, not {expected}")
-        figures |= dict(zip((f"{kind}, median ms", f"{kind}, p95 ms", f"{kind}, p99 ms"), series.percentiles()))
-    return figures
+            expected = from_scratch(plan, plan.user(number), answers.epochs[number])
+            check(answers.tags[number] == expected, f"query {number}: {answers.tags[number]}, not {expected}")
+    return warm, plan, program
 
 
 def from_scratch(plan: Any, user: int, epoch: int) -> int:

@@ -8,13 +8,15 @@ search of the graph at the end.
 from __future__ import annotations
 
 import time as clock
+from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import WARM_UP, Case, Figures, check, example
+from benchmarks.harness import WARM_UP, Case, Figures, Series, check, example
 from timely import execute
 
 CHANGES, HOPS = 10, 2
+EACH, BYTES = "install ms", "bytes of indexes"
 
 
 def _case(name: str, edges: int, keep: int, *, private: bool = False, quick: bool = True, processes: int = 1) -> Case:
@@ -37,6 +39,25 @@ CASES = [
 
 def measure(edges: int, keep: int, private: bool) -> Figures:
     """Return latencies in milliseconds and the bytes of all indexes, on the first worker."""
+    warm_up, report = _run(edges, keep, private)
+    median, p95 = np.percentile(report.installs, (50, 95))
+    return {
+        WARM_UP: warm_up,
+        "install, median ms": float(median),
+        "install, p95 ms": float(p95),
+        "round, median ms": float(np.median(report.epochs)),
+        "bytes of indexes/edge": report.nbytes / edges,
+    }
+
+
+def series(edges: int, keep: int, private: bool) -> Series:
+    """Return the milliseconds of each installation, and the bytes of all indexes, on the first worker."""
+    _, report = _run(edges, keep, private)
+    return {EACH: report.installs, BYTES: [float(report.nbytes)]}
+
+
+def _run(edges: int, keep: int, private: bool) -> tuple[float, Any]:
+    """Return the seconds of the warm-up, and the example's report after checking its answers."""
     program, random_edges = example("interactive").program, example("bfs").random_edges
     nodes, rounds = edges // 10, max(30, keep)
     begun = clock.perf_counter()
@@ -52,11 +73,4 @@ def measure(edges: int, keep: int, private: bool) -> Figures:
         for _ in range(HOPS):
             reached = np.union1d(reached, target[np.isin(source, reached)])
         check(found == len(reached), f"the answer for {node} is {found} nodes, not {len(reached)}")
-    median, p95 = np.percentile(report.installs, (50, 95))
-    return {
-        WARM_UP: warm_up,
-        "install, median ms": float(median),
-        "install, p95 ms": float(p95),
-        "round, median ms": float(np.median(report.epochs)),
-        "bytes of indexes/edge": report.nbytes / edges,
-    }
+    return warm_up, report

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.exposures import latencies
-from benchmarks.harness import WARM_UP, Case, Figures, check, example
+from benchmarks.harness import WARM_UP, Case, Figures, Series, check, example
 from timely import execute
 
 MEDIAN, DIFFERENCES = "median ms an epoch", "median differences of a slide"
+EACH, EACH_DIFFERENCES = "ms", "differences"
 
 
 def _case(name: str, algorithm: str, users: int, rate: int, window: int, quick: bool, processes: int = 1) -> Case:
@@ -34,10 +35,22 @@ CASES = [
 
 def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> Figures:
     """Return the figures of that many slides. The differences are those of the first worker."""
+    warm, found, pace = _run(algorithm, users, rate, window, slides)
+    return {WARM_UP: warm} | latencies(pace) | {DIFFERENCES: float(np.median(found.differences))}
+
+
+def series(algorithm: str, users: int, rate: int, window: int, slides: int) -> Series:
+    """Return the milliseconds and the differences of each slide, on the first worker."""
+    _, found, pace = _run(algorithm, users, rate, window, slides)
+    return {EACH: [1e3 * seconds for seconds in pace.latencies], EACH_DIFFERENCES: [*map(float, found.differences)]}
+
+
+def _run(algorithm: str, users: int, rate: int, window: int, slides: int) -> tuple[float, Any, Any]:
+    """Return the seconds of the warm-up, the slides after checking some of their answers, and their pace."""
     program, tweets = example("window").program, example("tweets").Tweets
     begun = clock.perf_counter()
     execute(lambda worker: program(worker, tweets(500, 1), algorithm, 100, 5, 5))
-    figures = {WARM_UP: clock.perf_counter() - begun}
+    warm = clock.perf_counter() - begun
     stream = tweets(users, 1)
     index, found, pace = execute(
         lambda worker: (worker.index, *program(worker, stream, algorithm, rate, window, slides))
@@ -46,7 +59,7 @@ def measure(algorithm: str, users: int, rate: int, window: int, slides: int) -> 
         for slide in (0, slides // 2, slides - 1):
             expected = from_scratch(stream, algorithm, rate, slide + 1, window)
             check(found.sizes[slide] == expected, f"wrong at slide {slide}: {found.sizes[slide]}, not {expected}")
-    return figures | latencies(pace) | {DIFFERENCES: float(np.median(found.differences))}
+    return warm, found, pace
 
 
 def from_scratch(stream: Any, algorithm: str, rate: int, begin: int, window: int) -> Counter[int]:

@@ -15,7 +15,7 @@ HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
 def table(cases: Sequence[Case], figures: Mapping[str, Figures], peers: bool) -> str:
     """Return the lines of the cases, from their figures by name; with `peers` also the times of SciPy."""
     rows = [row for case in cases for row in _rows(case, figures[case.name], peers)]
-    return _aligned([HEADINGS, *rows, *_comparisons(figures)])
+    return aligned([HEADINGS, *rows, *_comparisons(figures)])
 
 
 def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
@@ -72,11 +72,12 @@ def _shown(figure: float) -> str:
     return f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}"
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
+def aligned(rows: Sequence[tuple[str, ...]], left: int = 2) -> str:
+    """Return rows as lines: the first `left` cells aligned to the left, and others but the last to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for row in rows:
-        cells = [row[0].ljust(widths[0]), row[1].ljust(widths[1])]
-        cells += [cell.rjust(width) for cell, width in zip(row[2:-1], widths[2:-1])]
+        cells = [cell.ljust(width) for cell, width in zip(row[:left], widths)]
+        cells += [cell.rjust(width) for cell, width in zip(row[left:-1], widths[left:])]
         lines.append("  ".join([*cells, row[-1]]).rstrip())
     return "\n".join(lines)
