@@ -43,6 +43,7 @@ WORKLOADS = (
     "exchange",
     "wire",
     "wordcount",
+    "text",
     "unionfind",
     "exposures",
     "sliding",
