@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from benchmarks import bfs, pagerank, wcc
 from benchmarks.graphs import Ints, RandomGraph, splitmix
 from benchmarks.harness import WARM_UP, Case, Figures, check
-from benchmarks.incremental import Fingerprint, FromScratch
+from benchmarks.incremental import BYTES_PER_EDGE, Fingerprint, FromScratch
+from benchmarks.residence import have_at_hand
 from differential import Collection, Updates, new_input
 from differential.graphs import bfs as distances, pagerank as ranks, weakly_connected_components
 from timely import Worker, execute
@@ -82,7 +83,9 @@ def measure(algorithm: str, naming: str = "numbers", nodes: int = NODES, edges: 
         execute(lambda worker, chosen=small: run(worker, algorithm, RandomGraph(nodes // 10, edges // 10), chosen, 3))
     seconds = clock.perf_counter() - begun
     graph = RandomGraph(nodes, edges)
+    have_at_hand(BYTES_PER_EDGE * edges)
     integers = execute(lambda worker: run(worker, algorithm, graph, None))[0]
+    have_at_hand(BYTES_PER_EDGE * edges)
     text = execute(lambda worker: run(worker, algorithm, graph, names(naming, nodes)))[0]
     return {
         WARM_UP: seconds,

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.data.interned import Interned, of_codes
 from differential.data.interning import Interner
 from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
@@ -36,8 +37,13 @@ from timely.errors import DataError
 
 Array = NDArray[Any]
 Codes = NDArray[np.int64]
-Numbers = Callable[[list[Any]], Codes]
-"""Returns the numbers of items."""
+
+
+class Numbers(NamedTuple):
+    """What returns the numbers of the rows of a column of strings, and of tuples."""
+
+    of_strings: Callable[[Array], Codes]
+    of_tuples: Callable[[list[Any]], Codes]
 
 
 class Kind(Enum):
@@ -119,7 +125,7 @@ class Encoder:
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
-        return self._codes(columns, kinds, self.interner.encode)
+        return self._codes(columns, kinds, Numbers(self.interner.encode_strings, self.interner.encode))
 
     def find(self, columns: tuple[Array, ...]) -> Codes:
         """Return the code of each row that `encode` has encoded; for others, a code that no row has.
@@ -127,7 +133,7 @@ class Encoder:
         So a lookup uses up no numbers. Two rows that were never encoded may have the same code.
         """
         kinds = self.learn(columns)
-        return self._codes(columns, kinds, self.interner.find)
+        return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find))
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
         """Return the columns of `length` rows of codes."""
@@ -230,7 +236,10 @@ class Encoder:
             return column.astype(np.int64)
         if kind in FLOAT_TYPES:
             return float_codes(column)
-        return numbers(column.tolist())
+        if type(column) is Interned and column.interner is self.interner:
+            codes: Codes = column.codes
+            return codes if codes.flags.c_contiguous and codes.flags.writeable else codes.copy()
+        return numbers.of_strings(column)
 
     def _decode(self, codes: Codes, kind: Kind) -> Array:
         if kind is Kind.INT:
@@ -239,8 +248,7 @@ class Encoder:
             return codes.astype(np.bool_)
         if kind in FLOAT_TYPES:
             return code_floats(codes).astype(FLOAT_TYPES[kind], copy=False)
-        items = self.interner.decode(codes)
-        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
+        return of_codes(self.interner, codes, kind is Kind.TEXT)
 
     def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
         if len(codes) > MOST_PACKED:
@@ -261,7 +269,7 @@ class Encoder:
         """Return the numbers of tuples. The last field of each lists where it has strings, for `mark`."""
         self.ordered = False
         strings = repeat(self._strings())
-        return numbers(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
+        return numbers.of_tuples(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.data.interned import Interned, strings_of
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
 from timely.lowlevel import (
@@ -70,7 +71,8 @@ class Updates:
     @property
     def nbytes(self) -> int:
         """The bytes of records, times and diffs."""
-        columns = bytes_of(self.columns)
+        columns = bytes_of([column for column in self.columns if type(column) is not Interned])
+        columns += sum([column.nbytes for column in self.columns if type(column) is Interned])
         return columns + self.times.nbytes + self.time_index.nbytes + self.diffs.nbytes
 
     def with_columns(self, columns: tuple[Array, ...]) -> Updates:
@@ -114,7 +116,12 @@ class Updates:
         False
         """
         times, time_index, diffs = read_only_views((self.times, self.time_index, self.diffs))
-        return Updates(read_only_views(self.columns), times, time_index, diffs)
+        return Updates(read_only_views(strings_of(self.columns)), times, time_index, diffs)
+
+    def for_other_worker(self) -> Updates:
+        """Return the updates without reference to a table of this worker."""
+        columns = strings_of(self.columns)
+        return self if columns is self.columns else self.with_columns(columns)
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from timely.data.container import Batch, as_read_only
+from timely.data.user_functions import for_other_worker
 from timely.data.weight import weight_of
 from timely.dataflow.attribution import operator_error
 from timely.dataflow.capability import Capability, Held, Holder
@@ -330,6 +331,7 @@ class InputPort:
                 if worker == dataflow.worker_index:
                     self._push_here(time, part)
                 else:
+                    part = for_other_worker(part)
                     # What cannot be sent is not counted: a program may catch the error, and go on.
                     dataflow.send(worker, self.channel, time, part)
                     dataflow.update(self.location, time, 1)

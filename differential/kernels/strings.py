@@ -1,0 +1,285 @@
+"""A table of strings: distinct byte strings have numbers, and a number has its bytes.
+
+Strings are in words: the bytes of each, eight to a word, the last word filled up with zeros. The table consists of
+
+- `slots`, a hash table with linear probing: a number plus one, or 0 where a slot is free. At most half are taken;
+- `meta`, a row for each number: where in `arena` its words start, its size, its hash, its flags;
+- `arena`, the words of all strings, with gaps where strings were removed;
+- `state`: how many strings there are, the words of `arena` in use, and how many of these are of strings that exist.
+
+A size is the number of bytes times `TAGS`, plus a tag that distinguishes text from bytes; 0 is no string. The hash of
+up to 64 bytes is the one that `timely.dataflow.routing` gives. A lookup costs a hash of each word, and the comparison
+of the words with those of the string found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, bare, kernel
+from differential.kernels.memory import empty
+from differential.kernels.route import mix
+
+START, SIZE, HASH, FLAGS, META_WIDTH = range(5)
+COUNT, TOP, LIVE, STATE_WIDTH = range(4)
+TAGS = 4
+"""A size is the number of bytes times this, plus a tag."""
+
+NOT_ASCII, ENDS_IN_ZERO = 1, 2
+"""Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
+
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80
+
+
+@bare
+def words_of(size: int) -> int:
+    """Return how many words a string of this size takes."""
+    return (size // TAGS + 7) >> 3
+
+
+@bare
+def hashed(words: Ints, start: int, size: int) -> int:
+    """Return the hash of the string that starts at a word."""
+    result = np.uint64(size // TAGS) * np.uint64(0x9E3779B97F4A7C15)
+    for place in range(start, start + words_of(size)):
+        result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))
+    return np.int64(result)  # type: ignore[return-value]
+
+
+@bare
+def _probe(slots: Ints, meta: Table, arena: Ints, words: Ints, start: int, size: int, hash: int) -> int:
+    """Return the slot of a string, or the free one where it would be."""
+    mask = len(slots) - 1
+    slot = hash & mask
+    while slots[slot] != 0:
+        number = slots[slot] - 1
+        if meta[number, HASH] == hash and meta[number, SIZE] == size:
+            at, place = meta[number, START], 0
+            count = words_of(size)
+            while place < count and arena[at + place] == words[start + place]:
+                place += 1
+            if place == count:
+                return slot
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def find_strings(
+    slots: Ints, meta: Table, arena: Ints, words: Ints, starts: Ints, sizes: Ints, absent: int
+) -> tuple[Ints, int]:
+    """Return the number of each string, `absent` where it has none, and how many have none."""
+    numbers = empty(len(starts))
+    missing = 0
+    for row in range(len(starts)):
+        start, size = starts[row], sizes[row]
+        slot = _probe(slots, meta, arena, words, start, size, hashed(words, start, size))
+        if slots[slot] == 0:
+            numbers[row] = absent
+            missing += 1
+        else:
+            numbers[row] = slots[slot] - 1
+    return numbers, missing
+
+
+@bare
+def _flags(words: Ints, start: int, size: int) -> int:
+    """Return the flags of a string."""
+    flags = 0
+    for place in range(start, start + words_of(size)):
+        if words[place] & _HIGH_BITS:
+            flags = NOT_ASCII
+    length = size // TAGS
+    if length > 0 and (words[start + ((length - 1) >> 3)] >> (8 * ((length - 1) & 7))) & 255 == 0:
+        flags |= ENDS_IN_ZERO
+    return flags
+
+
+@kernel
+def add_strings(
+    slots: Ints,
+    meta: Table,
+    arena: Ints,
+    state: Ints,
+    words: Ints,
+    starts: Ints,
+    sizes: Ints,
+    numbers: Ints,
+    absent: int,
+    unused: Ints,
+) -> int:
+    """Give a number from `unused` to each string whose number is `absent`; return how many were used.
+
+    There must be room in `slots` and `arena` for as many strings, and rows in `meta` for their numbers.
+    """
+    used = 0
+    for row in range(len(starts)):
+        if numbers[row] != absent:
+            continue
+        start, size = starts[row], sizes[row]
+        hash = hashed(words, start, size)
+        slot = _probe(slots, meta, arena, words, start, size, hash)
+        if slots[slot] != 0:
+            numbers[row] = slots[slot] - 1
+            continue
+        number = unused[used]
+        used += 1
+        top, count = state[TOP], words_of(size)
+        for place in range(count):
+            arena[top + place] = words[start + place]
+        meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
+        meta[number, FLAGS] = _flags(words, start, size)
+        slots[slot] = number + 1
+        numbers[row] = number
+        state[TOP] += count
+        state[LIVE] += count
+        state[COUNT] += 1
+    return used
+
+
+@kernel
+def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> int:
+    """Remove the strings with these numbers; return how many there were: other numbers are passed over."""
+    mask = len(slots) - 1
+    removed = 0
+    for number in numbers:
+        if meta[number, SIZE] == 0:
+            continue
+        slot = meta[number, HASH] & mask
+        while slots[slot] != number + 1:
+            slot = (slot + 1) & mask
+        # What was put further on because this slot was taken moves up, so that no probe ends at a gap.
+        hole, slot = slot, (slot + 1) & mask
+        while slots[slot] != 0:
+            home = meta[slots[slot] - 1, HASH] & mask
+            if (slot - home) & mask >= (slot - hole) & mask:
+                slots[hole] = slots[slot]
+                hole = slot
+            slot = (slot + 1) & mask
+        slots[hole] = 0
+        state[LIVE] -= words_of(meta[number, SIZE])
+        state[COUNT] -= 1
+        meta[number, SIZE] = 0
+        removed += 1
+    return removed
+
+
+@kernel
+def rehash(slots: Ints, meta: Table, numbers: int) -> int:
+    """Enter the strings with a number below `numbers` into `slots`, which are free; return how many there are."""
+    mask = len(slots) - 1
+    count = 0
+    for number in range(numbers):
+        if meta[number, SIZE] != 0:
+            slot = meta[number, HASH] & mask
+            while slots[slot] != 0:
+                slot = (slot + 1) & mask
+            slots[slot] = number + 1
+            count += 1
+    return count
+
+
+@kernel
+def compact(meta: Table, arena: Ints, larger: Ints, numbers: int) -> int:
+    """Copy the words of all strings to `larger`, without gaps; return how many words these are."""
+    top = 0
+    for number in range(numbers):
+        if meta[number, SIZE] != 0:
+            start = meta[number, START]
+            meta[number, START] = top
+            for place in range(words_of(meta[number, SIZE])):
+                larger[top] = arena[start + place]
+                top += 1
+    return top
+
+
+@kernel
+def widest(meta: Table, numbers: Ints) -> tuple[int, int]:
+    """Return the bytes of the longest of strings, and the flags that any of them has."""
+    longest = flags = 0
+    for number in numbers:
+        longest = max(longest, meta[number, SIZE] // TAGS)
+        flags |= meta[number, FLAGS]
+    return longest, flags
+
+
+@kernel
+def gather_strings(meta: Table, arena: Ints, numbers: Ints, width: int) -> Ints:
+    """Return the words of strings, `width` for each: no string has more, and zeros follow the end of each."""
+    words = empty(len(numbers) * width)
+    to = 0
+    for number in numbers:
+        start, count = meta[number, START], words_of(meta[number, SIZE])
+        for place in range(count):
+            words[to + place] = arena[start + place]
+        for place in range(count, width):
+            words[to + place] = 0
+        to += width
+    return words
+
+
+@bare
+def _big_endian(word: int) -> int:
+    """Return a word whose unsigned order, with the highest bit inverted the signed order, is that of its bytes."""
+    bits = np.uint64(word)
+    bits = (bits >> np.uint64(32)) | (bits << np.uint64(32))
+    bits = ((bits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)) | (
+        (bits & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)
+    )
+    bits = ((bits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) | (
+        (bits & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)
+    )
+    return np.int64(bits ^ np.uint64(1 << 63))  # type: ignore[return-value]
+
+
+@bare
+def is_less(meta: Table, arena: Ints, one: int, other: int) -> bool:
+    """Return whether the bytes of one string come before those of another. Of text, UTF-8 has the order of code points."""
+    if one == other:
+        return False
+    first, second = meta[one, START], meta[other, START]
+    shared = min(words_of(meta[one, SIZE]), words_of(meta[other, SIZE]))
+    for place in range(shared):
+        if arena[first + place] != arena[second + place]:
+            return _big_endian(arena[first + place]) < _big_endian(arena[second + place])
+    return bool(meta[one, SIZE] < meta[other, SIZE])
+
+
+@kernel
+def least_of_groups(meta: Table, arena: Ints, offsets: Ints, numbers: Ints, descending: int) -> Ints:
+    """Return for each group, the rows `offsets[g]:offsets[g + 1]`, the number of its least string, or its greatest.
+
+    No group is empty.
+    """
+    best = empty(len(offsets) - 1)
+    for group in range(len(best)):
+        found = numbers[offsets[group]]
+        for row in range(offsets[group] + 1, offsets[group + 1]):
+            if descending:
+                if is_less(meta, arena, found, numbers[row]):
+                    found = numbers[row]
+            elif is_less(meta, arena, numbers[row], found):
+                found = numbers[row]
+        best[group] = found
+    return best
+
+
+@kernel
+def in_order(meta: Table, arena: Ints, numbers: Ints) -> Ints:
+    """Return the numbers in the order of their strings: a merge sort."""
+    source, target = numbers.copy(), empty(len(numbers))
+    width = 1
+    while width < len(source):
+        for low in range(0, len(source), 2 * width):
+            middle, high = min(low + width, len(source)), min(low + 2 * width, len(source))
+            i, j = low, middle
+            for place in range(low, high):
+                if j == high or (i < middle and not is_less(meta, arena, source[j], source[i])):
+                    target[place] = source[i]
+                    i += 1
+                else:
+                    target[place] = source[j]
+                    j += 1
+        source, target = target, source
+        width *= 2
+    return source
