@@ -181,6 +181,11 @@ class Encoder:
         kinds = self.kinds
         return kinds is not None and (len(kinds) > 1 or kinds in _ONE_STRING)
 
+    @property
+    def is_one_string(self) -> bool:
+        """Whether a code is the number of a string."""
+        return self.kinds in _ONE_STRING
+
     def mark(self, codes: Codes) -> None:
         """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
         interner = self.interner

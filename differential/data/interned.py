@@ -170,6 +170,13 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
         """Return whether equal numbers mean equal strings in both columns."""
         return self.interner is other.interner and self.dtype is other.dtype
 
+    def ranks(self) -> Codes:
+        """Return, for each row, the place of its string among the distinct strings of the column, in their order."""
+        distinct, which = np.unique(self.codes, return_inverse=True)
+        places = np.empty(len(distinct), np.int64)
+        places[np.searchsorted(distinct, self.interner.strings.sorted(distinct))] = np.arange(len(distinct))
+        return places[which]
+
     def _of(self, codes: Codes) -> Interned:
         return Interned(self.interner, codes, self.dtype)
 

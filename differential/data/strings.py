@@ -24,7 +24,6 @@ from differential.kernels.strings import (
     find_strings,
     gather_strings,
     in_order,
-    least_of_groups,
     rehash,
     remove_strings,
     widest,
@@ -100,13 +99,14 @@ class StringTable:
     ([5, 7, 5], 2, ['be', 'to'])
     """
 
-    __slots__ = ("_arena", "_meta", "_slots", "_state")
+    __slots__ = ("_addresses", "_arena", "_meta", "_slots", "_state")
 
     def __init__(self) -> None:
         self._slots = np.zeros(_LEAST_SLOTS, np.int64)
         self._meta = np.zeros((_LEAST_SLOTS, META_WIDTH), np.int64)
         self._arena = np.zeros(_LEAST_SLOTS, np.int64)
         self._state = np.zeros(STATE_WIDTH, np.int64)
+        self._addresses = np.zeros(2, np.int64)
 
     def __len__(self) -> int:
         return int(self._state[COUNT])
@@ -147,13 +147,15 @@ class StringTable:
         step = width * _WORD
         return [data[at : at + length] for at, length in zip(range(0, step * len(lengths), step), lengths)]
 
-    def least(self, offsets: Codes, numbers: Codes, descending: bool) -> Codes:
-        """Return for each group, the rows `offsets[g]:offsets[g + 1]`, the number of its least or greatest string."""
-        return least_of_groups(self._meta, self._arena, offsets, numbers, int(descending))
+    @property
+    def address(self) -> int:
+        """The address from which kernels reach the strings, until the table changes (see `kernels.strings.is_less`)."""
+        self._addresses[:] = self._meta.ctypes.data, self._arena.ctypes.data
+        return self._addresses.ctypes.data
 
     def sorted(self, numbers: Codes) -> Codes:
         """Return the numbers in the order of their strings."""
-        return in_order(self._meta, self._arena, numbers)
+        return in_order(self.address, numbers)
 
     def _rows(self, numbers: Codes, longest: int) -> tuple[Codes, int]:
         """Return the words of strings, equally many for each, and how many."""

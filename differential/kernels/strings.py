@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, kernel
-from differential.kernels.memory import empty
+from differential.kernels.memory import empty, item
 from differential.kernels.route import mix
 
 START, SIZE, HASH, FLAGS, META_WIDTH = range(5)
@@ -233,40 +233,26 @@ def _big_endian(word: int) -> int:
 
 
 @bare
-def is_less(meta: Table, arena: Ints, one: int, other: int) -> bool:
-    """Return whether the bytes of one string come before those of another. Of text, UTF-8 has the order of code points."""
+def is_less(table: int, one: int, other: int) -> bool:
+    """Return whether the string of one number comes before that of another: by their bytes, which orders text, too.
+
+    `table` is the address of the addresses of `meta` and `arena`.
+    """
     if one == other:
         return False
-    first, second = meta[one, START], meta[other, START]
-    shared = min(words_of(meta[one, SIZE]), words_of(meta[other, SIZE]))
-    for place in range(shared):
-        if arena[first + place] != arena[second + place]:
-            return _big_endian(arena[first + place]) < _big_endian(arena[second + place])
-    return bool(meta[one, SIZE] < meta[other, SIZE])
+    first, second = item(table) + 8 * META_WIDTH * one, item(table) + 8 * META_WIDTH * other
+    size, other_size = item(first + 8 * SIZE), item(second + 8 * SIZE)
+    start, other_start = item(table + 8) + 8 * item(first), item(table + 8) + 8 * item(second)
+    for place in range(0, 8 * min(words_of(size), words_of(other_size)), 8):
+        word, other_word = item(start + place), item(other_start + place)
+        if word != other_word:
+            return _big_endian(word) < _big_endian(other_word)
+    return size < other_size
 
 
 @kernel
-def least_of_groups(meta: Table, arena: Ints, offsets: Ints, numbers: Ints, descending: int) -> Ints:
-    """Return for each group, the rows `offsets[g]:offsets[g + 1]`, the number of its least string, or its greatest.
-
-    No group is empty.
-    """
-    best = empty(len(offsets) - 1)
-    for group in range(len(best)):
-        found = numbers[offsets[group]]
-        for row in range(offsets[group] + 1, offsets[group + 1]):
-            if descending:
-                if is_less(meta, arena, found, numbers[row]):
-                    found = numbers[row]
-            elif is_less(meta, arena, numbers[row], found):
-                found = numbers[row]
-        best[group] = found
-    return best
-
-
-@kernel
-def in_order(meta: Table, arena: Ints, numbers: Ints) -> Ints:
-    """Return the numbers in the order of their strings: a merge sort."""
+def in_order(table: int, numbers: Ints) -> Ints:
+    """Return the numbers in the order of their strings, by a merge sort (see `is_less` for `table`)."""
     source, target = numbers.copy(), empty(len(numbers))
     width = 1
     while width < len(source):
@@ -274,7 +260,7 @@ def in_order(meta: Table, arena: Ints, numbers: Ints) -> Ints:
             middle, high = min(low + width, len(source)), min(low + 2 * width, len(source))
             i, j = low, middle
             for place in range(low, high):
-                if j == high or (i < middle and not is_less(meta, arena, source[j], source[i])):
+                if j == high or (i < middle and not is_less(table, source[j], source[i])):
                     target[place] = source[i]
                     i += 1
                 else:
