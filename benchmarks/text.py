@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,8 +79,9 @@ def hash_of(word: str) -> int:
 def measure(algorithm: str, naming: str = "numbers", nodes: int = NODES, edges: int = EDGES) -> Figures:
     """Return the figures of one workload with integers and with text, and the ratios of the two."""
     begun = clock.perf_counter()
-    for small in (None, names("numbers", nodes)):
-        execute(lambda worker, chosen=small: run(worker, algorithm, RandomGraph(nodes // 10, edges // 10), chosen, 3))
+    small = RandomGraph(nodes // 10, edges // 10)
+    execute(lambda worker: run(worker, algorithm, small, None, 3))
+    execute(lambda worker: run(worker, algorithm, small, names("numbers", nodes), 3))
     seconds = clock.perf_counter() - begun
     graph = RandomGraph(nodes, edges)
     have_at_hand(BYTES_PER_EDGE * edges)
@@ -111,7 +112,11 @@ def run(
     root = 0 if named is None else named[0]
     with worker.dataflow() as scope:
         session, collection = new_input(scope, name="edges")
-        probe = definition(collection, root).stream.inspect_batch(lambda _, batch: kept.append(batch)).probe()
+        probe = (
+            definition(collection, root)
+            .stream.inspect_batch(lambda _, batch: kept.append(cast(Updates, batch)))
+            .probe()
+        )
 
     def cpu_seconds(source: Ints, target: Ints, diffs: Ints) -> float:
         columns = (source, target) if named is None else (named[source], named[target])

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.data.interned import Interned, of_codes
+from differential.data.interned import codes_of, of_codes
 from differential.data.interning import Interner
 from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
@@ -241,8 +241,8 @@ class Encoder:
             return column.astype(np.int64)
         if kind in FLOAT_TYPES:
             return float_codes(column)
-        if type(column) is Interned and column.interner is self.interner:
-            codes: Codes = column.codes
+        codes = codes_of(column, self.interner)
+        if codes is not None:
             return codes if codes.flags.c_contiguous and codes.flags.writeable else codes.copy()
         return numbers.of_strings(column)
 

@@ -73,7 +73,7 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self._array
         if array is None:
-            array = self.interner.text(self.codes) if self.dtype.kind == "T" else self.interner.bytes(self.codes)
+            array = self.interner.text(self.codes) if self.dtype.kind == "T" else self.interner.byte_strings(self.codes)
             array.setflags(write=False)
             self._array = array
         if dtype is not None and np.dtype(dtype) != array.dtype:
@@ -139,7 +139,7 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     def tolist(self) -> list[Any]:
         """Return the strings as Python objects, one for each distinct string."""
         if self._array is not None and len(self) < _FEW:
-            return self._array.tolist()
+            return cast(list[Any], self._array.tolist())
         return self.interner.to_list(self.codes, is_text=self.dtype.kind == "T")
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
@@ -198,12 +198,22 @@ def of_codes(interner: Interner, codes: Codes, is_text: bool) -> Array:
     return cast(Array, Interned(interner, codes, TEXT if is_text else _OBJECT))
 
 
+def codes_of(column: Array, interner: Interner) -> Codes | None:
+    """Return the numbers in a column, if they are those of this table; None for others, and for arrays of strings."""
+    table: object = column
+    return table.codes if isinstance(table, Interned) and table.interner is interner else None
+
+
 def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that any worker may read, and a program keep: arrays of strings instead of numbers."""
-    for column in columns:
-        if type(column) is Interned:
-            return tuple([np.asarray(column) if type(column) is Interned else column for column in columns])
-    return columns
+    if not any(map(is_interned, columns)):
+        return columns
+    return tuple([np.asarray(column) if is_interned(column) else column for column in columns])
+
+
+def is_interned(column: object) -> bool:
+    """Return whether a column is one of numbers."""
+    return type(column) is Interned
 
 
 def _spelled_out(value: Any) -> Any:

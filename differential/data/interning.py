@@ -127,7 +127,7 @@ class Interner:
         """Return a column of the texts with these numbers."""
         return self.strings.text(numbers)
 
-    def bytes(self, numbers: Codes) -> Column:
+    def byte_strings(self, numbers: Codes) -> Column:
         """Return a column of the byte strings with these numbers."""
         column = np.empty(len(numbers), np.object_)
         column[:] = self.strings.contents(numbers)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.data.interned import Interned, strings_of
+from differential.data.interned import is_interned, strings_of
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
 from timely.lowlevel import (
@@ -71,8 +71,8 @@ class Updates:
     @property
     def nbytes(self) -> int:
         """The bytes of records, times and diffs."""
-        columns = bytes_of([column for column in self.columns if type(column) is not Interned])
-        columns += sum([column.nbytes for column in self.columns if type(column) is Interned])
+        columns = bytes_of([column for column in self.columns if not is_interned(column)])
+        columns += sum([column.nbytes for column in self.columns if is_interned(column)])
         return columns + self.times.nbytes + self.time_index.nbytes + self.diffs.nbytes
 
     def with_columns(self, columns: tuple[Array, ...]) -> Updates:

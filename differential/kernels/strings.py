@@ -42,7 +42,7 @@ def hashed(words: Ints, start: int, size: int) -> int:
     """Return the hash of the string that starts at a word."""
     result = np.uint64(size // TAGS) * np.uint64(0x9E3779B97F4A7C15)
     for place in range(start, start + words_of(size)):
-        result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))
+        result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))  # type: ignore[arg-type]
     return np.int64(result)  # type: ignore[return-value]
 
 

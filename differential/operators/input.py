@@ -8,7 +8,7 @@ import numpy as np
 
 from differential.data.codes import kind_of
 from differential.data.field_kinds import Fields
-from differential.data.interned import Interned, interned
+from differential.data.interned import Interned, interned, is_interned
 from differential.data.interning import Interner, interner_of
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
@@ -261,7 +261,7 @@ def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[
     if kind == "f":
         kind_of(column)
         dtype = dtype.newbyteorder("=")
-    elif type(column) is Interned:
+    elif is_interned(column):
         return column
     elif kind == "i" or (kind == "u" and not (len(column) and int(column.max()) >= _MOST)):
         dtype = _INT64

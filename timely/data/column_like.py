@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 
 class ColumnLike:
     """A column that is no NumPy array, and behaves as one: one-dimensional, of a kind that columns can have, immutable.
@@ -10,3 +14,9 @@ class ColumnLike:
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        ndim: int
+        dtype: np.dtype[Any]
+
+        def __len__(self) -> int: ...
