@@ -243,7 +243,7 @@ class Encoder:
             return float_codes(column)
         codes = codes_of(column, self.interner)
         if codes is not None:
-            return codes if codes.flags.c_contiguous and codes.flags.writeable else codes.copy()
+            return codes
         return numbers.of_strings(column)
 
     def _decode(self, codes: Codes, kind: Kind) -> Array:

@@ -46,6 +46,8 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
 
     def __init__(self, interner: Interner, codes: Codes, dtype: np.dtype[Any]) -> None:
         """Take numbers of the table `interner`; `dtype` is that of text, or of objects for bytes."""
+        if not codes.flags.carray:  # kernels take no others
+            codes = codes.copy()
         self.interner = interner
         self.codes = codes
         self.dtype = dtype

@@ -1,11 +1,13 @@
 """The distinct strings of a worker, and columns of strings as words to look them up by.
 
 A column is looked up as a whole: its rows become words (`Packed`), which a kernel looks up in a table of words (see
-`differential.kernels.strings`). No Python object is made for a row, except where text is not ASCII, or bytes.
+`differential.kernels.strings`). No Python object is made for a row, except where text is long and not ASCII, or bytes.
 """
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from differential.kernels.strings import (
     COUNT,
+    INLINE,
     LIVE,
     META_WIDTH,
     SIZE,
@@ -26,6 +29,7 @@ from differential.kernels.strings import (
     in_order,
     rehash,
     remove_strings,
+    texts_as_words,
     widest,
 )
 
@@ -59,19 +63,28 @@ def packed(column: Array) -> Packed:
     [9, 9]
     """
     kind = column.dtype.kind
-    if kind == "T" and len(column):
-        lengths = np.strings.str_len(column)
-        width = max(1, -(-int(lengths.max()) // _WORD))
-        if width * _WORD <= max(_WIDE, _SPARSE * int(lengths.sum()) // len(column)):
-            try:
-                rows = column.astype(f"S{width * _WORD}")
-            except UnicodeEncodeError:
-                pass  # not ASCII
-            else:
-                starts = np.arange(0, width * len(column), width)
-                return Packed(rows.view(np.int64), starts, lengths * TAGS + TEXT_TAG)
+    if kind == "T" and _knows_layout() and len(column):
+        strings = _from_memory(column)
+        if strings is not None:
+            return strings
     contents: list[bytes] = [row.encode() for row in column.tolist()] if kind in "TU" else column.tolist()
     return _aligned(contents, TEXT_TAG if kind in "TU" else BYTES_TAG)
+
+
+def _from_memory(column: Array) -> Packed | None:
+    """Return texts as words; None where they are long, and not ASCII or of very different lengths."""
+    column = np.ascontiguousarray(column)
+    words, sizes, longest = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
+    if longest <= INLINE:
+        return Packed(words, np.arange(0, len(words), 2), sizes)
+    width = -(-longest // _WORD)
+    if width * _WORD > max(_WIDE, _SPARSE * (int(sizes.sum()) // TAGS // len(column))):
+        return None
+    try:
+        rows = column.astype(f"S{width * _WORD}")
+    except UnicodeEncodeError:  # not ASCII
+        return None
+    return Packed(rows.view(np.int64), np.arange(0, width * len(column), width), sizes)
 
 
 def _aligned(contents: list[bytes], tag: int) -> Packed:
@@ -84,6 +97,25 @@ def _aligned(contents: list[bytes], tag: int) -> Packed:
     shifts = starts[:-1] * _WORD - (np.cumsum(lengths) - lengths)
     words.view(np.uint8)[np.arange(len(data)) + np.repeat(shifts, lengths)] = data
     return Packed(words, starts[:-1].copy(), lengths * TAGS + tag)
+
+
+@functools.cache
+def _knows_layout() -> bool:
+    """Return whether this NumPy lays texts out in memory as `texts_as_words` reads them, little-endian.
+
+    Otherwise each text is read through Python, which takes ten times as long.
+    """
+    texts = ["", "a", "ab\0", "é" * 7, "x" * INLINE, "é" * 8, "y" * 16, "z" * 300, "a\0b"]
+    column = np.array(texts, TEXT)
+    if sys.byteorder != "little" or column.itemsize != 16:
+        return False
+    words, sizes, _ = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
+    for row, content in enumerate(text.encode() for text in texts):
+        if sizes[row] != len(content) * TAGS + TEXT_TAG:
+            return False
+        if len(content) <= INLINE and words[2 * row : 2 * row + 2].tobytes() != content.ljust(16, b"\0"):
+            return False
+    return True
 
 
 class StringTable:

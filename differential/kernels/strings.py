@@ -25,6 +25,9 @@ COUNT, TOP, LIVE, STATE_WIDTH = range(4)
 TAGS = 4
 """A size is the number of bytes times this, plus a tag."""
 
+INLINE = 15
+"""Up to so many bytes of a text are in the item of NumPy's array."""
+
 NOT_ASCII, ENDS_IN_ZERO = 1, 2
 """Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
 
@@ -44,6 +47,31 @@ def hashed(words: Ints, start: int, size: int) -> int:
     for place in range(start, start + words_of(size)):
         result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))  # type: ignore[arg-type]
     return np.int64(result)  # type: ignore[return-value]
+
+
+@kernel
+def texts_as_words(address: int, rows: int, tag: int) -> tuple[Ints, Ints, int]:
+    """Return two words for each of `rows` texts of NumPy's from an address on, their sizes, and the longest's bytes.
+
+    An item has 16 bytes. The last is 0x60 plus the number of bytes of a text of up to `INLINE` bytes, which the item
+    begins with, or zero for an empty text; otherwise the seven bytes before it are the number of bytes of a text that
+    is elsewhere, whose words are meaningless here. (NumPy Enhancement Proposal 55, "Memory layout".)
+    """
+    words, sizes, longest = empty(2 * rows), empty(rows), 0
+    for row in range(rows):
+        low, high = item(address + 16 * row), item(address + 16 * row + 8)
+        last = (high >> 56) & 255
+        length = high & 0xFFFFFFFFFFFFFF
+        if last == 0 or last & 0xF0 == 0x60:
+            length = last & 15
+            if length < 8:
+                low, high = low & ((1 << (8 * length)) - 1), 0
+            else:
+                high &= (1 << (8 * (length - 8))) - 1
+        words[2 * row], words[2 * row + 1] = low, high
+        sizes[row] = length * TAGS + tag
+        longest = max(longest, length)
+    return words, sizes, longest
 
 
 @bare
