@@ -109,6 +109,9 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
             codes = self.codes[rows]
             if codes.ndim == 1:
                 return self._of(codes)
+        if type(rows) is int and self._array is None:
+            number = np.array([self.codes[rows]])
+            return self.interner.to_list(number, is_text=self.dtype.kind == "T")[0]
         return np.asarray(self)[rows]
 
     def __setitem__(self, rows: Any, values: Any) -> None:
@@ -171,6 +174,10 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     def is_like(self, other: Interned) -> bool:
         """Return whether equal numbers mean equal strings in both columns."""
         return self.interner is other.interner and self.dtype is other.dtype
+
+    def hashes(self) -> NDArray[np.uint64] | None:
+        """Return the hash of each string that routes it; None if one is so long that it has another."""
+        return self.interner.strings.hashes(self.codes)
 
     def ranks(self) -> Codes:
         """Return, for each row, the place of its string among the distinct strings of the column, in their order."""

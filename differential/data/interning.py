@@ -52,7 +52,7 @@ SWEPT_PER_ITEM = 8
 LEAST_STEP = 1 << 12
 _COLUMN_COST = 64
 _FEW_ROWS = 256
-_AT_ONCE = 1 << 12
+_AT_ONCE = 1 << 14
 """So many rows are looked up at a time: then what is made on the way stays in warm memory, and no more room is made for
 new strings than that many need."""
 _LEAST_WATCHED = 256

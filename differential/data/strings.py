@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from differential.kernels.strings import (
     COUNT,
+    HASH,
     INLINE,
     LIVE,
     META_WIDTH,
@@ -43,6 +44,8 @@ TEXT_TAG, BYTES_TAG = 1, 2
 _WORD = 8
 _WIDE = 128
 """Rows of up to this many bytes may be laid out in a matrix, each as wide as the widest."""
+_LONG = 64
+"""The bytes up to which a string has the hash in its table that it is routed by."""
 _SPARSE = 4
 """A matrix may be this many times as large as what is in it."""
 _LEAST_SLOTS = 64
@@ -148,10 +151,11 @@ class StringTable:
         return find_strings(self._slots, self._meta, self._arena, *strings, absent)
 
     def add(self, strings: Packed, numbers: Codes, absent: int, unused: Codes) -> int:
-        """Give a number from `unused` to each distinct string whose number is `absent`; return how many were used."""
-        missing = numbers == absent
-        words = int(((strings.sizes[missing] // TAGS + (_WORD - 1)) // _WORD).sum())
-        self._make_room(int(np.count_nonzero(missing)), words, int(unused.max()) + 1)
+        """Give a number from `unused` to each distinct string whose number is `absent`; return how many were used.
+
+        There must be as many unused numbers as rows whose number is `absent`.
+        """
+        self._make_room(len(unused), len(strings.words), int(unused.max()) + 1)
         return add_strings(self._slots, self._meta, self._arena, self._state, *strings, numbers, absent, unused)
 
     def remove(self, numbers: Codes) -> int:
@@ -184,6 +188,11 @@ class StringTable:
         """The address from which kernels reach the strings, until the table changes (see `kernels.strings.is_less`)."""
         self._addresses[:] = self._meta.ctypes.data, self._arena.ctypes.data
         return self._addresses.ctypes.data
+
+    def hashes(self, numbers: Codes) -> NDArray[np.uint64] | None:
+        """Return the hashes that route the strings with these numbers; None if one is so long that it has another."""
+        longest, _ = widest(self._meta, numbers)
+        return self._meta[numbers, HASH].view(np.uint64) if longest <= _LONG else None
 
     def sorted(self, numbers: Codes) -> Codes:
         """Return the numbers in the order of their strings."""

@@ -44,6 +44,8 @@ def words_of(size: int) -> int:
 def hashed(words: Ints, start: int, size: int) -> int:
     """Return the hash of the string that starts at a word."""
     result = np.uint64(size // TAGS) * np.uint64(0x9E3779B97F4A7C15)
+    if size < TAGS:
+        return np.int64(mix(0))  # type: ignore[return-value]
     for place in range(start, start + words_of(size)):
         result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))  # type: ignore[arg-type]
     return np.int64(result)  # type: ignore[return-value]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class ColumnLike:
@@ -14,6 +15,10 @@ class ColumnLike:
     """
 
     __slots__ = ()
+
+    def hashes(self) -> NDArray[np.uint64] | None:
+        """Return the hash of each row that `timely.hash_columns` is to give, or None where it is to make them."""
+        return None
 
     if TYPE_CHECKING:
         ndim: int

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from differential.data.interned import Interned, interned, of_codes
 from differential.data.interning import Interner
 from differential.data.strings import BYTES_TAG, TEXT, TEXT_TAG, StringTable, packed
+from timely import hash_columns
 
 CHARACTERS = st.one_of(
     st.text("ab", max_size=3),
@@ -218,3 +219,12 @@ def test_numbers_in_a_column_stay_in_use_and_are_free_after_it(monkeypatch: pyte
         interner.collect()
     assert again.tolist() == ["b"]
     assert len(interner) == 2
+
+
+@settings(deadline=None)
+@given(rows=TEXTS, contents=BYTES)
+def test_a_column_of_numbers_is_routed_as_the_array_of_its_strings(rows: list[str], contents: list[bytes]) -> None:
+    for column, array in (both(rows), both(contents, object)):
+        assert_same(hash_columns((column,)), hash_columns((array,)))
+        numbers = np.arange(len(array))
+        assert_same(hash_columns((numbers, column)), hash_columns((numbers, array)))
