@@ -170,7 +170,7 @@ def histories(draw: st.DrawFn) -> list[Epoch]:
 @pytest.mark.parametrize("workers", [1, 3])
 @pytest.mark.parametrize("step", [3, 1 << 12])
 @pytest.mark.timeout(600)
-@settings(deadline=None, max_examples=examples(30))
+@settings(deadline=None, max_examples=examples(150))
 @given(names=st.lists(st.sampled_from(list(OPERATORS)), min_size=1, max_size=5), epochs=histories())
 def test_a_program_over_text_means_what_it_does_to_multisets(
     names: list[str], epochs: list[Epoch], step: int, workers: int
