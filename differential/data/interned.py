@@ -197,7 +197,7 @@ _FEW = 16
 def interned(column: Array, interner: Interner) -> Array:
     """Return a column of text or bytes as numbers in a worker's table; other columns as they are."""
     kind = column.dtype.kind
-    if kind not in "TO" or isinstance(column, Interned):
+    if kind not in "TO" or codes_of(column, interner) is not None:
         return column
     return cast(Array, Interned(interner, interner.encode_strings(column), TEXT if kind == "T" else _OBJECT))
 
@@ -218,6 +218,11 @@ def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     if not any(map(is_interned, columns)):
         return columns
     return tuple([np.asarray(column) if is_interned(column) else column for column in columns])
+
+
+def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return columns that a program may change: arrays of strings instead of numbers."""
+    return tuple([column.copy() if is_interned(column) else column for column in columns])
 
 
 def is_interned(column: object) -> bool:
