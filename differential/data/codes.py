@@ -305,7 +305,7 @@ def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
     interner = key.interner
 
     def watch(keys: Codes, vals: Codes) -> None:
-        if len(interner) > 1:  # a batch from before the first item was interned has none
+        if interner.is_used:  # a batch from before the first item was interned has none
             if key.interns:
                 interner.watch(key, keys)
             if value.interns:

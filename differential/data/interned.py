@@ -33,7 +33,7 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     Slices, masks, positions, `take`, `repeat`, `np.concatenate` and `np.where` of such columns make another one, and
     `==` and `!=` compare numbers; `tolist` and iteration make Python's strings, and all else the array.
 
-    >>> column = Interned(interner, interner.encode_strings(np.array(["to", "be"], TEXT)), TEXT)
+    >>> column = interned(np.array(["to", "be"], TEXT), Interner())
     >>> column[::-1].tolist(), (column == "be").tolist(), len(column), column.dtype
     (['be', 'to'], [False, True], 2, StringDType())
     >>> np.strings.upper(column)

@@ -97,6 +97,8 @@ class Interner:
         self._seen = 0
         self.encode_strings(np.array([""], TEXT))
         self._added = 0
+        self.is_used = False
+        """Whether any other item has ever received a number."""
 
     def __len__(self) -> int:
         """The number of items that have a number."""
@@ -236,6 +238,7 @@ class Interner:
         code = self._codes.get(item)
         if code is None:
             self._added += 1
+            self.is_used = True
             if self._free:
                 code = self._free.pop()
                 self._items[code] = item
@@ -260,6 +263,7 @@ class Interner:
         unused = np.concatenate((again, np.arange(top, top + missing - reused)))
         used = self.strings.add(strings, numbers, ABSENT, unused)
         self._added += used
+        self.is_used = True
         reused = min(reused, used)
         for number in free[len(free) - reused :]:
             items[number] = _STRING

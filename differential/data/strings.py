@@ -156,7 +156,12 @@ class StringTable:
         There must be as many unused numbers as rows whose number is `absent`.
         """
         self._make_room(len(unused), len(strings.words), int(unused.max()) + 1)
-        return add_strings(self._slots, self._meta, self._arena, self._state, *strings, numbers, absent, unused)
+        rows = np.flatnonzero(numbers == absent)
+        words, starts, sizes = strings.words, strings.starts[rows], strings.sizes[rows]
+        numbers[rows], used = add_strings(
+            self._slots, self._meta, self._arena, self._state, words, starts, sizes, unused
+        )
+        return used
 
     def remove(self, numbers: Codes) -> int:
         """Remove the strings with these numbers; return how many there were: other numbers are passed over."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.data.interned import is_interned, strings_of
+from differential.data.interned import strings_of
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
 from timely.lowlevel import (
@@ -71,8 +71,7 @@ class Updates:
     @property
     def nbytes(self) -> int:
         """The bytes of records, times and diffs."""
-        columns = bytes_of([column for column in self.columns if not is_interned(column)])
-        columns += sum([column.nbytes for column in self.columns if is_interned(column)])
+        columns = bytes_of(self.columns)
         return columns + self.times.nbytes + self.time_index.nbytes + self.diffs.nbytes
 
     def with_columns(self, columns: tuple[Array, ...]) -> Updates:
@@ -119,7 +118,12 @@ class Updates:
         return Updates(read_only_views(strings_of(self.columns)), times, time_index, diffs)
 
     def for_other_worker(self) -> Updates:
-        """Return the updates without reference to a table of this worker."""
+        """Return the updates with arrays of strings instead of numbers in this worker's table (`data.interned`).
+
+        >>> updates = Updates.at((7,), (np.array([1, 2]),))
+        >>> updates.for_other_worker() is updates
+        True
+        """
         columns = strings_of(self.columns)
         return self if columns is self.columns else self.with_columns(columns)
 

@@ -50,13 +50,13 @@ def by_magnitude(node: Any, label: Any) -> Any:
 
 
 def magnitudes(label: Any) -> Any:
-    """Return a number below 2 ** 53 for each text or bytes, which mostly orders as these do where names are alike.
+    """Return a number below 2 ** 63 for each text or bytes, which orders as these do where names are alike.
 
-    It is made of the twelve letters and digits from the first digit on, or without a digit from the beginning. So of
-    names with numbers in them, the share that enters before a name is about as large as the number allows.
+    The digits of the number, to the base of 36, are the twelve digits and letters from the first digit of the name on;
+    without a digit, the twelve letters that it begins with.
 
-    >>> magnitudes(np.array(["node 000", "node 001", "node 100"], np.dtypes.StringDType())).round()
-    array([0.00000000e+00, 6.04661760e+07, 7.83641641e+10])
+    >>> magnitudes(np.array(["node 1", "node 02", "node 000", "alma"], np.dtypes.StringDType())).argsort()
+    array([2, 1, 3, 0])
     """
     try:
         rows = np.asarray(label).astype(f"S{_MOST_BYTES}")

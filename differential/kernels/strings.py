@@ -127,44 +127,31 @@ def _flags(words: Ints, start: int, size: int) -> int:
 
 @kernel
 def add_strings(
-    slots: Ints,
-    meta: Table,
-    arena: Ints,
-    state: Ints,
-    words: Ints,
-    starts: Ints,
-    sizes: Ints,
-    numbers: Ints,
-    absent: int,
-    unused: Ints,
-) -> int:
-    """Give a number from `unused` to each string whose number is `absent`; return how many were used.
+    slots: Ints, meta: Table, arena: Ints, state: Ints, words: Ints, starts: Ints, sizes: Ints, unused: Ints
+) -> tuple[Ints, int]:
+    """Return the number of each string, and how many from `unused` strings without one have received.
 
-    There must be room in `slots` and `arena` for as many strings, and rows in `meta` for their numbers.
+    There must be room in `slots` and `arena` for as many strings, and rows in `meta` for the unused numbers.
     """
-    used = 0
+    numbers, used = empty(len(starts)), 0
     for row in range(len(starts)):
-        if numbers[row] != absent:
-            continue
         start, size = starts[row], sizes[row]
         hash = hashed(words, start, size)
         slot = _probe(slots, meta, arena, words, start, size, hash)
-        if slots[slot] != 0:
-            numbers[row] = slots[slot] - 1
-            continue
-        number = unused[used]
-        used += 1
-        top, count = state[TOP], words_of(size)
-        for place in range(count):
-            arena[top + place] = words[start + place]
-        meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
-        meta[number, FLAGS] = _flags(words, start, size)
-        slots[slot] = number + 1
-        numbers[row] = number
-        state[TOP] += count
-        state[LIVE] += count
-        state[COUNT] += 1
-    return used
+        if slots[slot] == 0:
+            number = unused[used]
+            used += 1
+            top, count = state[TOP], words_of(size)
+            for place in range(count):
+                arena[top + place] = words[start + place]
+            meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
+            meta[number, FLAGS] = _flags(words, start, size)
+            slots[slot] = number + 1
+            state[TOP] += count
+            state[LIVE] += count
+            state[COUNT] += 1
+        numbers[row] = slots[slot] - 1
+    return numbers, used
 
 
 @kernel

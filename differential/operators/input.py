@@ -8,7 +8,7 @@ import numpy as np
 
 from differential.data.codes import kind_of
 from differential.data.field_kinds import Fields
-from differential.data.interned import Interned, interned, is_interned
+from differential.data.interned import Interned, interned
 from differential.data.interning import Interner, interner_of
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
@@ -239,7 +239,7 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
         )
     columns = as_columns(record)
     if interner is not None:
-        columns = tuple([interned(column, interner) for column in columns])
+        columns = tuple([interned(column, interner) if column.dtype.kind in _STRINGS else column for column in columns])
     columns = tuple(
         _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(columns, record)
     )
@@ -261,8 +261,6 @@ def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[
     if kind == "f":
         kind_of(column)
         dtype = dtype.newbyteorder("=")
-    elif is_interned(column):
-        return column
     elif kind == "i" or (kind == "u" and not (len(column) and int(column.max()) >= _MOST)):
         dtype = _INT64
     return column.astype(dtype, subok=False, copy=copy)

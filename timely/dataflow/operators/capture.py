@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from timely.capture.event import EventSink, Messages, Progress
-from timely.data.user_functions import for_other_worker
+from timely.data.container import for_other_worker
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
