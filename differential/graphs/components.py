@@ -45,12 +45,12 @@ def by_magnitude(node: Any, label: Any) -> Any:
     kind = label.dtype.kind
     if kind not in "iuTO":
         return 0
-    numbers = magnitudes(label) if kind in "TO" else np.maximum(label, 0).astype(np.float64)
-    return ROUNDS_PER_CLASS * np.frexp(numbers)[1]
+    numbers = magnitudes(label) if kind in "TO" else np.maximum(label, 0)
+    return ROUNDS_PER_CLASS * np.frexp(numbers.astype(np.float64))[1]
 
 
 def magnitudes(label: Any) -> Any:
-    """Return a number below 2 ** 63 for each text or bytes, which orders as these do where names are alike.
+    """Return an integer below 2 ** 63 for each text or bytes, which orders as these do where names are alike.
 
     The digits of the number, to the base of 36, are the twelve digits and letters from the first digit of the name on;
     without a digit, the twelve letters that it begins with.
@@ -73,12 +73,12 @@ def magnitudes(label: Any) -> Any:
 
 _MOST_BYTES = 64
 _PLACES = 12
-_WEIGHTS = 36.0 ** np.arange(_PLACES - 1, -1, -1)
+_WEIGHTS = 36 ** np.arange(_PLACES - 1, -1, -1)
 
 
 def _values(first_letter: int) -> Any:
     """Return what each byte stands for: digits for themselves, letters for numbers from `first_letter` on."""
-    values = np.zeros(256)
+    values = np.zeros(256, np.int64)
     values[ord("0") : ord("9") + 1] = np.arange(10)
     values[ord("A") : ord("Z") + 1] = values[ord("a") : ord("z") + 1] = np.arange(first_letter, first_letter + 26)
     return values
