@@ -6,7 +6,8 @@ Below the operators everything is int64: one code for a row's key and one for it
   order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
   0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
 - Text and bytes are interned: a worker-wide table gives each distinct string a small number, and reclaims the number
-  when nothing has it any more (see `differential.data.interning`). Codes never leave their worker.
+  when nothing has it any more (see `differential.data.interning`). Decoding makes a column of these numbers, which is
+  encoded again without a lookup (see `differential.data.interned`). Codes never leave their worker.
 - Several columns whose codes are small are packed into one word, which keeps their order; other rows of several columns
   are interned as tuples of codes, row by row and slowly. Small are two columns of up to 31 and 32 bits, three of 21,
   four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is negative.

@@ -1,12 +1,15 @@
 """Interned items: small numbers for text, bytes and tuples, reclaimed when nothing has them any more.
 
-One table for each worker numbers the distinct items that its arrangements have encoded. The table must not grow with
-every item that was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
+One table for each worker numbers the distinct items that its inputs and arrangements have encoded. Strings are in a
+`StringTable`, tuples in a dictionary; both have numbers of one sequence. The table must not grow with every item that
+was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
 
 A number is in use if one of these has it:
 
 - a column of a batch: traces announce every batch that they insert or merge (`watch`), and the table keeps weak
   references to the columns. A batch on its way to an operator, or still to be joined, shares its columns with these;
+- a column of text or bytes between operators, in a message, in a queue, or in a variable of the program: each
+  announces its array when it is made (`watch_strings`, see `differential.data.interned`);
 - a column that an operator holds outside batches, such as updates that wait to be sealed: operators list them (`hold`);
 - a tuple whose own number is in use, for each of its fields that is interned.
 
@@ -14,16 +17,16 @@ While no operator is in the middle of a run, nothing else has numbers. A collect
 snapshot of these columns. From then on it works in pieces: it marks the numbers in the columns of the snapshot, then
 frees those not marked. The invariant that it relies on:
 
-    a number in use is in a column of the snapshot, or `encode` has returned it since the snapshot was taken
+    a number in use is in a column of the snapshot, or has been encoded since the snapshot was taken
 
-because a new column is made of older columns or by `encode`, and `encode` marks what it returns. Freed numbers are
-reused.
+because a new column is made of older columns or by encoding, and encoding marks the numbers that it returns. Freed
+numbers are reused.
 
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
 work. The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM`
 rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; or it does `LEAST_STEP`, some
-0.1 ms to 1 ms. The table of hashes itself is a Python dictionary, which still grows all at once.
+0.1 ms to 1 ms. The tables of hashes still grow all at once.
 """
 
 from __future__ import annotations
