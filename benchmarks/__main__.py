@@ -42,6 +42,7 @@ WORKLOADS = (
     "exchange",
     "wire",
     "wordcount",
+    "text",
     "unionfind",
     "exposures",
     "sliding",

@@ -54,6 +54,7 @@ class that they were given.
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.user_functions import call, consult, read_only_views
@@ -90,6 +91,7 @@ __all__ = [
     "Buffers",
     "Capability",
     "CapabilitySet",
+    "ColumnLike",
     "Columns",
     "Config",
     "Container",

@@ -37,6 +37,7 @@ from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
 from differential.arrangement.import_trace import import_trace
 from differential.data.codes import Codes, Encoder
+from differential.data.interned import own_strings
 from differential.data.negative import negative_count
 from differential.data.overflow import named
 from differential.kernels.compile import NOTHING
@@ -146,7 +147,7 @@ class Cursor:
             raise named(fault, self._key, self._value, self.time) from None
         if not self._is_signed:
             _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
-        return Found(place, self._value.decode(vals, len(place)), counts)
+        return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
 
 
 class TraceCore:
@@ -201,7 +202,9 @@ class TraceCore:
             raise named(fault, self._export.key, self._export.value, at) from None
         if not signed:
             _refuse_negative(keys, vals, counts, self._export.key, self._export.value, at)
-        return Contents(self._export.key.decode(keys, len(keys)), self._export.value.decode(vals, len(keys)), counts)
+        key, value = self._export.key, self._export.value
+        columns = own_strings(key.decode(keys, len(keys))), own_strings(value.decode(vals, len(keys)))
+        return Contents(*columns, counts)
 
     def cursor(self, time: Moment, *, signed: bool = False) -> Cursor:
         """Return the collection as of `time`, in which to look up the values of a few keys or of many.

@@ -6,7 +6,8 @@ Below the operators everything is int64: one code for a row's key and one for it
   order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
   0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
 - Text and bytes are interned: a worker-wide table gives each distinct string a small number, and reclaims the number
-  when nothing has it any more (see `differential.data.interning`). Codes never leave their worker.
+  when nothing has it any more (see `differential.data.interning`). Decoding makes a column of these numbers, which is
+  encoded again without a lookup (see `differential.data.interned`). Codes never leave their worker.
 - Several columns whose codes are small are packed into one word, which keeps their order; other rows of several columns
   are interned as tuples of codes, row by row and slowly. Small are two columns of up to 31 and 32 bits, three of 21,
   four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is negative.
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.data.interned import codes_of, of_codes
 from differential.data.interning import Interner
 from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
@@ -36,8 +38,13 @@ from timely.errors import DataError
 
 Array = NDArray[Any]
 Codes = NDArray[np.int64]
-Numbers = Callable[[list[Any]], Codes]
-"""Returns the numbers of items."""
+
+
+class Numbers(NamedTuple):
+    """What returns the numbers of the rows of a column of strings, and of tuples."""
+
+    of_strings: Callable[[Array], Codes]
+    of_tuples: Callable[[list[Any]], Codes]
 
 
 class Kind(Enum):
@@ -119,7 +126,7 @@ class Encoder:
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
-        return self._codes(columns, kinds, self.interner.encode)
+        return self._codes(columns, kinds, Numbers(self.interner.encode_strings, self.interner.encode))
 
     def find(self, columns: tuple[Array, ...]) -> Codes:
         """Return the code of each row that `encode` has encoded; for others, a code that no row has.
@@ -127,7 +134,7 @@ class Encoder:
         So a lookup uses up no numbers. Two rows that were never encoded may have the same code.
         """
         kinds = self.learn(columns)
-        return self._codes(columns, kinds, self.interner.find)
+        return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find))
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
         """Return the columns of `length` rows of codes."""
@@ -174,6 +181,11 @@ class Encoder:
         """Whether a code may be, or contain, the number of an interned item."""
         kinds = self.kinds
         return kinds is not None and (len(kinds) > 1 or kinds in _ONE_STRING)
+
+    @property
+    def is_one_string(self) -> bool:
+        """Whether a code is the number of a string."""
+        return self.kinds in _ONE_STRING
 
     def mark(self, codes: Codes) -> None:
         """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
@@ -230,7 +242,10 @@ class Encoder:
             return column.astype(np.int64)
         if kind in FLOAT_TYPES:
             return float_codes(column)
-        return numbers(column.tolist())
+        codes = codes_of(column, self.interner)
+        if codes is not None:
+            return codes
+        return numbers.of_strings(column)
 
     def _decode(self, codes: Codes, kind: Kind) -> Array:
         if kind is Kind.INT:
@@ -239,8 +254,7 @@ class Encoder:
             return codes.astype(np.bool_)
         if kind in FLOAT_TYPES:
             return code_floats(codes).astype(FLOAT_TYPES[kind], copy=False)
-        items = self.interner.decode(codes)
-        return np.array(items, np.dtypes.StringDType() if kind is Kind.TEXT else np.object_)
+        return of_codes(self.interner, codes, kind is Kind.TEXT)
 
     def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
         if len(codes) > MOST_PACKED:
@@ -261,7 +275,7 @@ class Encoder:
         """Return the numbers of tuples. The last field of each lists where it has strings, for `mark`."""
         self.ordered = False
         strings = repeat(self._strings())
-        return numbers(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
+        return numbers.of_tuples(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED
@@ -292,7 +306,7 @@ def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
     interner = key.interner
 
     def watch(keys: Codes, vals: Codes) -> None:
-        if len(interner) > 1:  # a batch from before the first item was interned has none
+        if interner.is_used:  # a batch from before the first item was interned has none
             if key.interns:
                 interner.watch(key, keys)
             if value.interns:

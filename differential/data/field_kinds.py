@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from differential.data.codes import kind_of
+from differential.data.interned import Interned
 from timely.errors import DataError
 from timely.lowlevel import as_column
 
@@ -52,7 +53,7 @@ class Fields:
         if not all(column.size for column in columns):
             return
         kinds = [_kind_of(column) for column in columns]
-        shown = [column.reshape(-1)[0] if column.ndim else field for field, column in zip(record, columns)]
+        shown = [column[0] if column.ndim else field for field, column in zip(record, columns)]
         for position, (known, kind) in enumerate(zip(self._kinds, kinds)):
             if known != kind and {known, kind} != _WHOLE:
                 raise DataError(
@@ -62,10 +63,10 @@ class Fields:
                 )
             kinds[position] = known if known == kind else "i"
         self._kinds, self._shown = kinds, self._shown or shown
-        self._types = None if np.ndarray in types or "u" in kinds else types
+        self._types = None if not _ARRAYS.isdisjoint(types) or "u" in kinds else types
 
 
-_ARRAYS = {np.ndarray}
+_ARRAYS = {np.ndarray, Interned}
 _KINDS = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
 """The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""
 _WHOLE = {"b", "i"}

@@ -1,12 +1,15 @@
 """Interned items: small numbers for text, bytes and tuples, reclaimed when nothing has them any more.
 
-One table for each worker numbers the distinct items that its arrangements have encoded. The table must not grow with
-every item that was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
+One table for each worker numbers the distinct items that its inputs and arrangements have encoded. Strings are in a
+`StringTable`, tuples in a dictionary; both have numbers of one sequence. The table must not grow with every item that
+was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
 
 A number is in use if one of these has it:
 
 - a column of a batch: traces announce every batch that they insert or merge (`watch`), and the table keeps weak
   references to the columns. A batch on its way to an operator, or still to be joined, shares its columns with these;
+- a column of text or bytes between operators, in a message, in a queue, or in a variable of the program: each
+  announces its array when it is made (`watch_strings`, see `differential.data.interned`);
 - a column that an operator holds outside batches, such as updates that wait to be sealed: operators list them (`hold`);
 - a tuple whose own number is in use, for each of its fields that is interned.
 
@@ -14,16 +17,16 @@ While no operator is in the middle of a run, nothing else has numbers. A collect
 snapshot of these columns. From then on it works in pieces: it marks the numbers in the columns of the snapshot, then
 frees those not marked. The invariant that it relies on:
 
-    a number in use is in a column of the snapshot, or `encode` has returned it since the snapshot was taken
+    a number in use is in a column of the snapshot, or has been encoded since the snapshot was taken
 
-because a new column is made of older columns or by `encode`, and `encode` marks what it returns. Freed numbers are
-reused.
+because a new column is made of older columns or by encoding, and encoding marks the numbers that it returns. Freed
+numbers are reused.
 
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
 work. The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM`
 rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; or it does `LEAST_STEP`, some
-0.1 ms to 1 ms. The table of hashes itself is a Python dictionary, which still grows all at once.
+0.1 ms to 1 ms. The tables of hashes still grow all at once.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.data.strings import TEXT, Packed, StringTable, packed
 from timely.lowlevel import DataflowCore
 
 Codes = NDArray[np.int64]
@@ -50,6 +54,10 @@ MARKED_PER_ITEM = 64
 SWEPT_PER_ITEM = 8
 LEAST_STEP = 1 << 12
 _COLUMN_COST = 64
+_FEW_ROWS = 256
+_AT_ONCE = 1 << 14
+"""So many rows are looked up at a time: then what is made on the way stays in warm memory, and no more room is made for
+new strings than that many need."""
 _LEAST_WATCHED = 256
 
 
@@ -65,11 +73,12 @@ Held = tuple[Meaning, Codes]
 """A column of codes, and what they mean."""
 
 
-class _Free:
-    """Stands in the table where a number is free."""
+class _Mark:
+    """Stands in the list of items for something else than a tuple."""
 
 
-_FREE = _Free()
+_FREE, _STRING = _Mark(), _Mark()
+"""Stand where a number is free, and where it is that of a string."""
 
 
 class Interner:
@@ -77,8 +86,10 @@ class Interner:
 
     def __init__(self) -> None:
         # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never freed.
-        self._codes: dict[Any, int] = {"": 0}
-        self._items: list[Any] = [""]
+        self.strings = StringTable()
+        self._numbers = _Numbers(self)
+        self._codes: dict[Any, int] = {}
+        self._items: list[Any] = []
         self._free: list[int] = []
         self._watched: list[tuple[Meaning, ref[Column]]] = []
         self._most_watched = _LEAST_WATCHED
@@ -87,18 +98,68 @@ class Interner:
         self._added = 0
         self._threshold = LEAST_ITEMS
         self._seen = 0
+        self.encode_strings(np.array([""], TEXT))
+        self._added = 0
+        self.is_used = False
+        """Whether any other item has ever received a number."""
 
     def __len__(self) -> int:
         """The number of items that have a number."""
-        return len(self._codes)
+        return len(self._codes) + len(self.strings)
 
     @property
     def capacity(self) -> int:
         """The number of items that have a number, and of numbers that are free."""
         return len(self._items)
 
+    def encode_strings(self, column: Column) -> Codes:
+        """Return the number of each row of a column of text or bytes. A string without one receives a number."""
+        if len(column) <= _AT_ONCE:
+            numbers = self._encode_strings(column)
+        else:
+            numbers = np.empty(len(column), np.int64)
+            for start in range(0, len(column), _AT_ONCE):
+                numbers[start : start + _AT_ONCE] = self._encode_strings(column[start : start + _AT_ONCE])
+        if self._collection is not None:
+            self._collection.keep(numbers)
+        return numbers
+
+    def find_strings(self, column: Column) -> Codes:
+        """Return the number of each row of a column of text or bytes, `ABSENT` for one that has none."""
+        return self.strings.find(packed(column), ABSENT)[0]
+
+    def text(self, numbers: Codes) -> Column:
+        """Return a column of the texts with these numbers."""
+        return self.strings.text(numbers)
+
+    def byte_strings(self, numbers: Codes) -> Column:
+        """Return a column of the byte strings with these numbers."""
+        column = np.empty(len(numbers), np.object_)
+        column[:] = self.strings.contents(numbers)
+        return column
+
+    def to_list(self, numbers: Codes, *, is_text: bool) -> list[Any]:
+        """Return the strings with these numbers, as one object for each distinct string where there are many."""
+        if len(numbers) > _FEW_ROWS:
+            distinct, which = np.unique(numbers, return_inverse=True)
+            items = self.to_list(distinct, is_text=is_text) if len(distinct) < len(numbers) else None
+            if items is not None:
+                return [items[place] for place in which.tolist()]
+        contents = self.strings.contents(numbers)
+        return [content.decode() for content in contents] if is_text else contents
+
+    def number_of(self, string: str | bytes) -> int:
+        """Return the number of a string, `ABSENT` if it has none."""
+        is_text = isinstance(string, str)
+        return int(self.find_strings(np.array([string], TEXT if is_text else np.object_))[0])
+
+    def watch_strings(self, numbers: Codes) -> None:
+        """Keep the strings with these numbers for as long as the array exists."""
+        if len(numbers):
+            self.watch(self._numbers, numbers)
+
     def encode(self, items: list[Any]) -> Codes:
-        """Return the number of each item. An item without one receives a number."""
+        """Return the number of each tuple. A tuple without one receives a number."""
         known = self._codes
         codes = [known.get(item, -1) for item in items]
         if -1 in codes:
@@ -111,12 +172,12 @@ class Interner:
         return numbers
 
     def find(self, items: list[Any]) -> Codes:
-        """Return the number of each item, `ABSENT` for one that has none."""
+        """Return the number of each tuple, `ABSENT` for one that has none."""
         known = self._codes
         return np.array([known.get(item, ABSENT) for item in items], np.int64)
 
     def decode(self, codes: Codes) -> list[Any]:
-        """Return the item of each number."""
+        """Return the tuple of each number."""
         items = self._items
         return [items[code] for code in codes.tolist()]
 
@@ -145,7 +206,7 @@ class Interner:
             self._added = self._seen = 0
         new, self._seen = self._added - self._seen, self._added
         if self._collection.work(self, new):
-            survivors = len(self._codes)
+            survivors = len(self)
             self._threshold = max(LEAST_ITEMS, survivors, self._collection.rows // 16)
             self._collection = None
 
@@ -153,6 +214,11 @@ class Interner:
     def is_due(self) -> bool:
         """Whether enough items are new for a collection to begin."""
         return self._added >= self._threshold
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a collection is under way, or is due."""
+        return self._collection is not None or self.is_due
 
     def mark(self, numbers: Codes) -> Codes:
         """Mark numbers as in use, in a collection; return those not marked before, some perhaps several times."""
@@ -162,10 +228,12 @@ class Interner:
     def sweep(self, numbers: Codes) -> None:
         """Free numbers that are not in use."""
         items, codes, free = self._items, self._codes, self._free
+        self.strings.remove(numbers)
         for number in numbers.tolist():
             item = items[number]
             if item is not _FREE:
-                del codes[item]
+                if item is not _STRING:
+                    del codes[item]
                 items[number] = _FREE
                 free.append(number)
 
@@ -173,6 +241,7 @@ class Interner:
         code = self._codes.get(item)
         if code is None:
             self._added += 1
+            self.is_used = True
             if self._free:
                 code = self._free.pop()
                 self._items[code] = item
@@ -181,6 +250,28 @@ class Interner:
                 self._items.append(item)
             self._codes[item] = code
         return code
+
+    def _encode_strings(self, column: Column) -> Codes:
+        strings = packed(column)
+        numbers, missing = self.strings.find(strings, ABSENT)
+        if missing:
+            self._add_strings(strings, numbers, missing)
+        return numbers
+
+    def _add_strings(self, strings: Packed, numbers: Codes, missing: int) -> None:
+        """Give a number to each string whose number is `ABSENT`, as `missing` rows are."""
+        items, free, top = self._items, self._free, len(self._items)
+        reused = min(missing, len(free))
+        again = np.array(free[len(free) - reused :][::-1], np.int64)
+        unused = np.concatenate((again, np.arange(top, top + missing - reused)))
+        used = self.strings.add(strings, numbers, ABSENT, unused)
+        self._added += used
+        self.is_used = True
+        reused = min(reused, used)
+        for number in free[len(free) - reused :]:
+            items[number] = _STRING
+        del free[len(free) - reused :]
+        items.extend([_STRING] * (used - reused))
 
     def _snapshot(self) -> list[Held]:
         """Return all columns that may hold numbers, each once."""
@@ -194,6 +285,17 @@ class Interner:
                 yield meaning, column
         for columns in self._holders:
             yield from columns()
+
+
+class _Numbers:
+    """The meaning of columns whose codes are numbers of strings, and nothing else."""
+
+    def __init__(self, interner: Interner) -> None:
+        self._interner = interner
+
+    def mark(self, codes: Codes) -> None:
+        """Mark the numbers."""
+        self._interner.mark(codes)
 
 
 class _Collection:

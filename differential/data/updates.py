@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.data.interned import strings_of
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
 from timely.lowlevel import (
@@ -114,7 +115,17 @@ class Updates:
         False
         """
         times, time_index, diffs = read_only_views((self.times, self.time_index, self.diffs))
-        return Updates(read_only_views(self.columns), times, time_index, diffs)
+        return Updates(read_only_views(strings_of(self.columns)), times, time_index, diffs)
+
+    def for_other_worker(self) -> Updates:
+        """Return the updates with arrays of strings instead of numbers in this worker's table (`data.interned`).
+
+        >>> updates = Updates.at((7,), (np.array([1, 2]),))
+        >>> updates.for_other_worker() is updates
+        True
+        """
+        columns = strings_of(self.columns)
+        return self if columns is self.columns else self.with_columns(columns)
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""

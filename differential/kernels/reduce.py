@@ -44,7 +44,9 @@ from differential.kernels.reduce_fold import (
     FAULT,
     LARGEST,
     MAX,
+    MAX_TEXT,
     MIN,
+    MIN_TEXT,
     SIGNED,
     SMALLEST,
     SUM,
@@ -119,7 +121,20 @@ from differential.kernels.reduce_visit import (
 )
 from differential.kernels.wide import carry, fits
 
-__all__ = ["COUNT", "DISTINCT", "LARGEST", "MAX", "MIN", "SIGNED", "SMALLEST", "SUM", "SUM_FLOAT", "reduce"]
+__all__ = [
+    "COUNT",
+    "DISTINCT",
+    "LARGEST",
+    "MAX",
+    "MAX_TEXT",
+    "MIN",
+    "MIN_TEXT",
+    "SIGNED",
+    "SMALLEST",
+    "SUM",
+    "SUM_FLOAT",
+    "reduce",
+]
 
 
 @bare

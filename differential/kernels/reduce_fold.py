@@ -10,6 +10,11 @@
 | `DISTINCT`  | for a group (key, value): that value, once, if the sum of its diffs is not 0                      |
 | `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is emitted with that diff  |
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
+| `MIN_TEXT`  | the smallest value, where values are numbers of strings; `parameter` is the address of the        |
+|             | strings (see `strings.is_less`)                                                                   |
+| `MAX_TEXT`  | the largest of such values                                                                        |
+
+The kinds of text look at all values of a group, since numbers do not order as their strings do.
 
 A sum or a count that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning if a value accumulates
 to a negative diff: that is an error too, if the value is looked at. So is a negative `COUNT`, unless the collection is
@@ -32,9 +37,10 @@ from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
 from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
 from differential.kernels.reduce_rows import Rows, put_row
+from differential.kernels.strings import is_less
 from differential.kernels.wide import carry, fits, product_high
 
-COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST = range(8)
+COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST, MIN_TEXT, MAX_TEXT = range(10)
 
 SIGNED = 1
 """The parameter of a `COUNT` that may be negative."""
@@ -63,6 +69,18 @@ def is_ordered(kind: int) -> bool:
 def is_descending(kind: int) -> bool:
     """Whether a reduction looks at the largest values first."""
     return kind in (MAX, LARGEST)
+
+
+@bare
+def is_textual(kind: int) -> bool:
+    """Whether a reduction emits the first value in the ascending or descending order of strings."""
+    return kind in (MIN_TEXT, MAX_TEXT)
+
+
+@bare
+def is_first(kind: int, strings: int, one: int, other: int) -> bool:
+    """Whether one string comes before another in the order of the kind."""
+    return is_less(strings, one, other) if kind == MIN_TEXT else is_less(strings, other, one)
 
 
 @bare
@@ -122,6 +140,20 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
 
 
 @bare
+def _first_text(kind: int, strings: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
+    found, best = False, 0
+    while _rows_left(layers, first, last) > 0:
+        val, diff = _take_value(layers, first, last, False)
+        if diff < 0:
+            return FAULT
+        if diff > 0 and (not found or is_first(kind, strings, val, best)):
+            found, best = True, val
+    if found:
+        put_row(rows, count, best, 0, 1)
+    return count + int(found)
+
+
+@bare
 def fold_layers(
     kind: int, parameter: int, layers: Table, first: int, last: int, group: Ints, exact: Ints, rows: Rows, count: int
 ) -> int:
@@ -131,6 +163,8 @@ def fold_layers(
     """
     if is_ordered(kind):
         return _first_values(kind, parameter, layers, first, last, rows, count)
+    if is_textual(kind):
+        return _first_text(kind, parameter, layers, first, last, rows, count)
     diffs, diffs_high, total, total_high, mixed = 0, 0, 0, 0, False
     for item in range(len(exact)):
         exact[item] = 0
@@ -233,7 +267,7 @@ def fold_tally(
     total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
     if tally[TALLY, TOO_WIDE] != 0:
         return FAULT
-    if not is_ordered(kind):
+    if not is_ordered(kind) and not is_textual(kind):
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
             present = total != 0 or high != 0
@@ -253,6 +287,13 @@ def fold_tally(
         place += 1
     # No value before `place` has a diff other than 0. `tally_row` moves FIRST back when one gets one.
     tally[TALLY, FIRST] = place
+    if is_textual(kind):
+        best = tally[TALLY_VALS, place]
+        for later in range(place + 1, n):
+            if tally[TALLY_DIFFS, later] > 0 and is_first(kind, parameter, tally[TALLY_VALS, later], best):
+                best = tally[TALLY_VALS, later]
+        put_row(fold, first, best, 0, 1)
+        return 1
     if kind in (MIN, MAX):
         put_row(fold, first, tally[TALLY_VALS, place], 0, 1)
         return 1

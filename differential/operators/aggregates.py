@@ -63,8 +63,12 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
 _MOST = 1 << 62
 
 
+_OF_TEXT = {kernels.MIN: kernels.MIN_TEXT, kernels.MAX: kernels.MAX_TEXT}
+"""The kinds that find the least and the greatest of one text."""
+
+
 class Ordered:
-    """The least or greatest values: in a kernel where codes order as the values do, else in Python."""
+    """The least or greatest values: in a kernel where codes order as the values do, or for one text; else in Python."""
 
     by_value = False
 
@@ -72,6 +76,7 @@ class Ordered:
         self._value = value
         self._result = result
         self._in_kernel = BuiltIn(kind, k)
+        self._text = _OF_TEXT.get(kind)
         smallest = general == kernels.SMALLEST
         self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
 
@@ -80,7 +85,13 @@ class Ordered:
     ) -> tuple[list[Chunk], Pending]:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
-        reduction: Reduction = self._in_kernel if self._value.ordered else self._in_python
+        reduction: Reduction
+        if self._value.ordered:
+            reduction = self._in_kernel
+        elif self._text is not None and self._value.is_one_string:
+            reduction = BuiltIn(self._text, self._value.interner.strings.address)
+        else:
+            reduction = self._in_python
         return reduction(new, pending, input, output, upper)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 import differential.kernels.reduce_rounds as rounds
 from differential.data.codes import Codes, Encoder
+from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING
 from differential.operators.reduction import Chunk, GroupFault, Pending
 from timely.lowlevel import read_only_views
@@ -125,4 +126,6 @@ def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> 
 
 def ranks(column: Any) -> Codes:
     """Return, for each row, the place of its value among the distinct values of the column, in their order."""
+    if isinstance(column, Interned):
+        return column.ranks()
     return np.unique(column, return_inverse=True)[1].astype(np.int64)

@@ -8,11 +8,23 @@ import numpy as np
 
 from differential.data.codes import kind_of
 from differential.data.field_kinds import Fields
+from differential.data.interned import Interned, interned
+from differential.data.interning import Interner, interner_of
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
 from timely import Scope, Stream
 from timely.errors import CapabilityError, DataError
-from timely.lowlevel import LIMIT, Input, Moment, Time, as_columns, as_time, less_equal, new_input as new_stream_input
+from timely.lowlevel import (
+    LIMIT,
+    Host,
+    Input,
+    Moment,
+    Time,
+    as_columns,
+    as_time,
+    less_equal,
+    new_input as new_stream_input,
+)
 
 Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
 """A record or columns of records (see `owned`), and by how much they occur more: a number, or one for each row."""
@@ -52,6 +64,8 @@ class InputSession:
         self._fields = Fields()
         self._changes: list[Change] = []
         self._later: list[tuple[Change, Time]] = []
+        self._host = scope.dataflow.host
+        self._interner = interner_of(self._host)
         scope.dataflow.when_program_ends(self.close)
 
     @property
@@ -84,7 +98,7 @@ class InputSession:
         or what cannot be a column or a number of times; CapabilityError after `close`.
         """
         check_open(self._input, self._name)
-        change = owned(record, diff)
+        change = owned(record, diff, self._interner)
         self._fields.check(change[0])
         self._changes.append(change)
 
@@ -120,7 +134,7 @@ class InputSession:
                 f"input {self._name!r} is at time {now} and cannot change the collection at {then}, which is not at or "
                 "after it: the contents of the collection there are final"
             )
-        change = owned(record, diff)
+        change = owned(record, diff, self._interner)
         self._fields.check(change[0])
         self._later.append((change, then))
 
@@ -128,10 +142,10 @@ class InputSession:
         """Send the changes made so far."""
         if self._changes:
             changes, self._changes = self._changes, []
-            self._input.send_batch(gathered(changes, self._input.time))
+            self._input.send_batch(self._interned(gathered(changes, self._input.time)))
         if self._later:
             later, self._later = self._later, []
-            self._input.send_batch(_gathered_at(later))
+            self._input.send_batch(self._interned(_gathered_at(later)))
 
     def advance_to(self, time: Moment) -> None:
         """Advance to a later time. The contents of the collection before it are then final."""
@@ -147,6 +161,10 @@ class InputSession:
             self.flush()
             self._input.close()
 
+    def _interned(self, updates: Updates) -> Updates:
+        """Return changes with their text and bytes as numbers in the worker's table."""
+        return interned_updates(updates, self._host)
+
     def __repr__(self) -> str:
         return f"InputSession({self._input!r})"
 
@@ -161,8 +179,22 @@ def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
     """Return the updates of a collection that holds the rows of `columns` (worker 0's) from the least time on."""
     rows, _ = owned(columns)
     rows = as_columns(rows)
-    updates = [Updates.at(scope.minimum, rows)] if scope.index == 0 and len(rows[0]) else []
+    updates = []
+    if scope.index == 0 and len(rows[0]):
+        updates.append(interned_updates(Updates.at(scope.minimum, rows), scope.dataflow.host))
     return scope.to_stream(iter(updates), name="constant")
+
+
+def interned_updates(updates: Updates, host: Host) -> Updates:
+    """Return updates with their text and bytes as numbers in a worker's table, which may then begin to reclaim some."""
+    if all(column.dtype.kind not in _STRINGS for column in updates.columns):
+        return updates
+    interner = interner_of(host)
+    columns = tuple([interned(column, interner) for column in updates.columns])
+    if interner.has_work:
+        # The program may call this inside of an operator's run, where none may be reclaimed.
+        host.call(interner.collect)
+    return updates.with_columns(columns)
 
 
 def check_open(input: Input, name: str) -> None:
@@ -183,8 +215,10 @@ def _gathered_at(later: list[tuple[Change, Time]]) -> Updates:
     return Updates(updates.columns, np.array(list(number), np.int64), index, updates.diffs)
 
 
-def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
+def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = None) -> Change:
     """Return a change to keep until it is sent: scalars, or columns that nobody else writes to.
+
+    With an `interner`, columns of text and bytes are numbers in its table, instead of copies.
 
     Integers have the width that they have where they are indexed, 64 bits. Floats keep their width, because most
     numbers differ in another width.
@@ -203,12 +237,17 @@ def owned(record: tuple[Any, ...], diff: Diff = 1) -> Change:
             f"{record[0]!r:.80} is a tuple as the only field: a record is given field by field (*record), a column "
             "as a list or an array"
         )
+    columns = as_columns(record)
+    if interner is not None:
+        columns = tuple([interned(column, interner) if column.dtype.kind in _STRINGS else column for column in columns])
     columns = tuple(
-        _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(as_columns(record), record)
+        _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(columns, record)
     )
     return columns, _checked(diff, columns[0].shape)
 
 
+_STRINGS = "TO"
+_ARRAYS = (np.ndarray, Interned)
 _SCALARS = {int, float, bool, str, bytes}
 _NUMPY_SCALARS = (np.number, np.bool_, np.character)
 _MOST = 1 << 63
@@ -244,7 +283,7 @@ def gathered(changes: list[Change], time: Time) -> Updates:
         record, diff = changes[0]
         columns = _columns_of(record)
         return Updates.at(time, columns, _diffs(diff, len(columns[0])))
-    if all(type(record[0]) is not np.ndarray for record, _ in changes):
+    if all(type(record[0]) not in _ARRAYS for record, _ in changes):
         fields = tuple(list(field) for field in zip(*(record for record, _ in changes)))
         columns = tuple(map(_widened, as_columns(fields)))
         diffs = np.array([diff for _, diff in changes], np.int64)
@@ -257,7 +296,7 @@ def gathered(changes: list[Change], time: Time) -> Updates:
 
 def _columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:
     """Return a record from `owned` as columns: as it is, unless it is scalars."""
-    return record if type(record[0]) is np.ndarray else tuple(map(_widened, as_columns(record)))
+    return record if type(record[0]) in _ARRAYS else tuple(map(_widened, as_columns(record)))
 
 
 def _stacked(parts: tuple[np.ndarray[Any, Any], ...]) -> np.ndarray[Any, Any]:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.column_like import ColumnLike
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -74,7 +75,9 @@ _KINDS = "biufT"
 def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
     """Return whether all values are columns already, of the given length if there is one. Most are."""
     for value in values:
-        if type(value) is not np.ndarray or value.ndim != 1:
+        if type(value) is not np.ndarray and not isinstance(value, ColumnLike):
+            return False
+        if value.ndim != 1:
             return False
         kind = value.dtype.kind
         if kind not in _KINDS or (kind == "T" and value.dtype != TEXT):
@@ -97,6 +100,8 @@ def as_column(value: Any) -> Array:
     >>> as_column([1, 2]), as_column(["to", "be"]).dtype, as_column([b"to"]).dtype
     (array([1, 2]), StringDType(), dtype('O'))
     """
+    if isinstance(value, ColumnLike):
+        return cast(Array, value)
     column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
     if type(column) is not np.ndarray and not isinstance(column, np.ma.MaskedArray):
         column = np.array(column, subok=False)

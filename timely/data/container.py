@@ -24,8 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.data.column_like import ColumnLike
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
-from timely.data.user_functions import as_read_only as as_read_only, freeze, read_only_views
+from timely.data.user_functions import (
+    as_read_only as as_read_only,
+    for_other_worker as for_other_worker,
+    freeze,
+    read_only_views,
+)
 from timely.data.weight import bytes_of as bytes_of
 from timely.errors import DataError
 
@@ -256,7 +262,7 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def over_columns(*columns: Any) -> Any:
-        if not all(isinstance(column, np.ndarray) and column.ndim for column in columns):
+        if not all(isinstance(column, (np.ndarray, ColumnLike)) and column.ndim for column in columns):
             return function(*columns)
         rows = [function(*row) for row in zip(*(column.tolist() for column in columns))]
         widths = set(map(_width, rows))

@@ -63,6 +63,16 @@ def as_read_only(batch: B) -> B:
     return batch if as_view is None else as_view()
 
 
+def for_other_worker(batch: B) -> B:
+    """Return a batch that another worker may read, where its class distinguishes such batches.
+
+    >>> for_other_worker([1, 2])
+    [1, 2]
+    """
+    as_portable: Callable[[], B] | None = getattr(batch, "for_other_worker", None)
+    return batch if as_portable is None else as_portable()
+
+
 def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that may become part of a dataflow: the given arrays, now read-only; most views are copied.
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.column_like import ColumnLike
+
 Array = NDArray[Any]
 
 SAMPLED = 32
@@ -46,7 +48,7 @@ def bytes_of(columns: Iterable[Array]) -> int:
     for column in columns:
         total += column.nbytes
         kind = column.dtype.kind
-        if kind == "T" or kind == "O":
+        if (kind == "T" or kind == "O") and not isinstance(column, ColumnLike):
             total += _contents_of(column)
     return total
 

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from timely.data.container import Batch, as_read_only
+from timely.data.container import Batch, as_read_only, for_other_worker
 from timely.data.weight import weight_of
 from timely.dataflow.attribution import operator_error
 from timely.dataflow.capability import Capability, Held, Holder
@@ -331,7 +331,7 @@ class InputPort:
                     self._push_here(time, part)
                 else:
                     # What cannot be sent is not counted: a program may catch the error, and go on.
-                    dataflow.send(worker, self.channel, time, part)
+                    dataflow.send(worker, self.channel, time, part := for_other_worker(part))
                     dataflow.update(self.location, time, 1)
                     ledger.send(worker, OVERHEAD + weight_of(part))
         except Exception as error:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.column_like import ColumnLike
 from timely.data.container import as_column
 from timely.data.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
 
@@ -52,6 +53,11 @@ def mix(words: Hashes) -> Hashes:
 
 def hash_column(column: NDArray[Any]) -> Hashes:
     """Return a 64-bit hash per row, determined by the row's value alone."""
+    if isinstance(column, ColumnLike):
+        hashes = column.hashes()
+        if hashes is not None:
+            return hashes
+        column = np.asarray(column)
     kind = column.dtype.kind
     if kind in "bi":
         return mix(column.astype(np.int64, copy=False).view(np.uint64))

@@ -74,7 +74,7 @@ def test_text_in_a_tuple_is_kept_beside_an_equal_tuple_of_numbers(interner: Inte
     float_and_number, float_and_text = Encoder(interner, "key"), Encoder(interner, "value")
     columns = np.array([0.5, 1.5]), text("a", "b")[0]
     texts = float_and_text.encode(columns)
-    numbers = float_and_number.encode((columns[0], interner.encode(["a", "b"])))
+    numbers = float_and_number.encode((columns[0], interner.encode_strings(text("a", "b")[0])))
     interner.watch(float_and_text, texts)
     interner.watch(float_and_number, numbers)
     collect(interner)

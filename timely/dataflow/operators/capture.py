@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from timely.capture.event import EventSink, Messages, Progress
+from timely.data.container import for_other_worker
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
@@ -30,7 +31,7 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
     def logic() -> None:
         nonlocal before
         for time, batch in input.drain():
-            sink.push(Messages(time, batch))
+            sink.push(Messages(time, for_other_worker(batch)))
         frontier = input.frontier
         if frontier != before:
             gone = [(time, -1) for time in before if time not in frontier.elements]

@@ -1,0 +1,285 @@
+"""Columns of text and bytes as the dataflow passes them on: numbers of strings, and the table that has the strings.
+
+Operators that only move rows, and functions that pass a column on, or choose among its rows, cost what they cost for
+integers. To everything else the column is the array of its strings: a NumPy array of variable-width strings (of objects
+where they are bytes), made when it is first needed, and kept. It is read-only, as all columns are that functions
+receive.
+
+*The invariant.* The numbers in a column are in use (see `differential.data.interning`): its table watches the array.
+A column belongs to one worker; `strings_of` makes columns of it that may go to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+from differential.data.interning import Codes, Interner
+from differential.data.strings import TEXT
+from timely.lowlevel import ColumnLike
+
+Array = NDArray[Any]
+
+_OBJECT = np.dtype(np.object_)
+
+
+class Interned(NDArrayOperatorsMixin, ColumnLike):
+    """A column of interned text or bytes. It behaves as the read-only NumPy array of its strings.
+
+    Slices, masks, positions, `take`, `repeat`, `np.concatenate` and `np.where` of such columns make another one, and
+    `==` and `!=` compare numbers; `tolist` and iteration make Python's strings, and all else the array.
+
+    >>> column = interned(np.array(["to", "be"], TEXT), Interner())
+    >>> column[::-1].tolist(), (column == "be").tolist(), len(column), column.dtype
+    (['be', 'to'], [False, True], 2, StringDType())
+    >>> np.strings.upper(column)
+    array(['TO', 'BE'], dtype=StringDType())
+    """
+
+    __slots__ = ("_array", "codes", "dtype", "interner")
+    __hash__ = None  # type: ignore[assignment]
+    ndim = 1
+
+    def __init__(self, interner: Interner, codes: Codes, dtype: np.dtype[Any]) -> None:
+        """Take numbers of the table `interner`; `dtype` is that of text, or of objects for bytes."""
+        if not codes.flags.carray:  # kernels take no others
+            codes = codes.copy()
+        self.interner = interner
+        self.codes = codes
+        self.dtype = dtype
+        self._array: Array | None = None
+        interner.watch_strings(codes)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, as a tuple."""
+        return (len(self.codes),)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self.codes)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the numbers: strings are counted by their table."""
+        return self.codes.nbytes
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self._array
+        if array is None:
+            array = self.interner.text(self.codes) if self.dtype.kind == "T" else self.interner.byte_strings(self.codes)
+            array.setflags(write=False)
+            self._array = array
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__" and not options and (ufunc is np.equal or ufunc is np.not_equal):
+            one, other = inputs
+            if isinstance(one, Interned) and isinstance(other, Interned) and one.is_like(other):
+                return ufunc(one.codes, other.codes)
+            column, value = (one, other) if isinstance(one, Interned) else (other, one)
+            if type(value) is (str if column.dtype.kind == "T" else bytes):
+                return ufunc(column.codes, column.interner.number_of(value))
+        return getattr(ufunc, method)(*map(_spelled_out, inputs), **_all_spelled_out(options))
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        moved = _MOVERS.get(function)
+        if moved is not None and not options:
+            result = moved(*args)
+            if result is not None:
+                return result
+        return function(*_all_spelled_out(args), **_all_spelled_out(options))
+
+    def __getitem__(self, rows: Any) -> Any:
+        if type(rows) is slice:
+            return self if rows == _WHOLE else self._of(self.codes[rows])
+        if isinstance(rows, (list, np.ndarray)):
+            codes = self.codes[rows]
+            if codes.ndim == 1:
+                return self._of(codes)
+        if type(rows) is int and self._array is None:
+            number = np.array([self.codes[rows]])
+            return self.interner.to_list(number, is_text=self.dtype.kind == "T")[0]
+        return np.asarray(self)[rows]
+
+    def __setitem__(self, rows: Any, values: Any) -> None:
+        raise ValueError("assignment destination is read-only")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __contains__(self, value: object) -> bool:
+        return bool(np.any(self == value))
+
+    def __getattr__(self, name: str) -> Any:
+        # NumPy asks for further protocols by names of this form; the column has none of them.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+    def __str__(self) -> str:
+        return str(np.asarray(self))
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+    def tolist(self) -> list[Any]:
+        """Return the strings as Python objects, one for each distinct string."""
+        if self._array is not None and len(self) < _FEW:
+            return cast(list[Any], self._array.tolist())
+        return self.interner.to_list(self.codes, is_text=self.dtype.kind == "T")
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """Return the column for its own type, else a converted array."""
+        if np.dtype(dtype) == self.dtype:
+            return self
+        return np.asarray(self).astype(dtype, *args, **options)
+
+    def copy(self, order: str = "C") -> Array:
+        """Return the strings as an array that the caller may change."""
+        return np.asarray(self).copy()
+
+    def take(self, rows: Any, *args: Any, **options: Any) -> Any:
+        """Return the rows at some positions."""
+        taken = self.codes.take(rows, *args, **options)
+        return self._of(taken) if taken.ndim == 1 else np.asarray(self).take(rows, *args, **options)
+
+    def repeat(self, times: Any, axis: int | None = None) -> Interned:
+        """Return each row several times over."""
+        return self._of(self.codes.repeat(times, axis))
+
+    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+        """Do nothing: the column is read-only. Raises ValueError where it is to be writable."""
+        if write:
+            raise ValueError("cannot set WRITEABLE flag to True of this array")
+
+    def is_like(self, other: Interned) -> bool:
+        """Return whether equal numbers mean equal strings in both columns."""
+        return self.interner is other.interner and self.dtype is other.dtype
+
+    def hashes(self) -> NDArray[np.uint64] | None:
+        """Return the hash of each string that routes it; None if one is so long that it has another."""
+        return self.interner.strings.hashes(self.codes)
+
+    def ranks(self) -> Codes:
+        """Return, for each row, the place of its string among the distinct strings of the column, in their order."""
+        distinct, which = np.unique(self.codes, return_inverse=True)
+        places = np.empty(len(distinct), np.int64)
+        places[np.searchsorted(distinct, self.interner.strings.sorted(distinct))] = np.arange(len(distinct))
+        return places[which]
+
+    def _of(self, codes: Codes) -> Interned:
+        return Interned(self.interner, codes, self.dtype)
+
+
+_WHOLE = slice(None)
+_FEW = 16
+
+
+def interned(column: Array, interner: Interner) -> Array:
+    """Return a column of text or bytes as numbers in a worker's table; other columns as they are."""
+    kind = column.dtype.kind
+    if kind not in "TO" or codes_of(column, interner) is not None:
+        return column
+    return cast(Array, Interned(interner, interner.encode_strings(column), TEXT if kind == "T" else _OBJECT))
+
+
+def of_codes(interner: Interner, codes: Codes, is_text: bool) -> Array:
+    """Return the column of the strings with these numbers."""
+    return cast(Array, Interned(interner, codes, TEXT if is_text else _OBJECT))
+
+
+def codes_of(column: Array, interner: Interner) -> Codes | None:
+    """Return the numbers in a column, if they are those of this table; None for others, and for arrays of strings."""
+    table: object = column
+    return table.codes if isinstance(table, Interned) and table.interner is interner else None
+
+
+def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return columns that any worker may read, and a program keep: arrays of strings instead of numbers."""
+    if not any(map(is_interned, columns)):
+        return columns
+    return tuple([np.asarray(column) if is_interned(column) else column for column in columns])
+
+
+def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Return columns that a program may change: arrays of strings instead of numbers."""
+    return tuple([column.copy() if is_interned(column) else column for column in columns])
+
+
+def is_interned(column: object) -> bool:
+    """Return whether a column is one of numbers."""
+    return type(column) is Interned
+
+
+def _spelled_out(value: Any) -> Any:
+    """Return a value with every column in it as an array of its strings."""
+    kind = type(value)
+    if kind is Interned:
+        return np.asarray(value)
+    if kind is tuple or kind is list:
+        return kind(map(_spelled_out, value))
+    return value
+
+
+def _all_spelled_out(values: Any) -> Any:
+    return (
+        {name: _spelled_out(value) for name, value in values.items()} if type(values) is dict else _spelled_out(values)
+    )
+
+
+def _alike(columns: Any) -> bool:
+    """Return whether all are columns of one table, and of one type."""
+    if not isinstance(columns, (tuple, list)) or not columns:
+        return False
+    first = columns[0]
+    return all(isinstance(column, Interned) and column.is_like(first) for column in columns)
+
+
+def _concatenated(columns: Any, axis: Any = 0) -> Any:
+    if axis != 0 or not _alike(columns):
+        return None
+    first: Interned = columns[0]
+    return Interned(first.interner, np.concatenate([column.codes for column in columns]), first.dtype)
+
+
+def _where(condition: Any, *chosen: Any) -> Any:
+    if len(chosen) != 2 or isinstance(condition, Interned) or not _alike(chosen):
+        return None
+    codes = np.where(condition, chosen[0].codes, chosen[1].codes)
+    return Interned(chosen[0].interner, codes, chosen[0].dtype) if codes.ndim == 1 else None
+
+
+def _repeated(column: Any, times: Any) -> Any:
+    return column.repeat(times) if isinstance(column, Interned) else None
+
+
+def _taken(column: Any, rows: Any) -> Any:
+    return column.take(rows) if isinstance(column, Interned) else None
+
+
+_MOVERS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.concatenate: _concatenated,
+    np.where: _where,
+    np.repeat: _repeated,
+    np.take: _taken,
+}
+"""The functions that only move rows, as they do it with numbers: they return None where they do not."""

@@ -1,0 +1,224 @@
+"""The distinct strings of a worker, and columns of strings as words to look them up by.
+
+A column is looked up as a whole: its rows become words (`Packed`), which a kernel looks up in a table of words (see
+`differential.kernels.strings`). No Python object is made for a row, except where text is long and not ASCII, or bytes.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.kernels.strings import (
+    COUNT,
+    HASH,
+    INLINE,
+    LIVE,
+    META_WIDTH,
+    SIZE,
+    STATE_WIDTH,
+    TAGS,
+    TOP,
+    add_strings,
+    compact,
+    find_strings,
+    gather_strings,
+    in_order,
+    rehash,
+    remove_strings,
+    texts_as_words,
+    widest,
+)
+
+Array = NDArray[Any]
+Codes = NDArray[np.int64]
+
+TEXT = np.dtypes.StringDType()
+TEXT_TAG, BYTES_TAG = 1, 2
+"""What distinguishes the sizes of text and bytes."""
+
+_WORD = 8
+_WIDE = 128
+"""Rows of up to this many bytes may be laid out in a matrix, each as wide as the widest."""
+_LONG = 64
+"""The bytes up to which a string has the hash in its table that it is routed by."""
+_SPARSE = 4
+"""A matrix may be this many times as large as what is in it."""
+_LEAST_SLOTS = 64
+
+
+class Packed(NamedTuple):
+    """Strings as words: where in `words` each starts, and its size (see `differential.kernels.strings`)."""
+
+    words: Codes
+    starts: Codes
+    sizes: Codes
+
+
+def packed(column: Array) -> Packed:
+    """Return the rows of a column of text or bytes as words.
+
+    >>> packed(np.array(["to", "be"], np.dtypes.StringDType())).sizes.tolist()
+    [9, 9]
+    """
+    kind = column.dtype.kind
+    if kind == "T" and _knows_layout() and len(column):
+        strings = _from_memory(column)
+        if strings is not None:
+            return strings
+    contents: list[bytes] = [row.encode() for row in column.tolist()] if kind in "TU" else column.tolist()
+    return _aligned(contents, TEXT_TAG if kind in "TU" else BYTES_TAG)
+
+
+def _from_memory(column: Array) -> Packed | None:
+    """Return texts as words; None where they are long, and not ASCII or of very different lengths."""
+    column = np.ascontiguousarray(column)
+    words, sizes, longest = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
+    if longest <= INLINE:
+        return Packed(words, np.arange(0, len(words), 2), sizes)
+    width = -(-longest // _WORD)
+    if width * _WORD > max(_WIDE, _SPARSE * (int(sizes.sum()) // TAGS // len(column))):
+        return None
+    try:
+        rows = column.astype(f"S{width * _WORD}")
+    except UnicodeEncodeError:  # not ASCII
+        return None
+    return Packed(rows.view(np.int64), np.arange(0, width * len(column), width), sizes)
+
+
+def _aligned(contents: list[bytes], tag: int) -> Packed:
+    """Return strings as words."""
+    lengths = np.fromiter(map(len, contents), np.int64, len(contents))
+    data = np.frombuffer(b"".join(contents), np.uint8)
+    ends = np.cumsum((lengths + (_WORD - 1)) // _WORD)
+    starts = np.append(0, ends)
+    words = np.zeros(int(starts[-1]), np.int64)
+    shifts = starts[:-1] * _WORD - (np.cumsum(lengths) - lengths)
+    words.view(np.uint8)[np.arange(len(data)) + np.repeat(shifts, lengths)] = data
+    return Packed(words, starts[:-1].copy(), lengths * TAGS + tag)
+
+
+@functools.cache
+def _knows_layout() -> bool:
+    """Return whether this NumPy lays texts out in memory as `texts_as_words` reads them, little-endian.
+
+    Otherwise each text is read through Python, which takes ten times as long.
+    """
+    texts = ["", "a", "ab\0", "é" * 7, "x" * INLINE, "é" * 8, "y" * 16, "z" * 300, "a\0b"]
+    column = np.array(texts, TEXT)
+    if sys.byteorder != "little" or column.itemsize != 16:
+        return False
+    words, sizes, _ = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
+    for row, content in enumerate(text.encode() for text in texts):
+        if sizes[row] != len(content) * TAGS + TEXT_TAG:
+            return False
+        if len(content) <= INLINE and words[2 * row : 2 * row + 2].tobytes() != content.ljust(16, b"\0"):
+            return False
+    return True
+
+
+class StringTable:
+    """A table of distinct strings, each with a number that its owner chooses.
+
+    >>> table = StringTable()
+    >>> numbers, missing = table.find(packed(np.array(["to", "be", "to"], TEXT)), absent=-1)
+    >>> numbers.tolist(), missing
+    ([-1, -1, -1], 3)
+    >>> table.add(packed(np.array(["to", "be", "to"], TEXT)), numbers, -1, np.array([5, 7, 8]))
+    2
+    >>> numbers.tolist(), len(table), table.text(np.array([7, 5])).tolist()
+    ([5, 7, 5], 2, ['be', 'to'])
+    """
+
+    __slots__ = ("_addresses", "_arena", "_meta", "_slots", "_state")
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(_LEAST_SLOTS, np.int64)
+        self._meta = np.zeros((_LEAST_SLOTS, META_WIDTH), np.int64)
+        self._arena = np.zeros(_LEAST_SLOTS, np.int64)
+        self._state = np.zeros(STATE_WIDTH, np.int64)
+        self._addresses = np.zeros(2, np.int64)
+
+    def __len__(self) -> int:
+        return int(self._state[COUNT])
+
+    def find(self, strings: Packed, absent: int) -> tuple[Codes, int]:
+        """Return the number of each string, `absent` where it has none, and how many have none."""
+        return find_strings(self._slots, self._meta, self._arena, *strings, absent)
+
+    def add(self, strings: Packed, numbers: Codes, absent: int, unused: Codes) -> int:
+        """Give a number from `unused` to each distinct string whose number is `absent`; return how many were used.
+
+        There must be as many unused numbers as rows whose number is `absent`.
+        """
+        self._make_room(len(unused), len(strings.words), int(unused.max()) + 1)
+        rows = np.flatnonzero(numbers == absent)
+        words, starts, sizes = strings.words, strings.starts[rows], strings.sizes[rows]
+        numbers[rows], used = add_strings(
+            self._slots, self._meta, self._arena, self._state, words, starts, sizes, unused
+        )
+        return used
+
+    def remove(self, numbers: Codes) -> int:
+        """Remove the strings with these numbers; return how many there were: other numbers are passed over."""
+        return remove_strings(self._slots, self._meta, self._state, numbers[numbers < len(self._meta)])
+
+    def text(self, numbers: Codes) -> Array:
+        """Return a column of the texts with these numbers."""
+        longest, flags = widest(self._meta, numbers)
+        if not flags and longest <= _WIDE:
+            rows, width = self._rows(numbers, longest)
+            return rows.view(f"S{width * _WORD}").astype(TEXT)
+        if len(numbers) > 1:
+            # Longer and wider text is made through Python, once for each distinct one.
+            distinct, which = np.unique(numbers, return_inverse=True)
+            if len(distinct) < len(numbers):
+                return self.text(distinct)[which]
+        return np.array([content.decode() for content in self.contents(numbers)], TEXT)
+
+    def contents(self, numbers: Codes) -> list[bytes]:
+        """Return the bytes of the strings with these numbers."""
+        longest, _ = widest(self._meta, numbers)
+        rows, width = self._rows(numbers, longest)
+        lengths, data = (self._meta[numbers, SIZE] // TAGS).tolist(), rows.tobytes()
+        step = width * _WORD
+        return [data[at : at + length] for at, length in zip(range(0, step * len(lengths), step), lengths)]
+
+    @property
+    def address(self) -> int:
+        """The address from which kernels reach the strings, until the table changes (see `kernels.strings.is_less`)."""
+        self._addresses[:] = self._meta.ctypes.data, self._arena.ctypes.data
+        return self._addresses.ctypes.data
+
+    def hashes(self, numbers: Codes) -> NDArray[np.uint64] | None:
+        """Return the hashes that route the strings with these numbers; None if one is so long that it has another."""
+        longest, _ = widest(self._meta, numbers)
+        return self._meta[numbers, HASH].view(np.uint64) if longest <= _LONG else None
+
+    def sorted(self, numbers: Codes) -> Codes:
+        """Return the numbers in the order of their strings."""
+        return in_order(self.address, numbers)
+
+    def _rows(self, numbers: Codes, longest: int) -> tuple[Codes, int]:
+        """Return the words of strings, equally many for each, and how many."""
+        width = max(1, -(-longest // _WORD))
+        return gather_strings(self._meta, self._arena, numbers, width), width
+
+    def _make_room(self, strings: int, words: int, numbers: int) -> None:
+        """Make room for as many more strings, of as many words in all, and for as many numbers."""
+        if numbers > len(self._meta):
+            larger = np.zeros((max(numbers, 2 * len(self._meta)), META_WIDTH), np.int64)
+            larger[: len(self._meta)] = self._meta
+            self._meta = larger
+        if 2 * (len(self) + strings) > len(self._slots):
+            self._slots = np.zeros(1 << (2 * (len(self) + strings) - 1).bit_length(), np.int64)
+            rehash(self._slots, self._meta, len(self._meta))
+        if self._state[TOP] + words > len(self._arena):
+            # At least half of the new arena is free, so compacting costs a constant for each word added.
+            arena = np.empty(2 * (int(self._state[LIVE]) + words), np.int64)
+            self._state[TOP] = compact(self._meta, self._arena, arena, len(self._meta))
+            self._arena = arena

@@ -1,0 +1,288 @@
+"""A table of strings: distinct byte strings have numbers, and a number has its bytes.
+
+Strings are in words: the bytes of each, eight to a word, the last word filled up with zeros. The table consists of
+
+- `slots`, a hash table with linear probing: a number plus one, or 0 where a slot is free. At most half are taken;
+- `meta`, a row for each number: where in `arena` its words start, its size, its hash, its flags;
+- `arena`, the words of all strings, with gaps where strings were removed;
+- `state`: how many strings there are, the words of `arena` in use, and how many of these are of strings that exist.
+
+A size is the number of bytes times `TAGS`, plus a tag that distinguishes text from bytes; 0 is no string. The hash of
+up to 64 bytes is the one that `timely.dataflow.routing` gives. A lookup costs a hash of each word, and the comparison
+of the words with those of the string found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, bare, kernel
+from differential.kernels.memory import empty, item
+from differential.kernels.route import mix
+
+START, SIZE, HASH, FLAGS, META_WIDTH = range(5)
+COUNT, TOP, LIVE, STATE_WIDTH = range(4)
+TAGS = 4
+"""A size is the number of bytes times this, plus a tag."""
+
+INLINE = 15
+"""Up to so many bytes of a text are in the item of NumPy's array."""
+
+NOT_ASCII, ENDS_IN_ZERO = 1, 2
+"""Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
+
+_HIGH_BITS = -0x7F7F7F7F7F7F7F80
+
+
+@bare
+def words_of(size: int) -> int:
+    """Return how many words a string of this size takes."""
+    return (size // TAGS + 7) >> 3
+
+
+@bare
+def hashed(words: Ints, start: int, size: int) -> int:
+    """Return the hash of the string that starts at a word."""
+    result = np.uint64(size // TAGS) * np.uint64(0x9E3779B97F4A7C15)
+    if size < TAGS:
+        return np.int64(mix(0))  # type: ignore[return-value]
+    for place in range(start, start + words_of(size)):
+        result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))  # type: ignore[arg-type]
+    return np.int64(result)  # type: ignore[return-value]
+
+
+@kernel
+def texts_as_words(address: int, rows: int, tag: int) -> tuple[Ints, Ints, int]:
+    """Return two words for each of `rows` texts of NumPy's from an address on, their sizes, and the longest's bytes.
+
+    An item has 16 bytes. The last is 0x60 plus the number of bytes of a text of up to `INLINE` bytes, which the item
+    begins with, or zero for an empty text; otherwise the seven bytes before it are the number of bytes of a text that
+    is elsewhere, whose words are meaningless here. (NumPy Enhancement Proposal 55, "Memory layout".)
+    """
+    words, sizes, longest = empty(2 * rows), empty(rows), 0
+    for row in range(rows):
+        low, high = item(address + 16 * row), item(address + 16 * row + 8)
+        last = (high >> 56) & 255
+        length = high & 0xFFFFFFFFFFFFFF
+        if last == 0 or last & 0xF0 == 0x60:
+            length = last & 15
+            if length < 8:
+                low, high = low & ((1 << (8 * length)) - 1), 0
+            else:
+                high &= (1 << (8 * (length - 8))) - 1
+        words[2 * row], words[2 * row + 1] = low, high
+        sizes[row] = length * TAGS + tag
+        longest = max(longest, length)
+    return words, sizes, longest
+
+
+@bare
+def _probe(slots: Ints, meta: Table, arena: Ints, words: Ints, start: int, size: int, hash: int) -> int:
+    """Return the slot of a string, or the free one where it would be."""
+    mask = len(slots) - 1
+    slot = hash & mask
+    while slots[slot] != 0:
+        number = slots[slot] - 1
+        if meta[number, HASH] == hash and meta[number, SIZE] == size:
+            at, place = meta[number, START], 0
+            count = words_of(size)
+            while place < count and arena[at + place] == words[start + place]:
+                place += 1
+            if place == count:
+                return slot
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def find_strings(
+    slots: Ints, meta: Table, arena: Ints, words: Ints, starts: Ints, sizes: Ints, absent: int
+) -> tuple[Ints, int]:
+    """Return the number of each string, `absent` where it has none, and how many have none."""
+    numbers = empty(len(starts))
+    missing = 0
+    for row in range(len(starts)):
+        start, size = starts[row], sizes[row]
+        slot = _probe(slots, meta, arena, words, start, size, hashed(words, start, size))
+        if slots[slot] == 0:
+            numbers[row] = absent
+            missing += 1
+        else:
+            numbers[row] = slots[slot] - 1
+    return numbers, missing
+
+
+@bare
+def _flags(words: Ints, start: int, size: int) -> int:
+    """Return the flags of a string."""
+    flags = 0
+    for place in range(start, start + words_of(size)):
+        if words[place] & _HIGH_BITS:
+            flags = NOT_ASCII
+    length = size // TAGS
+    if length > 0 and (words[start + ((length - 1) >> 3)] >> (8 * ((length - 1) & 7))) & 255 == 0:
+        flags |= ENDS_IN_ZERO
+    return flags
+
+
+@kernel
+def add_strings(
+    slots: Ints, meta: Table, arena: Ints, state: Ints, words: Ints, starts: Ints, sizes: Ints, unused: Ints
+) -> tuple[Ints, int]:
+    """Return the number of each string, and how many from `unused` strings without one have received.
+
+    There must be room in `slots` and `arena` for as many strings, and rows in `meta` for the unused numbers.
+    """
+    numbers, used = empty(len(starts)), 0
+    for row in range(len(starts)):
+        start, size = starts[row], sizes[row]
+        hash = hashed(words, start, size)
+        slot = _probe(slots, meta, arena, words, start, size, hash)
+        if slots[slot] == 0:
+            number = unused[used]
+            used += 1
+            top, count = state[TOP], words_of(size)
+            for place in range(count):
+                arena[top + place] = words[start + place]
+            meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
+            meta[number, FLAGS] = _flags(words, start, size)
+            slots[slot] = number + 1
+            state[TOP] += count
+            state[LIVE] += count
+            state[COUNT] += 1
+        numbers[row] = slots[slot] - 1
+    return numbers, used
+
+
+@kernel
+def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> int:
+    """Remove the strings with these numbers; return how many there were: other numbers are passed over."""
+    mask = len(slots) - 1
+    removed = 0
+    for number in numbers:
+        if meta[number, SIZE] == 0:
+            continue
+        slot = meta[number, HASH] & mask
+        while slots[slot] != number + 1:
+            slot = (slot + 1) & mask
+        # What was put further on because this slot was taken moves up, so that no probe ends at a gap.
+        hole, slot = slot, (slot + 1) & mask
+        while slots[slot] != 0:
+            home = meta[slots[slot] - 1, HASH] & mask
+            if (slot - home) & mask >= (slot - hole) & mask:
+                slots[hole] = slots[slot]
+                hole = slot
+            slot = (slot + 1) & mask
+        slots[hole] = 0
+        state[LIVE] -= words_of(meta[number, SIZE])
+        state[COUNT] -= 1
+        meta[number, SIZE] = 0
+        removed += 1
+    return removed
+
+
+@kernel
+def rehash(slots: Ints, meta: Table, numbers: int) -> int:
+    """Enter the strings with a number below `numbers` into `slots`, which are free; return how many there are."""
+    mask = len(slots) - 1
+    count = 0
+    for number in range(numbers):
+        if meta[number, SIZE] != 0:
+            slot = meta[number, HASH] & mask
+            while slots[slot] != 0:
+                slot = (slot + 1) & mask
+            slots[slot] = number + 1
+            count += 1
+    return count
+
+
+@kernel
+def compact(meta: Table, arena: Ints, larger: Ints, numbers: int) -> int:
+    """Copy the words of all strings to `larger`, without gaps; return how many words these are."""
+    top = 0
+    for number in range(numbers):
+        if meta[number, SIZE] != 0:
+            start = meta[number, START]
+            meta[number, START] = top
+            for place in range(words_of(meta[number, SIZE])):
+                larger[top] = arena[start + place]
+                top += 1
+    return top
+
+
+@kernel
+def widest(meta: Table, numbers: Ints) -> tuple[int, int]:
+    """Return the bytes of the longest of strings, and the flags that any of them has."""
+    longest = flags = 0
+    for number in numbers:
+        longest = max(longest, meta[number, SIZE] // TAGS)
+        flags |= meta[number, FLAGS]
+    return longest, flags
+
+
+@kernel
+def gather_strings(meta: Table, arena: Ints, numbers: Ints, width: int) -> Ints:
+    """Return the words of strings, `width` for each: no string has more, and zeros follow the end of each."""
+    words = empty(len(numbers) * width)
+    to = 0
+    for number in numbers:
+        start, count = meta[number, START], words_of(meta[number, SIZE])
+        for place in range(count):
+            words[to + place] = arena[start + place]
+        for place in range(count, width):
+            words[to + place] = 0
+        to += width
+    return words
+
+
+@bare
+def _big_endian(word: int) -> int:
+    """Return a word whose unsigned order, with the highest bit inverted the signed order, is that of its bytes."""
+    bits = np.uint64(word)
+    bits = (bits >> np.uint64(32)) | (bits << np.uint64(32))
+    bits = ((bits >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)) | (
+        (bits & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)
+    )
+    bits = ((bits >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) | (
+        (bits & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)
+    )
+    return np.int64(bits ^ np.uint64(1 << 63))  # type: ignore[return-value]
+
+
+@bare
+def is_less(table: int, one: int, other: int) -> bool:
+    """Return whether the string of one number comes before that of another: by their bytes, which orders text, too.
+
+    `table` is the address of the addresses of `meta` and `arena`.
+    """
+    if one == other:
+        return False
+    first, second = item(table) + 8 * META_WIDTH * one, item(table) + 8 * META_WIDTH * other
+    size, other_size = item(first + 8 * SIZE), item(second + 8 * SIZE)
+    start, other_start = item(table + 8) + 8 * item(first), item(table + 8) + 8 * item(second)
+    for place in range(0, 8 * min(words_of(size), words_of(other_size)), 8):
+        word, other_word = item(start + place), item(other_start + place)
+        if word != other_word:
+            return _big_endian(word) < _big_endian(other_word)
+    return size < other_size
+
+
+@kernel
+def in_order(table: int, numbers: Ints) -> Ints:
+    """Return the numbers in the order of their strings, by a merge sort (see `is_less` for `table`)."""
+    source, target = numbers.copy(), empty(len(numbers))
+    width = 1
+    while width < len(source):
+        for low in range(0, len(source), 2 * width):
+            middle, high = min(low + width, len(source)), min(low + 2 * width, len(source))
+            i, j = low, middle
+            for place in range(low, high):
+                if j == high or (i < middle and not is_less(table, source[j], source[i])):
+                    target[place] = source[i]
+                    i += 1
+                else:
+                    target[place] = source[j]
+                    j += 1
+        source, target = target, source
+        width *= 2
+    return source
