@@ -143,8 +143,10 @@ def test_bytes_are_numbers_of_their_own(rows: list[bytes]) -> None:
 @settings(deadline=None)
 @given(rows=TEXTS)
 def test_ranks_order_as_text_does(rows: list[str]) -> None:
-    column, array = both(rows)
-    assert_same(column.ranks(), np.unique(array, return_inverse=True)[1])
+    # Python's order is the oracle: NumPy's arrays compare texts only up to a NUL.
+    column, _ = both(rows)
+    places = {text: place for place, text in enumerate(sorted(set(rows)))}
+    assert column.ranks().tolist() == [places[text] for text in rows]
 
 
 def test_a_column_of_numbers_is_read_only_and_not_hashable() -> None:
