@@ -27,10 +27,6 @@ def _of_text(column: Any) -> Any:
     return np.array([int(text[:-1]) - OFFSET for text in column.tolist()], np.int64)
 
 
-def _short_text(column: Any) -> tuple[Any, ...]:
-    return (np.array([str(OFFSET + number) for number in column.tolist()], np.dtypes.StringDType()),)
-
-
 def _bytes(column: Any) -> tuple[Any, ...]:
     return (np.array([b"%d" % (OFFSET + number) for number in column.tolist()], "S13"),)
 
@@ -51,7 +47,6 @@ KINDS = {
     "int": Kind(1, lambda column: (column,), lambda column: column),
     "float": Kind(1, lambda column: (column / 4,), lambda column: (column * 4).astype(np.int64)),
     "text": Kind(1, _text, _of_text),
-    "short text": Kind(1, _short_text, _of_bytes),
     "bytes": Kind(1, _bytes, _of_bytes),
     "int and bool": Kind(
         2, lambda column: (column // 2, column % 2 == 1), lambda half, odd: half * 2 + odd.astype(np.int64)
