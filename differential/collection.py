@@ -51,6 +51,9 @@ from timely.lowlevel import Antichain, Moment
 class Collection(CollectionCore):
     """A collection of records whose first `keys` columns are their key.
 
+    Functions receive columns: read-only NumPy arrays or, of text and bytes, columns that behave as the read-only arrays
+    of their strings (`differential.data.interned`), which `np.asarray` makes.
+
     >>> def program(scope):
     ...     people = Collection.of(scope, np.array(["ann", "bob", "cem"]), np.array(["Rome", "Oslo", "Rome"]))
     ...     return people.map(lambda name, city: city).count()

@@ -110,6 +110,18 @@ def extreme(values: Multiset, descending: bool) -> Multiset:
     return dict.fromkeys(first_places(values, 1, descending), 1)
 
 
+def text_of(number: int) -> str:
+    """Return the string with a number; strings are in another order than their numbers, and have words in common."""
+    return "a name of " + "x" * (number % 3) + f"{number * 37 % 101:03d}"
+
+
+def extreme_text(values: Multiset, descending: bool) -> Multiset:
+    if any(diff < 0 for diff in values.values()):
+        raise NegativeDiff
+    choose = max if descending else min
+    return {choose(values, key=text_of): 1} if values else {}
+
+
 def distinct(values: Multiset) -> Multiset:
     if any(diff < 0 for diff in values.values()):
         raise NegativeDiff
@@ -122,6 +134,8 @@ REDUCTIONS: dict[str, Callable[[int], Reduction]] = {
     "SUM_FLOAT": lambda parameter: float_total,
     "MIN": lambda parameter: lambda values: extreme(values, False),
     "MAX": lambda parameter: lambda values: extreme(values, True),
+    "MIN_TEXT": lambda parameter: lambda values: extreme_text(values, False),
+    "MAX_TEXT": lambda parameter: lambda values: extreme_text(values, True),
     "DISTINCT": lambda parameter: distinct,
     "SMALLEST": lambda parameter: lambda values: first_places(values, parameter, False),
     "LARGEST": lambda parameter: lambda values: first_places(values, parameter, True),

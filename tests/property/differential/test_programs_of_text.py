@@ -131,7 +131,7 @@ def expected(names: list[str], pairs: Pairs) -> tuple[list[str], Pairs]:
     return names, pairs
 
 
-def run(names: list[str], epochs: list[Epoch], workers: int) -> list[Pairs]:
+def run(names: list[str], epochs: list[Epoch], config: Config) -> list[Pairs]:
     """Return the contents of the result after each epoch, in which pairs are inserted, some of them removed later."""
 
     def program(worker: Worker) -> list[Pairs]:
@@ -154,7 +154,7 @@ def run(names: list[str], epochs: list[Epoch], workers: int) -> list[Pairs]:
         worker.step_while(lambda: not output.done())
         return found
 
-    return execute(program, Config(workers=workers))[0]
+    return execute(program, config)[0]
 
 
 @st.composite
@@ -167,13 +167,13 @@ def histories(draw: st.DrawFn) -> list[Epoch]:
     return epochs
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("config", [Config(), Config(workers=3), Config(spill_above=0)], ids=["1", "3", "in files"])
 @pytest.mark.parametrize("step", [3, 1 << 12])
 @pytest.mark.timeout(600)
 @settings(deadline=None, max_examples=examples(150))
 @given(names=st.lists(st.sampled_from(list(OPERATORS)), min_size=1, max_size=5), epochs=histories())
 def test_a_program_over_text_means_what_it_does_to_multisets(
-    names: list[str], epochs: list[Epoch], step: int, workers: int
+    names: list[str], epochs: list[Epoch], step: int, config: Config
 ) -> None:
     pairs, answers = Counter[Pair](), []
     for epoch, (inserted, removed) in enumerate(epochs):
@@ -185,4 +185,4 @@ def test_a_program_over_text_means_what_it_does_to_multisets(
         patch.setattr(interning, "LEAST_STEP", step)
         patch.setattr(interning, "_LEAST_WATCHED", 4)
         patch.setattr(interning.Interner, "is_due", True)
-        assert run(names, epochs, workers) == [expected(names, answer)[1] for answer in answers]
+        assert run(names, epochs, config) == [expected(names, answer)[1] for answer in answers]

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import differential.kernels.reduce_rounds as rounds
+from differential.data.strings import TEXT, StringTable, packed
 from differential.kernels import reduce as reduce_module
 from differential.kernels.reduce import reduce
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
-from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay
+from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay, text_of
 from tests.thorough import examples
 from timely.order import join
 from timely.progress.antichain import Antichain
@@ -23,6 +24,8 @@ from timely.progress.antichain import Antichain
 EXTENT = 4
 """Coordinates are 0 to EXTENT - 1."""
 EMPTY = np.empty(0, np.int64)
+STRINGS = StringTable()
+STRINGS.add(packed(np.array([text_of(number) for number in range(100)], TEXT)), np.full(100, -1), -1, np.arange(100))
 FLOATS = [0.1, 0.2, -0.3, 1e16, -1e16, 5e-324, 1.0]
 
 
@@ -135,6 +138,9 @@ def run_until_fault(
     """Return what a reduction emits, and where it finds a negative diff."""
     replay = Replay(depth, random, compact)
     reduction = REDUCTIONS[kind](parameter)
+    if kind in ("MIN_TEXT", "MAX_TEXT"):
+        parameter = STRINGS.address
+        updates = [(key, val + 1, time, diff) for key, val, time, diff in updates]  # numbers are not negative
     pending: tuple[Any, Any, Any] = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
@@ -183,7 +189,7 @@ def test_one_call_emits_what_a_replay_of_the_definition_emits(updates: list[Upda
         assert consolidated(emitted) == sorted(reduce_by_replay(updates, REDUCTIONS[kind](2)))
 
 
-@pytest.mark.parametrize("kind", ["LARGEST", "DISTINCT", "COUNT"])
+@pytest.mark.parametrize("kind", ["LARGEST", "DISTINCT", "COUNT", "MIN_TEXT"])
 @given(histories(2, True, keys=1), uppers(2), st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=examples(60), deadline=None)
 def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
@@ -284,7 +290,7 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     assert len(rows) == len(expected)
 
 
-@pytest.mark.parametrize("kind", ["SUM", "MIN", "LARGEST", "in rounds"])
+@pytest.mark.parametrize("kind", ["SUM", "MIN", "MAX_TEXT", "LARGEST", "in rounds"])
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
     dice = Random(3)
