@@ -128,3 +128,17 @@ def test_a_job_answers_about_a_whole_distribution_and_a_whole_company(question: 
     changes = write_changes(tmp_path / "changes.tsv", edges, 60)
     found, _ = outcome(name, [ENRON, changes, "--batch", "10", *arguments], 3)
     assert found.report.edges == 183_831
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("question", JOBS)
+def test_processes_answer_about_a_skewed_graph_and_its_changes(question: str, processes: int) -> None:
+    name, *arguments = question.format(a=0, b=1, c=2).split()
+    command = ["-m", "timely", "run", "-n", str(processes), f"examples/{name}.py", "rmat:6,3,5", "replace:30"]
+    done = subprocess.run(
+        [sys.executable, *command, *arguments, "--check"], cwd=ROOT, capture_output=True, text=True, timeout=200
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the answer from scratch is the same" in done.stdout
