@@ -6,6 +6,7 @@ import difflib
 import sys
 
 from differential.jobs.catalogue import about, programs, run_program
+from differential.jobs.status import status_of
 
 USAGE = """\
 usage: python -m differential.jobs NAME ...
@@ -26,11 +27,9 @@ def main(arguments: list[str]) -> int:
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         print(f"{USAGE}\njobs: no job is called {name!r}{hint}", file=sys.stderr)
         return 2
-    print(USAGE)
     width = max(map(len, known))
-    for each, path in known.items():
-        print(f"  {each:<{width}}  {about(path)}")
-    return 0
+    listed = [f"  {each:<{width}}  {about(path)}" for each, path in known.items()]
+    return status_of("jobs", lambda: print(USAGE, *listed, sep="\n", flush=True))
 
 
 if __name__ == "__main__":
