@@ -104,7 +104,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
         stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
         print(*lines, sep="\n", file=stream, flush=True)
     if "json" in files:
-        write_json(files["json"], {"job": job.name, "answer": lines[: len(lines)], **report.as_json()})
+        write_json(files["json"], {"job": job.name, "answer": lines, **report.as_json()})
     if "csv" in files:
         write_csv(files["csv"], _table(task, outcome.answer))
     if "parquet" in files:

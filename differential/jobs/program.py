@@ -147,6 +147,7 @@ class Run:
         if self._is_first:
             self._insert_nodes(first or next(iter(self._timed or graph.share(0, 1)), None))
         # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
+        rows += sum(len(edges.source) for edges in self._timed)
         self._tally.insert(worker.index, rows, self._task.faults.take_count())
         for fault in self._task.faults.take():
             self._rejects.insert(*fault)

@@ -142,3 +142,13 @@ def test_processes_answer_about_a_skewed_graph_and_its_changes(question: str, pr
     )
     assert done.returncode == 0, done.stderr
     assert "the answer from scratch is the same" in done.stdout
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_edges_with_times_arrive_in_the_order_of_their_times(workers: int, tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("c", "d", 30), ("a", "b", 10), ("b", "c", 20), ("e", "a", 20)])
+    found, deltas = outcome("components", [graph, "--time", "3"], workers)
+    assert found.report.edges == 4
+    arrived = [(label, int((delta.diffs > 0).sum())) for label, delta in deltas]
+    assert arrived == [(10, 2), (20, 2), (30, 1)]
+    assert found.answer.columns[1].tolist() == [0] * 5
