@@ -23,6 +23,7 @@ from differential.jobs.input.layout import Layout
 from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.job import Answer, Edges, Job, Shown
+from differential.jobs.outputs import CHECKED
 from differential.jobs.picture import draw, suffix_of
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
@@ -99,7 +100,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
         check(task, outcome)
     lines = [*job.summary(shown), *report.lines()]
     if options.check:
-        lines.append("checked: the answer from scratch is the same")
+        lines.append(CHECKED)
     if not options.quiet:
         stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
         print(*lines, sep="\n", file=stream, flush=True)

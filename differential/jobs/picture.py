@@ -2,7 +2,7 @@
 
 A job chooses one of the functions that return a `Picture`. `draw` puts the picture of the answer and, if there were
 changes, their latencies over time and as a distribution, into one figure. Colours are those of Okabe and Ito, which
-people with colour-blindness tell apart.
+people with colour-blindness can distinguish.
 """
 
 from __future__ import annotations
