@@ -64,7 +64,8 @@ class Config:
     of its rounds has doubled; 0 means never.
 
     With `plain`, dataflows run without the optimisation pass (see `timely.dataflow.compose`), for tests of that pass.
-    The default comes from the environment variable `TIMELY_PLAIN`.
+    The default comes from the environment variable `TIMELY_PLAIN`. With `general`, only regions are left out (see
+    `timely.dataflow.region`); the default comes from `TIMELY_GENERAL`.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
@@ -97,6 +98,7 @@ class Config:
     spill_dir: str | None = None
     accumulation: str = "process"
     plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
+    general: bool = field(default_factory=lambda: os.environ.get("TIMELY_GENERAL") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):
@@ -275,7 +277,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
         return text
-    if field in ("profile", "plain"):
+    if field in ("profile", "plain", "general"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"

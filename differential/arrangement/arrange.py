@@ -67,7 +67,7 @@ def _spread(batch: Updates, keys: Codes, peers: int) -> Parts:
 def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
     """Return the updates of a collection, indexed by its first `keys` columns (see `Collection.arrange_by_key`)."""
     scope = updates.scope
-    builder = OperatorBuilder(scope, name, cancels=True)
+    builder = OperatorBuilder(scope, name, cancels=True, static=True)
     input = builder.add_input(updates, ByKey(keys), frontier=True, drains=True)
     output, stream = builder.add_output()
     interner = interner_of(scope.dataflow.host)

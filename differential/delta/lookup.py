@@ -99,7 +99,8 @@ def lookup(
 
     Each arrangement is paired with whether prefixes see its updates at their initial times.
     """
-    builder = OperatorBuilder(prefixes.scope, name)
+    # Prefixes of later epochs wait for all rounds of earlier ones, which is not the order in which a region runs a loop.
+    builder = OperatorBuilder(prefixes.scope, name, static=prefixes.scope.width == 1)
     first = builder.add_input(prefixes, pact, frontier=True, drains=True)
     read = []
     for arrangement, is_inclusive in arrangements:

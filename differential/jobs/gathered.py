@@ -52,7 +52,7 @@ class Gathered:
     """
 
     def __init__(self, collection: Collection, name: str = "answer") -> None:
-        builder = OperatorBuilder(collection.scope, name)
+        builder = OperatorBuilder(collection.scope, name, static=True)
         self._input = builder.add_input(collection.stream, GatherUpdates(WORKER), frontier=True)
         self._dataflow = collection.scope.dataflow
         self._arrived: list[Updates] = []

@@ -29,7 +29,7 @@ from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> ArrangementCore[C]:
     """Return the arrangement of (key, number of records with that key), an error if negative and not `signed`."""
     scope = source.scope
-    builder = OperatorBuilder(scope, name)
+    builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     value = Encoder(interner_of(scope.dataflow.host), "value", (Kind.INT,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from timely import Scope, Stream
 from timely.errors import CapabilityError, DataError
 from timely.lowlevel import (
     LIMIT,
+    Capability,
     Host,
     Input,
+    Logic,
     Moment,
+    OperatorBuilder,
     Time,
     as_columns,
     as_time,
@@ -178,11 +181,22 @@ class InputSession:
 def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
     """Return the updates of a collection that holds the rows of `columns` (worker 0's) from the least time on."""
     rows, _ = owned(columns)
-    rows = as_columns(rows)
-    updates = []
-    if scope.index == 0 and len(rows[0]):
-        updates.append(interned_updates(Updates.at(scope.minimum, rows), scope.dataflow.host))
-    return scope.to_stream(iter(updates), name="constant")
+    updates = interned_updates(Updates.at(scope.minimum, as_columns(rows)), scope.dataflow.host)
+    builder = OperatorBuilder(scope, "constant", constant=True)
+    output, stream = builder.add_output(initial=True)
+
+    def constructor(capabilities: list[Capability]) -> Logic:
+        (capability,) = capabilities
+
+        def logic() -> None:
+            if scope.index == 0 and capability.output is not None:
+                output.give(capability, cast(Any, updates))
+            capability.drop()
+
+        return logic
+
+    builder.build(constructor)
+    return stream
 
 
 def interned_updates(updates: Updates, host: Host) -> Updates:

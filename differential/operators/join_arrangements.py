@@ -42,7 +42,7 @@ def join_arrangements(
         raise BuildError(f"{name}: one side is in {left.scope}, the other in {right.scope}")
     if left.keys != right.keys:
         raise BuildError(f"{name}: the left key is {described(left.keys)}, the right one {described(right.keys)}")
-    builder = OperatorBuilder(left.scope, name)
+    builder = OperatorBuilder(left.scope, name, static=True)
     first = builder.add_input(left.stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(right.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()

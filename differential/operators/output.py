@@ -49,7 +49,7 @@ class Output:
 
     def __init__(self, collection: C, worker: int, signed: bool, name: str) -> None:
         scope = collection.scope
-        builder = OperatorBuilder(scope, name)
+        builder = OperatorBuilder(scope, name, static=True)
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}

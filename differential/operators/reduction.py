@@ -78,7 +78,7 @@ def reduce_arrangement(
     `make` receives the encoders of key, input value and output value, and returns the reduction.
     """
     scope = source.scope
-    builder = OperatorBuilder(scope, name)
+    builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), frontier=True, drains=True)
     output, stream = builder.add_output()
     value = Encoder(interner_of(scope.dataflow.host), "value", value_kinds)

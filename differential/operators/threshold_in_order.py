@@ -35,7 +35,7 @@ def threshold_in_order(
     With `is_narrow`, differences of the results of `function` never overflow, and are not examined.
     """
     scope = source.scope
-    builder = OperatorBuilder(scope, name)
+    builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     value = Encoder(interner_of(scope.dataflow.host), "value")

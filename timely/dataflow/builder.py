@@ -37,15 +37,22 @@ class OperatorBuilder(Generic[S]):
     [1, 3, 5]
     """
 
-    def __init__(self, scope: ScopeCore[S], name: str, *, cancels: bool = False) -> None:
+    def __init__(
+        self, scope: ScopeCore[S], name: str, *, cancels: bool = False, static: bool = False, constant: bool = False
+    ) -> None:
         """Begin an operator of a scope.
 
         With `cancels` it promises to emit what is left of all it received at a time: never both a change and its
-        opposite.
+        opposite. With `static` it promises to receive all messages whenever it runs, to emit and to hold capabilities
+        only because of these, and to run for no other reason than messages and frontiers, so that a worker without
+        peers may run it in a region (`timely.dataflow.region`). With `constant` it promises to emit what it has at the
+        start, and nothing later.
         """
         scope.dataflow.refuse_if_built()
         self.scope = scope
         self.operator = Operator(scope, name, user_origin(), cancels)
+        self.operator.node.is_static = static
+        self.operator.node.is_constant = constant
         scope.dataflow.add_operator(self.operator)
         self._unconnected: set[tuple[InputPort, OutputPort]] = set()
         self._is_built = False

@@ -23,13 +23,16 @@ from timely.dataflow.inline import Inline
 from timely.dataflow.layout import Layout, plain
 from timely.dataflow.operator import InputPort, Operator
 from timely.dataflow.outstanding import Ledger
-from timely.dataflow.plan import Place, Surroundings
+from timely.dataflow.plan import Node, Place, Surroundings
+from timely.dataflow.region import Loop, Region
 from timely.dataflow.schedule import Schedulable
+from timely.dataflow.sections import Section
 from timely.errors import BuildError
 from timely.order import Changes, Time
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.protocol import Protocol
+from timely.progress.static import StaticProgress
 from timely.progress.reachability import Tracker
 
 RUNS_PER_STEP = 4
@@ -45,6 +48,8 @@ class Dataflow(DataflowCore):
         self.channels: list[InputPort] = []
         self.inlines: list[Inline] = []
         """The functions that run in line with what they consume."""
+        self.regions: list[Region] = []
+        """What runs several operators as one."""
         self._places: list[Place] = []
         self._locations: dict[int, int] = {}
         self._listeners: list[list[Schedulable]] = []
@@ -71,8 +76,10 @@ class Dataflow(DataflowCore):
         plan.freeze()
         ranks = plan.ranks()
         route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
-        layout = plain(plan) if self.is_plain else compose(plan, in_order=route.is_direct)
-        self._places = [plan.places[place] for place in layout.places]
+        alone = self.peers == 1 and not config.general
+        layout = plain(plan) if self.is_plain else compose(plan, in_order=route.is_direct, alone=alone)
+        places = [*plan.places, *(region.place for region in layout.regions)]
+        self._places = [places[place] for place in layout.places]
         self._locations = {place: location for location, place in enumerate(layout.places)}
         number = self._locations
         widths = [place.scope.width for place in self._places]
@@ -94,21 +101,56 @@ class Dataflow(DataflowCore):
         for operator in self.operators:
             if operator.index not in layout.in_line:
                 operator.inline = None
-        scheduled = sorted((operator for operator in self.operators if operator.inline is None), key=rank)
-        self.schedule.start(scheduled)
         self._listeners = [[] for _ in number]
-        for operator in scheduled:
+        self._found_regions(layout)
+        alone = [operator for operator in self.operators if operator.inline is None and operator.region is None]
+        ranked: list[tuple[int, Schedulable]] = [(rank(operator), operator) for operator in alone]
+        # All that follows the first operator of a region follows it, but for what the region itself does not wait for.
+        ranked += [(max(map(rank, region.members)), region) for region in self.regions]
+        self.schedule.start([each for _, each in sorted(ranked, key=lambda pair: pair[0])])
+        for operator in sorted(alone, key=rank):
             for output in operator.outputs:
-                output.location = number[output.place]
+                output.locate(number[output.place], self.update)
             for port in operator.inputs:
                 followed = [(number[place], summary) for place, summary in layout.followed.get(port.place, ())]
-                port.locate(number[layout.counted_at.get(port.place, port.place)], followed)
+                port.locate(number[layout.counted_at.get(port.place, port.place)], self.update, followed)
                 if port.interest:
                     for location in port.frontier_locations:
                         self._listeners[location].append(operator)
                 if port.spreads or not port.drains:
                     port.ledger = Ledger(self.outstanding, self.worker_index, self.peers, self.index, port.channel)
                     self.schedule.count(operator, port.ledger)
+
+    def _found_regions(self, layout: Layout) -> None:
+        """Make the regions, with their operators in them."""
+        number = self._locations
+        of_node = {operator.node: operator for operator in self.operators}
+        for section, hub, _, sources, partial in layout.regions:
+            location = number[hub]
+
+            def loop(section: Section, outside: StaticProgress | None) -> Loop:
+                made = Loop(StaticProgress(outside, section.scope.width))
+                for place, item in enumerate(section.items):
+                    if isinstance(item, Node):
+                        operator = of_node[item]
+                        operator.settle(made.progress, place)
+                        made.add(operator)
+                    else:
+                        made.add(loop(item, made.progress))
+                return made
+
+            region = Region(self, loop(section, None))
+            region.locate(location, [(number[place], summary) for place, summary in sources])
+            for operator in region.members:
+                assert operator.progress is not None
+                update = operator.progress.update
+                for output in operator.outputs:
+                    output.locate(location, update)
+                for port in operator.inputs:
+                    port.locate(location, update, [(number[place], None) for place in partial.get(port.inlet, ())])
+            for source, _ in sources:
+                self._listeners[number[source]].append(region)
+            self.regions.append(region)
 
     def start(self) -> None:
         """Begin to run: count the capability that every worker holds at each output that starts with one."""
@@ -202,11 +244,10 @@ class Dataflow(DataflowCore):
                         break
                     continue
                 self.running = operator
-                assert isinstance(operator, Operator)
-                if operator.recorder is None:
-                    operator.run()
-                else:
+                if isinstance(operator, Operator) and operator.recorder is not None:
                     operator.recorder.run(operator.index, operator.run)
+                else:
+                    operator.run()
                 budget -= 1
         finally:
             self.running = None

@@ -35,10 +35,13 @@ from timely.dataflow.tee import Push, Tee
 from timely.errors import BuildError, CapabilityError, OperatorError, PeerFailed
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin
-from timely.progress.antichain import Antichain
+from timely.progress.antichain import CLOSED, Antichain
+from timely.progress.static import StaticProgress
 from timely.progress.summary import PathSummary, images
 
 Logic = Callable[[], None]
+Update = Callable[[int, Time, int], None]
+"""Changes the count at a location and a time."""
 
 OVERHEAD = 512
 """About so many bytes a message takes besides its columns."""
@@ -62,6 +65,12 @@ class Operator(Schedulable):
         self.origin = origin
         self.inputs: list[InputPort] = []
         self.outputs: list[OutputPort] = []
+        self.progress: StaticProgress | None = None
+        """In a region, what is held in the operator's scope."""
+        self.turn = 0
+        """In a region, the operator's place in the order of its scope."""
+        self.asks = False
+        """Whether an input asks for its frontier."""
         self.logic: Logic | None = None
         self.inline: Push | None = None
         self.activations = 0
@@ -93,6 +102,12 @@ class Operator(Schedulable):
                 raise self.failure(error, None) from error
             raise self.failure(error, handled.time, handled.sender) from error
         self.activations += 1
+
+    def settle(self, progress: StaticProgress, turn: int) -> None:
+        """Take a place in the order in which a region runs the operators of a scope."""
+        self.progress = progress
+        self.turn = turn
+        self.asks = any(port.interest for port in self.inputs)
 
     def activate(self) -> None:
         """Run in this step or the next."""
@@ -185,6 +200,7 @@ class InputPort:
         "recorder",
         "spreads",
         "time",
+        "update",
     )
 
     def __init__(self, operator: Operator, pact: Pact, interest: bool, drains: bool) -> None:
@@ -204,13 +220,19 @@ class InputPort:
         """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
         self.recorder: Recorder | None = None
-        self._sources: list[tuple[int, PathSummary | None]] = [(self.location, None)]
+        self.update: Update = _not_built
+        self._sources: list[tuple[int, PathSummary | None]] = []
         self._frontier: tuple[list[Antichain], Antichain] | None = None
 
-    def locate(self, location: int, sources: list[tuple[int, PathSummary | None]]) -> None:
-        """Count messages at `location`; take the frontier from other locations, each along its summary, if any."""
+    def locate(self, location: int, update: Update, sources: list[tuple[int, PathSummary | None]]) -> None:
+        """Count messages at `location`; take the frontier from other locations, each along its summary, if any.
+
+        In a region, the frontier is that of the scope: once the region is at rest it is empty if those of the `sources`
+        are, where there are some.
+        """
         self.location = location
-        self._sources = sources or [(location, None)]
+        self.update = update
+        self._sources = sources or ([] if self.operator.progress is not None else [(location, None)])
 
     @property
     def frontier_locations(self) -> list[int]:
@@ -234,7 +256,7 @@ class InputPort:
         is what would become messages that nobody has room for, unless the operator `drains`.
         """
         queue = self.queue
-        update = self.dataflow.update
+        update = self.update
         ledger = self.ledger
         recorder = self.recorder
         if recorder is not None:
@@ -283,6 +305,11 @@ class InputPort:
         if not self.interest:
             raise BuildError(f"{self} was built without interest in its frontier")
         tracker, sources = self.dataflow.tracker, self._sources
+        operator = self.operator
+        if operator.progress is not None:
+            if sources and operator.progress.is_at_rest and not any(tracker.frontier(each) for each, _ in sources):
+                return CLOSED
+            return operator.progress.frontier(operator.turn)
         if len(sources) == 1 and sources[0][1] is None:
             return tracker.frontier(sources[0][0])
         fronts = [tracker.frontier(location) for location, _ in sources]
@@ -315,7 +342,7 @@ class InputPort:
         dataflow = self.dataflow
         if self.recorder is not None:
             self.recorder.sent(self.channel, batch, dataflow.worker_index)
-        dataflow.update(self.location, time, 1)
+        self.update(self.location, time, 1)
         self.deliver(dataflow.worker_index, time, batch)
 
     def _push_spread(self, time: Time, batch: Batch) -> None:
@@ -332,7 +359,7 @@ class InputPort:
                 else:
                     # What cannot be sent is not counted: a program may catch the error, and go on.
                     dataflow.send(worker, self.channel, time, part := for_other_worker(part))
-                    dataflow.update(self.location, time, 1)
+                    self.update(self.location, time, 1)
                     ledger.send(worker, OVERHEAD + weight_of(part))
         except Exception as error:
             raise self.operator.failure(error, time) from error
@@ -358,12 +385,18 @@ class OutputPort(Holder):
         operator.node.outlets.append(self.outlet)
         self.tee = tee
         self.initial = initial
+        self.update: Update = _not_built
         self.live: set[Held] = set()
         self.recorder: Recorder | None = None
         self.summaries: dict[InputPort, PathSummary | None] = {}
 
     def __str__(self) -> str:
         return f"output {self.index} of {self.operator}"
+
+    def locate(self, location: int, update: Update) -> None:
+        """Count capabilities at `location`."""
+        self.location = location
+        self.update = update
 
     def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
         """Send a batch, unless it is empty, at the capability's time. Raises CapabilityError if that is not allowed."""
@@ -425,13 +458,13 @@ class OutputPort(Holder):
 
     def hold(self, held: Held, is_counted: bool) -> None:
         if not is_counted:
-            self.dataflow.update(self.location, held.time, 1)
+            self.update(self.location, held.time, 1)
         self.live.add(held)
         if self.recorder is not None:
             self.recorder.made(self.operator.index, self.index, held.time, held.origin)
 
     def move(self, held: Held, time: Time) -> None:
-        update = self.dataflow.update
+        update = self.update
         update(self.location, time, 1)
         update(self.location, held.time, -1)
         before, held.time = held.time, time
@@ -439,7 +472,7 @@ class OutputPort(Holder):
             self.recorder.moved(self.operator.index, self.index, before, time)
 
     def release(self, held: Held) -> None:
-        self.dataflow.update(self.location, held.time, -1)
+        self.update(self.location, held.time, -1)
         self.live.discard(held)
         if self.recorder is not None:
             self.recorder.dropped(self.operator.index, self.index, held.time)
@@ -447,3 +480,7 @@ class OutputPort(Holder):
     def forget(self, held: Held) -> None:
         if not self.dataflow.is_closed:
             self.dataflow.host.call(held.drop_forgotten)
+
+
+def _not_built(location: int, time: Time, change: int) -> None:
+    raise BuildError("nothing is counted before the dataflow is complete: leave its `with` block first")

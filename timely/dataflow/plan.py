@@ -32,6 +32,11 @@ class Surroundings(Protocol):
     width: int
     outer: int
 
+    @property
+    def parent(self) -> Surroundings | None:
+        """The scope around it; None for that of the whole dataflow."""
+        ...
+
 
 class Place(NamedTuple):
     """Where something can be at a time: the scope whose times it has, and an object whose text names it for people."""
@@ -67,7 +72,9 @@ class Node:
     """A planned operator.
 
     One that `cancels` passes on what is left of all that comes in at a time: never both a change and its opposite. One
-    that `may_run_in_line` is a function of one input that can be called by whoever emits the message.
+    that `may_run_in_line` is a function of one input that can be called by whoever emits the message. One that
+    `is_static` may run in a region (see `timely.dataflow.sections`), and one that `is_constant` emits all it has at the
+    start.
     """
 
     def __init__(self, index: int, name: str, scope: Surroundings, origin: Origin, cancels: bool) -> None:
@@ -79,6 +86,8 @@ class Node:
         self.inlets: list[Inlet] = []
         self.outlets: list[Outlet] = []
         self.may_run_in_line = False
+        self.is_static = False
+        self.is_constant = False
         self.is_finished = False
 
     def __str__(self) -> str:

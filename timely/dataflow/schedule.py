@@ -32,6 +32,14 @@ class Schedulable:
         self.active = False
         self.waits = True
         self.has_inputs = False
+        self.region: Schedulable | None = None
+        """What runs this one, where a schedule does not."""
+        self.has_more = False
+        """Whether this one, in a region, has more to emit for the messages it took."""
+        self.is_running = False
+        """Whether this region runs one of its operators."""
+        self.is_held_back = False
+        """Whether an operator of this region must not emit now."""
 
     def run(self) -> None:
         """Activate the operator once."""
@@ -66,6 +74,12 @@ class Schedule:
 
         Before the dataflow is built this does nothing: building it activates all operators.
         """
+        region = operator.region
+        if region is not None:
+            operator.active = True
+            if region.is_running:
+                return
+            operator = region
         rank = operator.rank
         if rank >= 0 and not operator.active and rank not in self._held_back:
             operator.active = True
@@ -86,7 +100,9 @@ class Schedule:
         Of several such operators the last in topological order resumes, so that what each has emitted is consumed
         before it emits more, however many messages one becomes.
         """
-        if not operator.active and operator.rank not in self._held_back:
+        if operator.region is not None:
+            operator.has_more = True
+        elif not operator.active and operator.rank not in self._held_back:
             operator.active = True
             heappush(self._partway, -operator.rank)
 
@@ -95,8 +111,11 @@ class Schedule:
 
         Until then no message activates it, so an operator that asks for this does not keep others from running.
         """
+        if operator.region is not None:
+            operator = operator.region
         if not self._is_full_behind(operator.rank):
             return False
+        operator.is_held_back = True
         self._held_back.add(operator.rank)
         return True
 
@@ -131,6 +150,11 @@ class Schedule:
     def is_ready(self) -> bool:
         """Whether an operator is ready and none is held back: then `resume` has nothing to do."""
         return bool(self._ready) and not self._held_back
+
+    @property
+    def has_ready(self) -> bool:
+        """Whether an operator is ready."""
+        return bool(self._ready)
 
     @property
     def is_empty(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from differential import Collection, example, new_input
 from tests.oracle.grid import Update, on_workers, run
-from timely import Worker, execute_directly
+from timely import Config, Worker, execute
 from timely.dataflow import dataflow
 from timely.errors import OperatorError
 
@@ -77,7 +77,7 @@ def test_waiting_epochs_are_handled_together(epochs: int, monkeypatch: pytest.Mo
         return output.changes()
 
     changes = [((0, 0), (0,), 1), ((5, 0), (0,), 1), ((1, 0), (1,), 1), ((2, 0), (2,), 1)]
-    assert execute_directly(program) == changes[: epochs + 1]
+    assert execute(program, Config(general=True))[0] == changes[: epochs + 1]
 
 
 def test_a_count_beyond_64_bits_is_refused() -> None:

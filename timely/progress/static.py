@@ -1,0 +1,115 @@
+"""Progress in a scope whose operators run in a fixed order, on a worker that has no peers.
+
+Where the order is known, no tracker is needed to know what may still arrive. `StaticProgress` counts what is held in a
+scope, by time: capabilities, and messages in queues. The operators of the scope take *turns*, in topological order.
+During a turn, the places up to the present one have the frontier `now`, and the later ones have `before`, that of the
+turn before.
+
+Whoever runs the operators sees to it that these frontiers are right (`timely.dataflow.region`): that of the outermost
+scope is that of what comes in, and that of a loop follows from what is due there (`next_round`).
+
+>>> outermost = StaticProgress(None, 1)
+>>> loop = StaticProgress(outermost, 2)
+>>> for time in [(3, 7), (4, 2), (6, 1)]:
+...     loop.update(0, time, 1)
+>>> loop.next_round(Antichain([(6,)]))  # the least round at an epoch before 6 is 2
+Antichain([(3, 3), (6, 0)])
+>>> loop.update(0, (4, 2), -1)
+>>> loop.next_round(Antichain([(6,)])), loop.next_round(Antichain([(2,)]))
+(Antichain([(3, 8), (6, 0)]), None)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from timely.order import Time
+from timely.progress.antichain import Antichain, minimal
+
+
+class StaticProgress:
+    """What is held in one scope, and what its operators know of it.
+
+    Between turns, what is held is at times in advance of `before`. Counts that change while no operator of the region
+    runs are reported to `changed` of the outermost scope: with the time outside of all loops, and by how much.
+    """
+
+    def __init__(self, outside: StaticProgress | None, width: int) -> None:
+        """Begin with the least frontier, in a loop directly inside of `outside` or in the outermost scope.
+
+        Times have `width` coordinates.
+        """
+        self.outside = outside
+        self.outermost: StaticProgress = self if outside is None else outside.outermost
+        self.width = width
+        self.held: dict[Time, int] = {}
+        """How many capabilities and messages there are at each time."""
+        self.within: list[StaticProgress] = [self]
+        """This scope, and all loops in it."""
+        self.place = -1
+        """The place in the order whose turn it is; -1 between turns."""
+        self.now = self.before = Antichain.of_minimal(((0,) * width,))
+        self.is_running = False
+        """Whether operators of the region run: meant for the outermost scope, as is `changed`."""
+        self.changed: Callable[[Time, int], None] | None = None
+        self._entered = Antichain(), Antichain()
+        around = outside
+        while around is not None:
+            around.within.append(self)
+            around = around.outside
+
+    def update(self, location: int, time: Time, change: int) -> None:
+        """Count `change` more held at `time`, wherever in the scope."""
+        held = self.held
+        count = held.get(time, 0) + change
+        if count:
+            held[time] = count
+        else:
+            del held[time]
+        outermost = self.outermost
+        if not outermost.is_running and outermost.changed is not None:
+            outermost.changed(time[: outermost.width], change)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing is held in the region, so that only what comes in can result in anything."""
+        outermost = self.outermost
+        return not outermost.is_running and not any(scope.held for scope in outermost.within)
+
+    def frontier(self, place: int) -> Antichain:
+        """Return the times that may still arrive at a place in the order."""
+        return self.now if place <= self.place else self.before
+
+    def entered(self, frontier: Antichain) -> Antichain:
+        """Return a frontier of the scope around this loop as it is in the loop."""
+        known, inside = self._entered
+        if known is not frontier:
+            inside = Antichain.of_minimal(tuple([(*time, 0) for time in frontier.elements]))
+            self._entered = frontier, inside
+        return inside
+
+    def next_round(self, frontier: Antichain) -> Antichain | None:
+        """Return the frontier after the next round of this loop: the least in which something is due.
+
+        Due is what is held, here or in loops inside, at times that the scope around waits for no more: those not in
+        advance of its `frontier`. Return None if nothing is due.
+        """
+        outer = self.width - 1
+        heads: set[Time] = set()
+        least = -1
+        for scope in self.within:
+            for time in scope.held:
+                head = time[:outer]
+                if not frontier.less_equal(head):
+                    heads.add(head)
+                    if least < 0 or time[outer] < least:
+                        least = time[outer]
+        if least < 0:
+            return None
+        later = [(*head, least + 1) for head in minimal(heads)]
+        return Antichain.of_minimal(tuple(sorted([*later, *self.entered(frontier).elements])))
+
+    def least_held(self) -> tuple[Time, ...]:
+        """Return the least times at which anything is held in this scope and the loops in it, as they are here."""
+        width = self.width
+        return minimal({time[:width] for scope in self.within for time in scope.held})
