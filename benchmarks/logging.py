@@ -30,7 +30,7 @@ from differential import new_input
 from differential.trace.events import TRACES
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.operator import InputPort, OutputPort
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.observe import events
 from timely.observe.log import Log
 

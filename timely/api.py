@@ -7,7 +7,6 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.notificator import FrontierNotificator, Notificator
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input, new_input
@@ -15,6 +14,7 @@ from timely.dataflow.operators.log_stream import log_stream
 from timely.dataflow.operators.replay import replay_into
 from timely.dataflow.operators.unordered_input import UnorderedInput, new_unordered_input
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.probe import Probe
 from timely.dataflow.routing import hash_columns
 from timely.dataflow.stream import Scope, Stream

@@ -65,11 +65,13 @@ from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.host import Host
 from timely.dataflow.inline import derived, inline, inline_timed, merged
-from timely.dataflow.operator import InputCapability, InputPort, Logic, Operator, OutputPort
+from timely.dataflow.operator import Logic, Operator
+from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.operators.generic import UnaryLogic, sink
 from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, scatter
+from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
@@ -107,6 +109,7 @@ __all__ = [
     "Moment",
     "Operator",
     "OperatorBuilder",
+    "OperatorCore",
     "Origin",
     "OutputPort",
     "Pact",

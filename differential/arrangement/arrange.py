@@ -28,8 +28,8 @@ from timely.lowlevel import (
     Antichain,
     CapabilitySet,
     InputPort,
-    Operator,
     OperatorBuilder,
+    OperatorCore,
     OutputPort,
     destinations,
     hash_columns,
@@ -99,7 +99,7 @@ class Upkeep:
         self._key = key
         self._value = value
         self._host = output.dataflow.host
-        self._operator: Operator | None = output.operator
+        self._operator: OperatorCore | None = output.operator
         spine.wake = self._wake
         output.dataflow.when_complete(self._part)
 

@@ -99,7 +99,7 @@ def lookup(
 
     Each arrangement is paired with whether prefixes see its updates at their initial times.
     """
-    # Prefixes of later epochs wait for all rounds of earlier ones, which is not the order in which a region runs a loop.
+    # In a loop, prefixes wait for all rounds of earlier epochs, and a region runs rounds, not epochs, in order.
     builder = OperatorBuilder(prefixes.scope, name, static=prefixes.scope.width == 1)
     first = builder.add_input(prefixes, pact, frontier=True, drains=True)
     read = []
@@ -148,7 +148,7 @@ class Lookup:
         self._since = 0
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
-        self._catching_up = CatchingUp(prefixes.operator, self._catch_up)
+        self._catching_up = CatchingUp((prefixes, *(reading.input for reading in read)), self._catch_up)
         hold_columns(prefixes.dataflow, self.held_codes)
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:

@@ -8,9 +8,9 @@ behind what the traces hold, the operator runs when a frontier moves next. A bus
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from timely.lowlevel import Operator
+from timely.lowlevel import InputPort
 
 
 class CatchingUp:
@@ -20,31 +20,33 @@ class CatchingUp:
     frontier has not passed.
     """
 
-    __slots__ = ("_compact", "_is_expected", "_operator")
+    __slots__ = ("_compact", "_inputs", "_is_expected")
 
-    def __init__(self, operator: Operator, compact: Callable[[], bool]) -> None:
-        self._operator: Operator | None = operator
+    def __init__(self, inputs: Sequence[InputPort], compact: Callable[[], bool]) -> None:
+        """Take all inputs of the operator."""
+        self._inputs = tuple(inputs)
         self._compact: Callable[[], bool] | None = compact
         self._is_expected = False
-        operator.dataflow.when_complete(self._end)
+        inputs[0].dataflow.when_complete(self._end)
 
     def expect(self) -> None:
         """Call `compact` when the worker runs no operator; for the end of each run."""
-        if not self._is_expected and self._operator is not None:
+        if not self._is_expected and self._inputs:
             self._is_expected = True
-            self._operator.dataflow.host.when_idle(self._look)
+            self._inputs[0].dataflow.host.when_idle(self._look)
 
     def _look(self) -> bool:
         self._is_expected = False
-        operator, compact = self._operator, self._compact
-        if operator is None or compact is None:
+        inputs, compact = self._inputs, self._compact
+        if compact is None:
             return False
         # The frontier of an input that drains does not cover queued messages. An operator that is held back, because
         # the queues behind it are full, has messages though the worker runs no operator; it expects again after it ran.
-        if not any(port.queue for port in operator.inputs) and compact():
-            operator.waits = True
+        if not any(port.queue for port in inputs) and compact():
+            inputs[0].operator.waits = True
         return False
 
     def _end(self) -> None:
         """Release the dataflow, which the worker's call may outlive."""
-        self._operator = self._compact = None
+        self._inputs = ()
+        self._compact = None

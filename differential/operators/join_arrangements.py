@@ -77,7 +77,7 @@ class Joiner:
         self._position = 0
         self._refusal = self._refuse  # a bound method is a new object each time; this one is the key of the comparison
         left.key.compare_with(right.key, self._refusal)
-        self._catching_up = CatchingUp(output.operator, self._compact)
+        self._catching_up = CatchingUp((first, second), self._compact)
 
     def run(self) -> None:
         self._take_in(self._mine, self._theirs, True)

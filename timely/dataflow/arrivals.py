@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from timely.data.container import Batch
 from timely.dataflow.core import DataflowCore
-from timely.dataflow.operator import InputPort
 from timely.dataflow.pact import Selective
+from timely.dataflow.ports import InputPort
 from timely.errors import FrameError
 from timely.order import Changes, Time
 

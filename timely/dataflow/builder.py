@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Generic
 
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import InputPort, Logic, Operator, OutputPort
+from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.pact import Pact
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.dataflow.tee import Push
 from timely.errors import BuildError
@@ -78,7 +79,7 @@ class OperatorBuilder(Generic[S]):
             )
         if isinstance(pact, type) or not (hasattr(pact, "split") and hasattr(pact, "name")):
             raise BuildError(f"{self.operator} needs a pact, such as Pipeline() or Exchange(), and not {pact!r:.80}")
-        port = InputPort(self.operator, pact, frontier, drains)
+        port = InputPort(self.operator, len(self.operator.inputs), pact, frontier, drains)
         self.scope.dataflow.plan.add_edge(stream.location, port.place, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
         self.operator.inputs.append(port)

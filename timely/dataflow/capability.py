@@ -14,7 +14,7 @@ What is counted is kept apart from the capability, in `Held`, so that the port t
 capability alive.
 
 Invariant: the tracker's own count at an output's location is the number of what is held (`OutputPort.live`) there, plus
-messages queued at inputs that are counted at this location (see `timely.dataflow.operator`).
+messages queued at inputs that are counted at this location (see `timely.dataflow.ports`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from timely.origin import Origin, is_ours
 
 _CARRIERS = (
     __file__,
-    *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "capability_set")),
+    *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")),
 )
 """Whose functions make capabilities for others."""
 

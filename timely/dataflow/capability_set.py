@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from timely.dataflow.capability import Capability, Holder
-from timely.dataflow.operator import InputCapability
+from timely.dataflow.ports import InputCapability
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time, less_equal
 from timely.progress.antichain import Antichain, minimal

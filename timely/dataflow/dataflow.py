@@ -21,9 +21,10 @@ from timely.dataflow.core import DataflowCore
 from timely.dataflow.host import Host
 from timely.dataflow.inline import Inline
 from timely.dataflow.layout import Layout, plain
-from timely.dataflow.operator import InputPort, Operator
+from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.plan import Node, Place, Surroundings
+from timely.dataflow.ports import InputPort
 from timely.dataflow.region import Loop, Region
 from timely.dataflow.schedule import Schedulable
 from timely.dataflow.sections import Section
@@ -32,8 +33,8 @@ from timely.order import Changes, Time
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.protocol import Protocol
-from timely.progress.static import StaticProgress
 from timely.progress.reachability import Tracker
+from timely.progress.static import StaticProgress
 
 RUNS_PER_STEP = 4
 """How often, on average, an operator may run in one step before progress is looked at again."""

@@ -95,13 +95,13 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
     for operator in dataflow.operators:
         for output in operator.outputs:
             for capability in tuple(output.live):
-                if holds(output.location, capability.time):
+                if holds(output.location, operator.tracked(capability.time)):
                     awaited = "" if operator.awaits is None else f", waits for {operator.awaits()}"
                     where = f"on {output}, made at {capability.origin}{awaited}"
                     found[capability.time, False, f"{where}{_round(operator.scope, capability.time)}"] += 1
         for port in operator.inputs:
             for queued, batch in tuple(port.queue):
-                if holds(port.location, queued):
+                if holds(port.location, operator.tracked(queued)):
                     what = queued, True, f"on {port}{_round(operator.scope, queued)}"
                     found[what] += 1
                     records[what] += len(batch)
@@ -118,7 +118,9 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
 
 def counted_elsewhere(dataflow: Dataflow, location: int, time: Time) -> list[str]:
     """Return a line for each pointstamp that other workers hold, as far as this one knows."""
-    own = Counter(held for operator in dataflow.operators for held in _held_by(operator))
+    own = Counter(
+        (location, operator.tracked(time)) for operator in dataflow.operators for location, time in _held_by(operator)
+    )
     holds = _holding(dataflow, location, time)
     lines = []
     for holder, held, count in sorted(dataflow.tracker.pointstamps()):

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import InputCapability, InputPort, OutputPort
+from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain

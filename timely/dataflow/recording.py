@@ -89,10 +89,9 @@ def _descriptions(dataflow: Dataflow) -> Iterator[Any]:
         yield InlineBuilt(now, *where, inline.index, inline.name, inline.scope.path, str(inline.origin))
     sources = dataflow.producers()
     for port in dataflow.channels:
-        operator = port.operator
-        if operator.inline is None:
-            number = operator.inputs.index(port)
-            yield ChannelBuilt(now, *where, port.channel, operator.index, number, port.pact.name, sources[port.channel])
+        if port.operator.inline is None:
+            receiver = port.operator.index, port.index
+            yield ChannelBuilt(now, *where, port.channel, *receiver, port.pact.name, sources[port.channel])
     for operator in dataflow.operators:
         for output in operator.outputs:
             for held in output.live:

@@ -1,9 +1,9 @@
 """Regions: operators of a worker without peers that run as one, in an order that is known beforehand.
 
-A region runs a section of a plan (`timely.dataflow.sections`). For the rest of the dataflow it is one operator: progress
-is counted at one place, its *hub*, and the region is scheduled when one of its operators receives a message or the
-frontier moves of what the section waits for. Inside there is no tracker: the region knows in which order its operators
-run, and so what may still arrive where.
+A region runs a section of a plan (`timely.dataflow.sections`). For the rest of the dataflow it is one operator:
+progress is counted at one place, its *hub* (`timely.dataflow.hubs`), and the region is scheduled when one of its
+operators receives a message or the frontier moves of what the section waits for. Inside there is no tracker: the region
+knows in which order its operators run, and so what may still arrive where.
 
 - In a **turn** of a scope its operators and loops run once, in topological order. Whoever has its turn has received
   everything at the times that are complete outside.
@@ -148,10 +148,8 @@ class Region(Schedulable):
     def _run_items(self, loop: Loop) -> Iterator[bool]:
         """Run what has something to do at the frontier that a scope has now."""
         progress = loop.progress
-        place = 0
-        for item in loop.items:
+        for place, item in enumerate(loop.items):
             progress.place = place
-            place += 1
             if isinstance(item, Loop):
                 yield from self._go_round(item, progress.now)
             elif item.active or item.has_more or (item.waits and item.asks):

@@ -154,7 +154,7 @@ class _Division:
     def _in_order(
         self, scope: Surroundings, loops: dict[Surroundings, Section | None]
     ) -> dict[_Part, list[_Part | tuple[int]]]:
-        """Return what is directly in a scope, with what each part follows: what cuts the scope, then the others in order.
+        """Return what is directly in a scope, with what each follows: what cuts the scope, then the others in order.
 
         Whatever advances time, and whatever comes from outside of the scope, is named by its place, as a tuple. Raises
         CycleError where there is no order.

@@ -7,7 +7,7 @@ to all peers and, at the same moment, into the worker's own view.
 
 Batches of one sender must arrive in the order in which they were sent. Nothing else is required: no order among
 senders, and none between batches and the messages that they count. (Some inputs require the latter as well: see
-`timely.dataflow.operator`.)
+`timely.dataflow.ports`.)
 
 If workers form trees (`timely.progress.accumulation`), a worker that is not a root sums its changes up for its parent,
 and the batches of a root cover its whole tree. A worker's own changes come back to it from its root.

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from timely.communication.codec import PlainPacker, unpack_plain
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.input import new_input
 from timely.dataflow.pact import Gather
+from timely.dataflow.ports import InputPort, OutputPort
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker

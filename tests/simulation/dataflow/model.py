@@ -27,7 +27,7 @@ from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.operator import InputPort
+from timely.dataflow.ports import InputPort
 
 EPOCHS = 3
 Found = list[tuple[Time, tuple[int, int]]]

@@ -19,8 +19,8 @@ from timely.communication.message import Data
 from timely.communication.simulated import SimulatedNetwork
 from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.operator import OVERHEAD
 from timely.dataflow.pact import Pact
+from timely.dataflow.ports import OVERHEAD
 
 QUEUE_BYTES = 1 << 16
 ROWS = 512

@@ -24,7 +24,7 @@ from timely import (
     execute_directly,
     new_input,
 )
-from timely.dataflow.operator import InputCapability
+from timely.dataflow.ports import InputCapability
 from timely.errors import OperatorError
 
 

@@ -27,12 +27,12 @@ from collections.abc import Callable
 import numpy as np
 
 from timely.data.container import Array, Batch
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Broadcast, Pipeline
 from timely.dataflow.pairwise import Pairwise
 from timely.dataflow.piece import Piece, ToOne
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 from timely.errors import DataError
 from timely.order import Time

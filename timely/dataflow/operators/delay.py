@@ -10,9 +10,9 @@ import numpy as np
 from timely.data.container import Array, Batch, Columns, as_columns, records, take
 from timely.data.user_functions import consult
 from timely.dataflow.notificator import Notificator
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 from timely.errors import DataError
 from timely.order import LIMIT, Time

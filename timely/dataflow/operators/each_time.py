@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from timely.data.container import Batch, Columns, concatenate, of_columns
 from timely.dataflow.notificator import Notificator
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary_notify
 from timely.dataflow.pact import Pact
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 from timely.order import Time
 

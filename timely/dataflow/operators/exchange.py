@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Exchange, Pact
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 
 

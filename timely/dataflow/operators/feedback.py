@@ -7,8 +7,9 @@ from typing import Any
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.order import Time

@@ -14,8 +14,9 @@ from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.notificator import Notificator
-from timely.dataflow.operator import InputPort, Logic, OutputPort
+from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pact
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.order import Moment
 

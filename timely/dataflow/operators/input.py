@@ -9,7 +9,8 @@ from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.host import Host
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time

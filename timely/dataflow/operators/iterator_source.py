@@ -13,8 +13,9 @@ from typing import Any
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
 from timely.dataflow.operators.to_stream import batches_of
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError

@@ -12,7 +12,8 @@ from timely.data.container import Array, Columns, as_column
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from timely.data.container import Batch
 from timely.dataflow.notificator import Notificator
-from timely.dataflow.operator import InputPort, OutputPort
 from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 from timely.order import Time, less_equal
 

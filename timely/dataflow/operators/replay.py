@@ -11,7 +11,8 @@ from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, CaptureError
 from timely.order import Time

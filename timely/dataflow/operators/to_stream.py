@@ -10,8 +10,8 @@ import numpy as np
 from timely.data.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import OutputPort
 from timely.dataflow.operators.generic import source
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import DataError
 

@@ -12,8 +12,9 @@ from typing import Any
 from timely.data.container import Batch, Columns, frozen, own_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic, OutputPort
+from timely.dataflow.operator import Logic
 from timely.dataflow.operators.input import Meter
+from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, DataError
 

@@ -1,0 +1,141 @@
+"""The hubs of regions: where progress is counted of the sections that run as one operator each.
+
+All places of a section's operators become one, the hub. What comes into the section at a time may result in anything
+that leaves it at that time; so the hub has the edges of all these places, with times as they are outside of the loops
+in the section. Could-result-in between the other places is then what it is in the plan, or more.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from timely.dataflow.layout import RegionLayout
+from timely.dataflow.plan import Inlet, Place, Plan
+from timely.dataflow.sections import Section
+from timely.progress.graph import Edge
+from timely.progress.summary import PathSummary
+
+
+class Hubs:
+    """The hubs of sections, numbered after the places of the plan.
+
+    What comes into a region passes its door, a place of its own, so that the region can also wait for what it emits
+    itself and what comes back later. The door is tracked no more when the sources are known.
+    """
+
+    def __init__(self, plan: Plan, in_line: set[int], found: list[Section]) -> None:
+        """Take sections of a plan, of which the operators `in_line` have no schedule."""
+        self._plan = plan
+        self._sections = found
+        first = len(plan.places)
+        self.places = range(first, first + len(found))
+        self.doors = range(first + len(found), first + 2 * len(found))
+        self._more = count(self.doors.stop)
+        self.members = {node: hub for hub, section in zip(self.places, found) for node in section.nodes()}
+        self._hub_of = {place: hub for node, hub in self.members.items() for place in node.places}
+        self._counted = {place for node in plan.nodes if node.index not in in_line for place in node.places}
+        """The places of operators with a schedule."""
+        self._looked_at = plan.observed - self._counted
+        """The streams at which somebody looks from outside, and at which nothing is counted."""
+
+    def edges(self) -> list[Edge]:
+        """Return the edges of the plan with hub and door in the place of all places of a region's operators.
+
+        Other places may have copies. Where somebody looks at a stream from outside, a path ends, and a twin goes on: no
+        region waits for it. And what follows a region without an advance in time has a copy that does not lead back
+        into it: that is how its own operators follow each other.
+        """
+        plan, hub_of = self._plan, self._hub_of
+        if not self._sections:
+            return plan.edges
+        twins = {place: next(self._more) for place in sorted(self._looked_at)}
+        copies = self._copies()
+        found = [Edge(hub_of[place], place, plan.identity(place)) for place in plan.observed if place in hub_of]
+        found += [Edge(door, hub, PathSummary.identity(self._width(hub))) for door, hub in zip(self.doors, self.places)]
+        for source, target, summary in plan.edges:
+            hub = hub_of.get(source)
+            begins: list[tuple[int, int | None]] = [(twins.get(source, source), None)] if hub is None else [(hub, hub)]
+            begins += [(copy, after) for after, copy in copies.get(source, {}).items()]
+            advanced = [after for _, after in begins if after is not None and self._advances(summary, after)]
+            end = hub_of.get(target)
+            if hub is not None:
+                summary = _between(self._width(hub), plan.width(source)).followed_by(summary)
+            if end is not None:
+                summary = summary.followed_by(_between(plan.width(target), self._width(end)))
+            for begin, after in begins:
+                after = None if after in advanced else after
+                if end is None:
+                    copy = None if after is None else copies.get(target, {}).get(after)
+                    found.append(Edge(begin, twins.get(target, target) if copy is None else copy, summary))
+                    if target in twins:
+                        found.append(Edge(begin, target, summary))
+                elif end != after:
+                    found.append(Edge(begin, self.doors[end - self.places.start], summary))
+        return found
+
+    def _copies(self) -> dict[int, dict[int, int]]:
+        """Return the copies of places by hub: of those that follow a hub without an advance in time."""
+        onward: dict[int, list[tuple[int, PathSummary]]] = {}
+        for source, target, summary in self._plan.edges:
+            if target not in self._counted:
+                onward.setdefault(source, []).append((target, summary))
+        copies: dict[int, dict[int, int]] = {}
+        for hub in self.places:
+            waiting = [place for place, other in self._hub_of.items() if other == hub]
+            while waiting:
+                for target, summary in onward.get(waiting.pop(), ()):
+                    if not self._advances(summary, hub) and hub not in copies.setdefault(target, {}):
+                        copies[target][hub] = next(self._more)
+                        waiting.append(target)
+        return copies
+
+    def regions(self, edges: list[Edge], kept: set[int]) -> list[RegionLayout]:
+        """Return the regions of a layout that tracks the places `kept`, with these edges."""
+        incoming: dict[int, list[int]] = {}
+        for source, target, _ in self._plan.edges:
+            incoming.setdefault(target, []).append(source)
+        found = []
+        for hub, door, section in zip(self.places, self.doors, self._sections):
+            nodes = list(section.nodes())
+            named = f"a region of {len(nodes)} operators, the first of which is {nodes[0]}"
+            sources = [(edge.source, self.summary(edge)) for edge in edges if edge.target == door]
+            inlets: list[Inlet] = [inlet for node in nodes for inlet in node.inlets if inlet.asks]
+            reach = {inlet: self._sources_of(inlet.place, hub, incoming, kept) for inlet in inlets}
+            every = set().union(*reach.values())
+            partial = {inlet: sorted(places) for inlet, places in reach.items() if places != every}
+            found.append(RegionLayout(section, hub, Place(section.scope, named), sources, partial))
+        return found
+
+    def summary(self, edge: Edge) -> PathSummary | None:
+        """Return an edge's summary, or None if times stay as they are along it."""
+        return None if edge.summary == PathSummary.identity(self._width(edge.source)) else edge.summary
+
+    def _sources_of(self, place: int, hub: int, incoming: dict[int, list[int]], kept: set[int]) -> set[int]:
+        """Return the tracked places outside of a region from which something may arrive at a place in it."""
+        found: set[int] = set()
+        waiting, seen = [place], {place}
+        while waiting:
+            for source in incoming.get(waiting.pop(), ()):
+                other = self._hub_of.get(source)
+                if other is not None and other != hub:
+                    found.add(other)
+                elif source in kept and source not in self._looked_at:
+                    found.add(source)
+                elif source not in seen:
+                    seen.add(source)
+                    waiting.append(source)
+        return found
+
+    def _advances(self, summary: PathSummary, hub: int) -> bool:
+        """Return whether a path adds to a coordinate that times have at a hub."""
+        return any(summary.increments[: self._width(hub)])
+
+    def _width(self, place: int) -> int:
+        is_hub = place in self.places
+        return self._sections[place - self.places.start].scope.width if is_hub else self._plan.width(place)
+
+
+def _between(width: int, other: int) -> PathSummary:
+    """Return the summary of entering loops, or leaving them, from times of `width` coordinates to times of `other`."""
+    keep = min(width, other)
+    return PathSummary(keep, (0,) * keep, (0,) * (other - keep))

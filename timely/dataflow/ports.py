@@ -1,0 +1,395 @@
+"""The inputs and outputs of operators, at run time.
+
+A port is a location of the progress tracker. Everything that happens at it changes counts there, and all changes made
+in one scheduling step reach the tracker together:
+
+- a message sent on a channel counts +1 at the receiving input, on whichever worker that is; taking it from the queue
+  counts -1;
+- a capability counts +1 at its output while it is held.
+
+Invariant: the worker's own part of the count at a location is the number of capabilities held there plus the number of
+messages queued at inputs that are counted there. `validate` checks the part of the capabilities.
+
+A port's `place` is its number in the plan; its `location`, once the dataflow is built, is where the tracker counts it.
+For an input that can be the location of the operator's output (`timely.dataflow.compose`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from timely.data.container import Batch, as_read_only, for_other_worker
+from timely.data.weight import weight_of
+from timely.dataflow.capability import Capability, Held, Holder
+from timely.dataflow.operator_core import OperatorCore
+from timely.dataflow.outstanding import Ledger
+from timely.dataflow.pact import Pact, Pipeline
+from timely.dataflow.plan import Inlet, Outlet
+from timely.dataflow.recorder import Recorder
+from timely.dataflow.tee import Push, Tee
+from timely.errors import BuildError, CapabilityError
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.origin import Origin
+from timely.progress.antichain import CLOSED, Antichain
+from timely.progress.summary import PathSummary, images
+
+Update = Callable[[int, Time, int], None]
+"""Changes the count at a location and a time."""
+
+OVERHEAD = 512
+"""About so many bytes a message takes besides its columns."""
+
+
+class InputCapability:
+    """The right that comes with a message: to send at its time, until the activation ends in which it was taken."""
+
+    __slots__ = ("activation", "input", "time")
+
+    def __init__(self, input: InputPort, time: Time, activation: int) -> None:
+        self.input = input
+        self.time = time
+        self.activation = activation
+
+    def delayed(self, time: Moment) -> InputCapability:
+        """Return the same right at a later time."""
+        time = as_time(time)
+        if len(time) != len(self.time):
+            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
+        if not less_equal(self.time, time):
+            raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
+        if max(time) > LIMIT:
+            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
+        return InputCapability(self.input, time, self.activation)
+
+    def retain(self, output: int = 0) -> Capability:
+        """Return a capability on the operator's `output` that may be held after the message was handled."""
+        holder = self.input.operator.holder(output)
+        return Capability(holder, holder.time_of(self))
+
+
+class InputPort:
+    """One input of an operator: a queue of messages and, if the operator asks for it, a frontier.
+
+    `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
+
+    >>> def large(input, output):
+    ...     for capability, batch in input:  # each message with the right to send at its time
+    ...         output.give(capability, [record for record in batch if record > 2])
+    >>> def show(input):
+    ...     for time, batch in input.drain():  # each message with its time alone
+    ...         print(time, batch)
+    ...     if not input.frontier:
+    ...         print("nothing more comes")
+    >>> def program(worker):
+    ...     with worker.dataflow() as scope:
+    ...         scope.to_stream([1, 2, 3]).unary(Pipeline(), large).sink(Gather(), show)
+    >>> execute_directly(program)
+    (0,) [3]
+    nothing more comes
+    """
+
+    __slots__ = (
+        "_frontier",
+        "_sources",
+        "channel",
+        "dataflow",
+        "drains",
+        "index",
+        "inlet",
+        "interest",
+        "ledger",
+        "location",
+        "operator",
+        "pact",
+        "place",
+        "queue",
+        "recorder",
+        "spreads",
+        "time",
+        "update",
+    )
+
+    def __init__(self, operator: OperatorCore, index: int, pact: Pact, interest: bool, drains: bool) -> None:
+        self.operator = operator
+        self.index = index
+        self.dataflow = operator.dataflow
+        self.pact = pact
+        self.interest = interest
+        self.drains = drains
+        self.spreads = self.dataflow.peers > 1 and pact.name != Pipeline.name
+        """Whether messages may go to other workers."""
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
+        self.inlet = Inlet(self.place, pact.name, self.spreads, interest, drains)
+        operator.node.inlets.append(self.inlet)
+        self.channel = self.dataflow.add_channel(self)
+        self.queue: deque[tuple[Time, Batch]] = deque()
+        self.ledger: Ledger | None = None
+        """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
+        self.time: Time | None = None
+        self.recorder: Recorder | None = None
+        self.update: Update = _not_built
+        self._sources: list[tuple[int, PathSummary | None]] = []
+        self._frontier: tuple[list[Antichain], Antichain] | None = None
+
+    def locate(self, location: int, update: Update, sources: list[tuple[int, PathSummary | None]]) -> None:
+        """Count messages at `location`; take the frontier from other locations, each along its summary, if any.
+
+        In a region, the frontier is that of the scope: once the region is at rest it is empty if those of the `sources`
+        are, where there are some.
+        """
+        self.location = location
+        self.update = update
+        self._sources = sources or ([] if self.operator.progress is not None else [(location, None)])
+
+    @property
+    def frontier_locations(self) -> list[int]:
+        """The locations from whose frontiers the frontier here follows."""
+        return [location for location, _ in self._sources]
+
+    def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
+        """Take the queued messages; each comes with the right to send at its time."""
+        for time, batch in self.drain():
+            yield InputCapability(self, time, self.operator.activations), as_read_only(batch)
+
+    def received(self) -> Iterator[tuple[InputCapability, Batch]]:
+        """Take the queued messages as they are: for operators of these packages, which write to none of them."""
+        for time, batch in self.drain():
+            yield InputCapability(self, time, self.operator.activations), batch
+
+    def drain(self) -> Iterator[tuple[Time, Batch]]:
+        """Take the queued messages with their bare times.
+
+        What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends; and so
+        is what would become messages that nobody has room for, unless the operator `drains`.
+        """
+        queue = self.queue
+        update = self.update
+        ledger = self.ledger
+        recorder = self.recorder
+        if recorder is not None:
+            recorder.draining(self.channel, len(queue))
+        over = None if self.drains or ledger is None else self.dataflow.outstanding.over
+        left = len(queue)
+        while queue and left:
+            if over and self.dataflow.schedule.holds_back(self.operator):
+                return
+            left -= 1
+            time, batch = queue.popleft()
+            if ledger is not None:
+                ledger.take()
+            self.time = time
+            update(self.location, time, -1)
+            if recorder is not None:
+                recorder.received(self.channel, batch)
+            yield time, batch
+
+    def handle(self, time: Time) -> None:
+        """Have an error name `time`, at which the operator does something that no message has it do.
+
+        >>> def refuse(input):
+        ...     input.handle((2026,))
+        ...     raise ValueError("not yet")
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1]).sink(Pipeline(), refuse)
+        >>> execute_directly(program)
+        Traceback (most recent call last):
+        ...
+        timely.errors.OperatorError: operator 'sink' failed at time (2026,) on worker 0 of 1 (...): ValueError: not yet
+        """
+        self.time = time
+        if self.ledger is not None:
+            self.ledger.sender = self.dataflow.worker_index
+
+    @property
+    def sender(self) -> int:
+        """The worker that what is handled comes from."""
+        return self.dataflow.worker_index if self.ledger is None else self.ledger.sender
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still arrive here, from any worker. Asked for when the operator is built."""
+        if not self.interest:
+            raise BuildError(f"{self} was built without interest in its frontier")
+        tracker, sources = self.dataflow.tracker, self._sources
+        operator = self.operator
+        if operator.progress is not None:
+            if sources and operator.progress.is_at_rest and not any(tracker.frontier(each) for each, _ in sources):
+                return CLOSED
+            return operator.progress.frontier(operator.turn)
+        if len(sources) == 1 and sources[0][1] is None:
+            return tracker.frontier(sources[0][0])
+        fronts = [tracker.frontier(location) for location, _ in sources]
+        if self._frontier is None or self._frontier[0] != fronts:
+            arriving = [images(front.elements, summary) for front, (_, summary) in zip(fronts, sources)]
+            self._frontier = fronts, Antichain([time for times in arriving for time in times])
+        return self._frontier[1]
+
+    def __str__(self) -> str:
+        return f"input {self.index} of {self.operator}"
+
+    def pusher(self) -> Push:
+        """Return what puts a message on this channel (see `Consumer`)."""
+        if self.operator.inline is not None:
+            return self.operator.inline
+        return self._push_spread if self.spreads else self._push_here
+
+    def deliver(self, sender: int, time: Time, batch: Batch) -> None:
+        """Queue a message already counted where it was sent."""
+        if self.recorder is not None:
+            self.recorder.queued(self.channel, sender)
+        self.queue.append((time, batch))
+        if self.ledger is not None:
+            self.ledger.queue(sender, OVERHEAD + weight_of(batch))
+        operator = self.operator
+        if not operator.active:
+            self.dataflow.schedule.activate(operator)
+
+    def _push_here(self, time: Time, batch: Batch) -> None:
+        dataflow = self.dataflow
+        if self.recorder is not None:
+            self.recorder.sent(self.channel, batch, dataflow.worker_index)
+        self.update(self.location, time, 1)
+        self.deliver(dataflow.worker_index, time, batch)
+
+    def _push_spread(self, time: Time, batch: Batch) -> None:
+        dataflow, ledger = self.dataflow, self.ledger
+        assert ledger is not None
+        try:
+            parts = self.pact.split(batch, dataflow.peers)
+            if parts is None:
+                self._push_here(time, batch)
+                return
+            for worker, part in parts:
+                if worker == dataflow.worker_index:
+                    self._push_here(time, part)
+                else:
+                    # What cannot be sent is not counted: a program may catch the error, and go on.
+                    dataflow.send(worker, self.channel, time, part := for_other_worker(part))
+                    self.update(self.location, time, 1)
+                    ledger.send(worker, OVERHEAD + weight_of(part))
+        except Exception as error:
+            raise self.operator.failure(error, time) from error
+
+
+class OutputPort(Holder):
+    """One output of an operator: where its capabilities are counted and its messages leave.
+
+    >>> def twice(input, output):
+    ...     for capability, batch in input:
+    ...         output.give(capability, batch)
+    ...         output.give(capability, [record + 10 for record in batch])
+    >>> example(lambda scope: scope.to_stream([1, 2]).unary(Pipeline(), twice))
+    [1, 2, 11, 12]
+    """
+
+    def __init__(self, operator: OperatorCore, index: int, tee: Tee, initial: bool) -> None:
+        self.operator = operator
+        self.dataflow = operator.dataflow
+        self.index = index
+        self.place = self.location = self.dataflow.add_place(operator.scope, self)
+        self.outlet = Outlet(self.place)
+        operator.node.outlets.append(self.outlet)
+        self.tee = tee
+        self.initial = initial
+        self.update: Update = _not_built
+        self.live: set[Held] = set()
+        self.recorder: Recorder | None = None
+        self.summaries: dict[InputPort, PathSummary | None] = {}
+
+    def __str__(self) -> str:
+        return f"output {self.index} of {self.operator}"
+
+    def locate(self, location: int, update: Update) -> None:
+        """Count capabilities at `location`."""
+        self.location = location
+        self.update = update
+
+    def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
+        """Send a batch, unless it is empty, at the capability's time. Raises CapabilityError if that is not allowed."""
+        if len(batch):
+            self.tee.push(self.time_of(capability), batch)
+
+    def time_of(self, capability: Any) -> Time:
+        """Return the time at which `capability` permits sending here; refuse what does not, of whatever type."""
+        if type(capability) is Capability:
+            if capability.output is not self:
+                raise CapabilityError(f"{capability!r} does not permit sending on {self}")
+            return capability.time
+        if type(capability) is not InputCapability:
+            raise CapabilityError(
+                f"{self} is given a batch with a capability, such as come with an input's messages or from retain(), "
+                f"not with {capability!r:.80}"
+            )
+        if capability.input.operator is not self.operator:
+            raise CapabilityError(f"a message of {capability.input} gives no right to send on {self}")
+        if capability.activation != self.operator.activations:
+            raise CapabilityError(
+                f"the right of a message at {capability.time} ended with the activation of {self.operator} in which it "
+                "came: retain() it there, and send with that"
+            )
+        summary = self.summaries.get(capability.input)
+        if summary is None:
+            if capability.input in self.summaries:
+                return capability.time
+            raise CapabilityError(f"{capability.input} was built without a path to {self}")
+        time = summary.results_in(capability.time)
+        if time is None:
+            raise CapabilityError(f"nothing at {self} can result from time {capability.time}")
+        return time
+
+    def connect(self, input: InputPort, summary: PathSummary | None) -> None:
+        """State what can result here from a message at `input`: the summary of its time, or None for its time."""
+        self.summaries[input] = summary
+        self.outlet.summaries[input.inlet] = summary
+        identity = PathSummary.identity(self.operator.scope.width)
+        self.dataflow.plan.add_edge(input.place, self.place, identity if summary is None else summary)
+
+    def validate(self) -> None:
+        """Raise AssertionError where what is held here names another output."""
+        assert all(held.output is self for held in self.live), f"{self} counts what is held elsewhere"
+
+    # Called by Capability alone.
+
+    @property
+    def built_at(self) -> Origin:
+        return self.operator.origin
+
+    @property
+    def worker_index(self) -> int:
+        return self.dataflow.worker_index
+
+    @property
+    def is_closed(self) -> bool:
+        return self.dataflow.is_closed
+
+    def hold(self, held: Held, is_counted: bool) -> None:
+        if not is_counted:
+            self.update(self.location, held.time, 1)
+        self.live.add(held)
+        if self.recorder is not None:
+            self.recorder.made(self.operator.index, self.index, held.time, held.origin)
+
+    def move(self, held: Held, time: Time) -> None:
+        update = self.update
+        update(self.location, time, 1)
+        update(self.location, held.time, -1)
+        before, held.time = held.time, time
+        if self.recorder is not None:
+            self.recorder.moved(self.operator.index, self.index, before, time)
+
+    def release(self, held: Held) -> None:
+        self.update(self.location, held.time, -1)
+        self.live.discard(held)
+        if self.recorder is not None:
+            self.recorder.dropped(self.operator.index, self.index, held.time)
+
+    def forget(self, held: Held) -> None:
+        if not self.dataflow.is_closed:
+            self.dataflow.host.call(held.drop_forgotten)
+
+
+def _not_built(location: int, time: Time, change: int) -> None:
+    raise BuildError("nothing is counted before the dataflow is complete: leave its `with` block first")
