@@ -32,7 +32,7 @@ from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
 from tests.oracle.programs import Contents, Pairs, Program
 from tests.oracle.running import QUEUE_BYTES, Run
-from timely.dataflow import operator as ports
+from timely.dataflow import ports
 from timely.dataflow.operators import replay
 from timely.order import Time, less_equal
 

@@ -76,6 +76,24 @@ def test_an_input_that_is_counted_elsewhere_is_counted_at_a_place_that_is_tracke
     assert {place for sources in layout.followed.values() for place, _ in sources} <= set(layout.places)
 
 
+@pytest.mark.composed
+@pytest.mark.parametrize("build", [straight, looped, components])
+def test_what_could_result_in_what_in_the_plan_still_could_with_regions(build: Build) -> None:
+    plan = planned(build)
+    layout = compose(plan, in_order=True, alone=True)
+    tracked = {place for place in layout.places if place < len(plan.places)}
+    regions = [sorted(node.name for node in region.section.nodes()) for region in layout.regions]
+    if build is components:
+        assert regions == [["arrange", "arrange", "arrange", "distinct", "join_map", "min"]]
+    else:
+        assert not regions
+    for target in tracked:
+        found = summaries_to(target, plan.width(target), layout.edges)
+        for source, summaries in minimal(plan, plan.edges, target, tracked).items():
+            for summary in summaries:
+                assert any(known.less_equal(summary) for known in found[source])  # type: ignore[arg-type]
+
+
 def test_the_plain_layout_tracks_every_place_and_runs_nothing_in_line() -> None:
     plan = planned(looped)
     layout = plain(plan)

@@ -191,15 +191,16 @@ def test_a_trace_is_maintained_when_the_other_side_of_a_join_advances_without_ch
 def test_a_trace_that_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
     chores: list[Callable[[], bool]] = []
     dataflow = SimpleNamespace(host=SimpleNamespace(when_idle=chores.append), when_complete=lambda end: None)
-    ports = [SimpleNamespace(queue=[]), SimpleNamespace(queue=["a batch"] if queued else [])]
-    operator: Any = SimpleNamespace(dataflow=dataflow, inputs=ports, waits=False)
+    operator = SimpleNamespace(waits=False)
+    queues: list[list[str]] = [[], ["a batch"] if queued else []]
+    ports: Any = [SimpleNamespace(dataflow=dataflow, operator=operator, queue=queue) for queue in queues]
     compacted: list[None] = []
 
     def compact() -> bool:
         compacted.append(None)
         return True
 
-    catching_up = CatchingUp(operator, compact)
+    catching_up = CatchingUp(ports, compact)
     catching_up.expect()
     catching_up.expect()
     (chore,) = chores
