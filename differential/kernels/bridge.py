@@ -69,7 +69,8 @@ class _Bridge:
         described = builder.bitcast(place, _POINTER)
         self.require(self.call("differential.argument", ir.IntType(1), item, ir.Constant(_INT32, kind.ndim), described))
         data, size, lengths = (
-            builder.load(builder.gep(place, [ir.Constant(_INT32, 0), ir.Constant(_INT32, field)])) for field in (1, 2, 4)
+            builder.load(builder.gep(place, [ir.Constant(_INT32, 0), ir.Constant(_INT32, field)]))
+            for field in (1, 2, 4)
         )
         lengths = builder.bitcast(lengths, _INT64.as_pointer())
         shape = [builder.load(builder.gep(lengths, [ir.Constant(_INT32, each)])) for each in range(kind.ndim)]
@@ -143,9 +144,7 @@ class _Bridge:
     def raiser(self, place: int, arguments: Any, count: Any) -> Any:
         """Call one of the functions that raise, and return its result, which is null."""
         raises = self.call("PyTuple_GetItem", _POINTER, self.function.args[0], ir.Constant(_INT64, place))
-        return self.call(
-            "PyObject_Vectorcall", _POINTER, raises, arguments, count, cgutils.get_null_value(_POINTER)
-        )
+        return self.call("PyObject_Vectorcall", _POINTER, raises, arguments, count, cgutils.get_null_value(_POINTER))
 
 
 def add_bridge(context: Any, described: Any, symbol: str) -> Any:

@@ -117,8 +117,12 @@ class Entry:
 
     def read(self) -> bool:
         """Read the object code; return whether it is there, whole and safe to load."""
-        self._payload = self._shipped() or self.store.read(self.name, self.own_key)
+        self._payload = self._shipped() or self.kept()
         return self._payload is not None
+
+    def kept(self) -> bytes | None:
+        """Return the object code that was compiled on this machine, or None."""
+        return self.store.read(self.name, self.own_key)
 
     def load(self) -> Callable[..., Any] | None:
         """Return what was read as a function, or None if nothing was read or it cannot be loaded."""

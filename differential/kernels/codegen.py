@@ -62,7 +62,6 @@ class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
                 function.linkage = "internal"
         return module
 
-
     def _callees_first(self, known: dict[int, Any]) -> list[Any]:
         """Return the libraries that this one reaches, each after those that it calls."""
         for library in self._linking_libraries:

@@ -119,7 +119,9 @@ class Kernel(functools.partial[Any], Part):
         """Return what stands for this kernel in the globals of kernels that are compiled."""
         signature = Signature.of(self.source)
         if not signature.result:
-            raise TypeError(f"kernel {self.source.__qualname__}: other kernels call it, so its result needs an annotation")
+            raise TypeError(
+                f"kernel {self.source.__qualname__}: other kernels call it, so its result needs an annotation"
+            )
         return _codegen().external(self.entry().symbol, signature)
 
     def _use(self, loaded: Any) -> None:
@@ -215,7 +217,7 @@ def primitive(
     return decorate
 
 
-def _largest_first() -> list[Kernel]:
+def largest_first() -> list[Kernel]:
     """Return all kernels, those with the most code first."""
     sizes = {one: sum(len(part.__code__.co_code) for part in reached(one.source)) for one in _KERNELS}
     return sorted(sizes, key=sizes.__getitem__, reverse=True)
@@ -231,7 +233,7 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 
     The largest come first, so that several processes finish at about the same time.
     """
-    for position, one in enumerate(_largest_first(), 1):
+    for position, one in enumerate(largest_first(), 1):
         started = time.perf_counter()
         one.prepare()
         name = f"{one.source.__module__}.{one.source.__qualname__}"
@@ -289,7 +291,7 @@ def _loaded(kernel: Kernel) -> Any:
             turn = _turn(entry, stack)
             while turn and not turn.is_ours() and not entry.read():
                 # The turn is not ours, so the turns that this takes and ends do not end it.
-                if not any(_compile_ahead(one) for one in _largest_first()):
+                if not any(_compile_ahead(one) for one in largest_first()):
                     turn.wait()
             entry.read()  # another process may have compiled it meanwhile
         with uninterrupted():
