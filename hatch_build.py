@@ -38,7 +38,7 @@ PROGRAMS, PROGRAMS_PLACE = "examples", "differential/jobs/examples"
 
 
 class WheelHook(BuildHookInterface[Any]):
-    """Adds the programs of the jobs, compiled kernels, and extension modules: one beside each source, and a shared one."""
+    """Adds the programs of the jobs, compiled kernels, and extension modules beside their sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile into a temporary directory, and add the files to the wheel or put them beside their sources."""

@@ -115,9 +115,9 @@ class Entry:
         """Return whether the kernel is kept, whole or damaged."""
         return self._shipped() is not None or self.store.has(self.name)
 
-    def read(self) -> bool:
-        """Read the object code; return whether it is there, whole and safe to load."""
-        self._payload = self._shipped() or self.kept()
+    def read(self, known: bytes | None = None) -> bool:
+        """Read the object code, unless it is known; return whether it is there, whole and safe to load."""
+        self._payload = known or self._shipped() or self.kept()
         return self._payload is not None
 
     def kept(self) -> bytes | None:

@@ -7,11 +7,11 @@ kernel reaches, and optimised and emitted once. Kernels that it calls are not li
 loaded.
 
 This is a target of Numba's of its own (`numba.core.target_extension`), so functions that the program compiles with
-Numba are not affected. The object code calls nothing of Numba: `runtime.py` has what arrays and Python's calls need, and
-exceptions are plain data (`_Conventions`). So a process that loads it does not import Numba, whose version may be any.
+Numba are not affected. The object code calls nothing of Numba: `runtime.py` has what arrays and Python's calls need,
+and exceptions are plain data (`_Conventions`). So a process that loads it does not import Numba, of any version.
 
-Importing this module imports Numba. It relies on parts of Numba that are not public; `tests/unit/kernels` notices if a
-version changes them.
+Importing this module imports Numba. It relies on parts of Numba that are not public, from Numba 0.62 on. If a version
+changes them, this module fails, and `compile.py` reports the version.
 """
 
 from __future__ import annotations
@@ -227,6 +227,8 @@ def object_codes(
         module.get_function(described.llvm_func_name).name = symbol
         module.link_in(llvm.parse_assembly(str(bridge)))
         linked = library.linked((symbol, f"call.{symbol}"))
+        if any(each.name.startswith("numba.dynamic.globals") for each in linked.global_variables):
+            raise TypeError(f"kernel {function.__qualname__} refers to objects of this process")
         made = []
         for processor in processors:
             own = linked.clone()

@@ -44,6 +44,7 @@ import contextlib
 import functools
 import importlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -75,6 +76,8 @@ Result = TypeVar("Result")
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
+_ahead: dict[str, bytes] = {}
+"""What was compiled while another process compiled the kernel that was needed, by symbol, until it is used."""
 
 
 class Kernel(functools.partial[Any], Part):
@@ -119,9 +122,7 @@ class Kernel(functools.partial[Any], Part):
         """Return what stands for this kernel in the globals of kernels that are compiled."""
         signature = Signature.of(self.source)
         if not signature.result:
-            raise TypeError(
-                f"kernel {self.source.__qualname__}: other kernels call it, so its result needs an annotation"
-            )
+            raise TypeError(f"kernel {self.source.__qualname__}: a kernel calls it, so its result needs an annotation")
         return _codegen().external(self.entry().symbol, signature)
 
     def _use(self, loaded: Any) -> None:
@@ -241,7 +242,14 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 
 
 def _codegen() -> Any:
-    return importlib.import_module("differential.kernels.codegen")
+    try:
+        return importlib.import_module("differential.kernels.codegen")
+    except (AttributeError, ImportError) as error:
+        version = getattr(sys.modules.get("numba"), "__version__", "")
+        raise RuntimeError(
+            f"Numba {version} cannot compile the kernels of this package ({error}); install another version of Numba, "
+            "or a wheel of this package that has compiled kernels"
+        ) from error
 
 
 def _resolved(function: FunctionType) -> FunctionType:
@@ -287,7 +295,7 @@ def _loaded(kernel: Kernel) -> Any:
         one.prepare()
     entry = kernel.entry()
     with contextlib.ExitStack() as stack:
-        if not entry.read():
+        if not entry.read(_ahead.pop(entry.symbol, None)):
             turn = _turn(entry, stack)
             while turn and not turn.is_ours() and not entry.read():
                 # The turn is not ours, so the turns that this takes and ends do not end it.
@@ -302,13 +310,14 @@ def _loaded(kernel: Kernel) -> Any:
 def _compile_ahead(kernel: Kernel) -> bool:
     """Compile a kernel unless it is compiled or another process compiles it; return whether it is compiled by this."""
     entry = kernel.entry()
-    if kernel.loaded or entry.exists():
+    if kernel.loaded or entry.symbol in _ahead or entry.exists():
         return False
     with contextlib.ExitStack() as stack:
         turn = _turn(entry, stack)
         if not turn or not turn.is_ours() or entry.exists():
             return False
-        entry.write(_compiled(kernel, entry, stack))
+        _ahead[entry.symbol] = _compiled(kernel, entry, stack)
+        entry.write(_ahead[entry.symbol])
     return True
 
 

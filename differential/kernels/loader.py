@@ -1,7 +1,7 @@
 """Object code of kernels in this process: linked by LLVM, and called as built-in functions of Python.
 
-LLVM is imported, Numba is not. Code is loaded from bytes in memory, which the caller has checked, and stays loaded until
-the process ends.
+LLVM is imported, Numba is not. Code is loaded from bytes in memory, which the caller has checked, and stays loaded
+until the process ends.
 
 A payload is what is kept of a kernel: the names of what its object code needs, and the code. All names must be known
 before LLVM links the code, because LLVM ends the process if one is not.
@@ -29,6 +29,8 @@ _C_LIBRARY = ("free", "log10", "madvise", "malloc", "memcpy", "memmove", "memset
 """The functions of the C library that kernels call; others are named in an error when a kernel is compiled."""
 _PYTHON = ("Py", "_Py")
 _lock = threading.RLock()
+_functions: dict[str, Callable[..., Any]] = {}
+"""The kernels that are loaded, by symbol: equal symbols stand for equal code."""
 
 
 class LoadError(Exception):
@@ -82,24 +84,31 @@ def load(payload: bytes, symbol: str, name: str, signature: Signature) -> Callab
         needs, code = msgpack.unpackb(payload)
         with _lock:
             engine, llvm = _engine(), importlib.import_module("llvmlite.binding")
+            if symbol in _functions:
+                return _functions[symbol]
             if absent := [each for each in needs if not llvm.address_of_symbol(each)]:
                 raise LoadError(f"this process does not have {', '.join(absent)}")
             engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()
             llvm.add_symbol(symbol, engine.get_function_address(symbol))
             address = engine.get_function_address(f"call.{symbol}")
+            return _functions.setdefault(symbol, _function(address, name, signature))
     except (msgpack.UnpackException, RuntimeError, TypeError, ValueError) as error:
         raise LoadError(f"{type(error).__name__}: {error}") from error
+
+
+_definitions: list[_Definition] = []
+"""CPython refers to the definition of a function as long as there is the function."""
+
+
+def _function(address: int, name: str, signature: Signature) -> Callable[..., Any]:
+    """Return the built-in function whose code is at an address."""
     definition = _Definition(name.encode(), address, _FASTCALL, None)
     _definitions.append(definition)
     raisers = (functools.partial(_refuse, name, signature), _raise)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     return make(ctypes.addressof(definition), raisers, None)  # type: ignore[no-any-return]
-
-
-_definitions: list[_Definition] = []
-"""CPython refers to the definition of a function as long as there is the function."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""All kernels of this package, compiled for several kinds of processors by several processes: what a wheel has inside."""
+"""What a wheel has inside: all kernels of this package, compiled for several processors by several processes."""
 
 from __future__ import annotations
 
