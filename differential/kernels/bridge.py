@@ -1,9 +1,10 @@
 """The function of a kernel's object code that Python calls.
 
 It is a built-in function of CPython (`METH_FASTCALL`): it reads integers and arrays from the objects that it receives,
-releases the interpreter's lock, calls the kernel, and returns objects. An argument costs a few nanoseconds. Its `self`
-is a tuple of two functions of Python, which raise: the first is called with arguments that the kernel does not take, the
-second with the address of an exception that the kernel raised (`loader.py`).
+releases the interpreter's lock, calls the kernel, and returns objects. An argument costs a few nanoseconds.
+
+Its `self` is a tuple of two functions of Python, which raise: the first is called with arguments that the kernel does
+not take, the second with the address of an exception that the kernel raised (`loader.py`).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ import numpy as np
 class Part:
     """Something that stands for a function in the globals of kernels."""
 
-    source: FunctionType
+    source: Any
 
     def way(self) -> str:
         """Return how the function is compiled."""

@@ -13,18 +13,20 @@ import ctypes
 import functools
 import importlib
 import io
+import json
 import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
 
-import msgpack
 import numpy as np
 
 from differential.kernels.runtime import ARRAY_API
 from differential.kernels.signature import ARRAYS, Signature
 
 _FASTCALL = 0x0080
+_END = b"\0"
+"""What is between the names and the code."""
 _C_LIBRARY = ("free", "log10", "madvise", "malloc", "memcpy", "memmove", "memset")
 """The functions of the C library that kernels call; others are named in an error when a kernel is compiled."""
 _PYTHON = ("Py", "_Py")
@@ -72,7 +74,7 @@ def payload_of(code: bytes, needs: list[str]) -> bytes:
     provided = (*ARRAY_API, *_C_LIBRARY)
     if unknown := [each for each in needs if each not in provided and not each.startswith((*_PYTHON, "kernel."))]:
         raise TypeError(f"compiled kernels cannot call {', '.join(unknown)}")
-    return msgpack.packb([needs, code])  # type: ignore[no-any-return]
+    return json.dumps(needs).encode() + _END + code
 
 
 def load(payload: bytes, symbol: str, name: str, signature: Signature) -> Callable[..., Any]:
@@ -81,19 +83,21 @@ def load(payload: bytes, symbol: str, name: str, signature: Signature) -> Callab
     Kernels that it calls must be loaded already.
     """
     try:
-        needs, code = msgpack.unpackb(payload)
+        names, end, code = payload.partition(_END)
+        if not end:
+            raise LoadError("it is no object code")
         with _lock:
             engine, llvm = _engine(), importlib.import_module("llvmlite.binding")
             if symbol in _functions:
                 return _functions[symbol]
-            if absent := [each for each in needs if not llvm.address_of_symbol(each)]:
+            if absent := [each for each in json.loads(names) if not llvm.address_of_symbol(each)]:
                 raise LoadError(f"this process does not have {', '.join(absent)}")
             engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             engine.finalize_object()
             llvm.add_symbol(symbol, engine.get_function_address(symbol))
             address = engine.get_function_address(f"call.{symbol}")
             return _functions.setdefault(symbol, _function(address, name, signature))
-    except (msgpack.UnpackException, RuntimeError, TypeError, ValueError) as error:
+    except (RuntimeError, TypeError, ValueError) as error:
         raise LoadError(f"{type(error).__name__}: {error}") from error
 
 

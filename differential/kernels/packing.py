@@ -24,7 +24,7 @@ def made_for(processors: list[Processor], processes: int) -> Iterator[Shipped]:
         yield Shipped(processor, dict(each[number] for each in made))
 
 
-def _made(number: int, processors: list[Processor]) -> list[tuple[bytes, bytes]]:
+def _made(number: int, processors: list[Processor]) -> list[tuple[str, bytes]]:
     """Return the name and the object code of a kernel for each processor."""
     kernel = largest_first()[number]
     entry = kernel.entry()

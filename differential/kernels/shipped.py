@@ -1,6 +1,6 @@
 """The compiled kernels that a wheel has: one file for each kind of processor, beside the modules of this package.
 
-A file is a mark, a digest of all that follows, and a table from the digests of keys to object code. What the keys spell
+A file is a mark, a digest of all that follows, the processor, a table of the digests of keys, and object code. What the keys spell
 out is described in `cache.py`: a kernel whose sources, processor, Python or NumPy differ is not found here, and is
 compiled. A file is used if its processor is one that this machine has, nobody but its owner can write to it, the
 owner is this user or root, and its digest is right. Otherwise one line on stderr reports why it is not used.
@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from pathlib import Path
-
-import msgpack
 
 from differential.kernels.processor import Processor
 from differential.kernels.store import UnsafeError, content_of, report
@@ -31,7 +31,7 @@ _DIRECTORY = Path(__file__).parent
 class Shipped:
     """The compiled kernels of one file."""
 
-    def __init__(self, processor: Processor, payloads: Mapping[bytes, bytes]) -> None:
+    def __init__(self, processor: Processor, payloads: Mapping[str, bytes]) -> None:
         self.processor = processor
         self._payloads = payloads
 
@@ -66,13 +66,16 @@ class Shipped:
         start = len(_MARK) + _DIGEST_BYTES
         if content[: len(_MARK)] != _MARK or content[len(_MARK) : start] != _digest(content[start:], _DIGEST_BYTES):
             raise UnsafeError("is damaged")
-        name, features, payloads = msgpack.unpackb(content[start:])
-        return Shipped(Processor(name, features), payloads)
+        head, _, codes = content[start:].partition(b"\n")
+        name, features, table = json.loads(head)
+        return Shipped(Processor(name, features), {key: codes[first:last] for key, (first, last) in table.items()})
 
     def write(self, directory: Path, name: str) -> Path:
         """Write the kernels to a file of a directory, and return its path."""
         path = directory / f"{name}{SUFFIX}"
-        body = msgpack.packb([*self.processor, dict(self._payloads)])
+        ends = list(accumulate(map(len, self._payloads.values()), initial=0))
+        table = dict(zip(self._payloads, pairwise(ends), strict=True))
+        body = b"".join((json.dumps([*self.processor, table]).encode(), b"\n", *self._payloads.values()))
         path.write_bytes(_MARK + _digest(body, _DIGEST_BYTES) + body)
         return path
 
@@ -81,9 +84,9 @@ class Shipped:
         return self._payloads.get(name_of(key))
 
 
-def name_of(key: str) -> bytes:
+def name_of(key: str) -> str:
     """Return the name of a key in a file."""
-    return _digest(key.encode(), 16)
+    return _digest(key.encode(), 16).hex()
 
 
 def _digest(content: bytes, size: int) -> bytes:

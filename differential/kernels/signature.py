@@ -26,7 +26,7 @@ class Signature(NamedTuple):
     def of(function: FunctionType) -> Signature:
         """Return the signature of a function; raise TypeError if an annotation is none that kernels have."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
-        arguments = tuple(function.__annotations__.get(name) for name in names)
+        arguments = tuple(function.__annotations__.get(name, "") for name in names)
         for name, annotation in zip(names, arguments, strict=True):
             if annotation not in _ARGUMENTS:
                 raise TypeError(
