@@ -40,7 +40,7 @@ _SETTINGS = (
 """The settings of Numba that change the code that it makes."""
 _CONFIGURATION = ".numba_config.yaml"
 """A file of the working directory in which Numba also looks for settings."""
-_COMPILERS = ("bridge.py", "codegen.py", "runtime.py")
+_COMPILERS = ("bridge.py", "codegen.py", "loader.py", "runtime.py")
 _NAME_CHARACTERS = 100
 
 
@@ -75,7 +75,7 @@ def compilers() -> str:
 
 @functools.cache
 def way() -> str:
-    """Return a digest of the modules that make object code of kernels."""
+    """Return a digest of the modules that make object code of kernels, and of the one that loads it."""
     digest = hashlib.blake2b(digest_size=16)
     for name in _COMPILERS:
         digest.update(Path(__file__).with_name(name).read_bytes())

@@ -1,9 +1,9 @@
 """The compiled kernels that a wheel has: one file for each kind of processor, beside the modules of this package.
 
-A file is a mark, a digest of all that follows, the processor, a table of the digests of keys, and object code. What the keys spell
-out is described in `cache.py`: a kernel whose sources, processor, Python or NumPy differ is not found here, and is
-compiled. A file is used if its processor is one that this machine has, nobody but its owner can write to it, the
-owner is this user or root, and its digest is right. Otherwise one line on stderr reports why it is not used.
+A file is a mark, a digest of all that follows, the processor, a table of the digests of keys, and object code. What the
+keys spell out is described in `cache.py`: a kernel whose sources, processor, Python or NumPy differ is not found here,
+and is compiled. A file is used if its processor is one that this machine has, nobody but its owner can write to it,
+the owner is this user or root, and its digest is right. Otherwise one line on stderr reports why it is not used.
 
 `DIFFERENTIAL_KERNELS=native` in the environment leaves these files out, so that kernels are compiled for exactly the
 processor of this machine.
