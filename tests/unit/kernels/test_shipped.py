@@ -101,9 +101,11 @@ BREADTH_FIRST = """
 
     def hops(edges, roots):
         start = roots.map(lambda root: (root, 0))
-        return start.iterate(lambda inner: inner.join_map(edges, lambda node, hop, to: (to, hop + 1)).concat(start).min())
+        return start.iterate(lambda inner:
+            inner.join_map(edges, lambda node, hop, to: (to, hop + 1)).concat(start).min())
 
-    print(example(lambda scope: hops(Collection.of(scope, np.array([0, 1]), np.array([1, 2])), Collection.of(scope, 0))))
+    sources, targets = np.array([0, 1]), np.array([1, 2])
+    print(example(lambda scope: hops(Collection.of(scope, sources, targets), Collection.of(scope, 0))))
     import sys
     print("numba" in sys.modules)
 """
@@ -112,7 +114,7 @@ BREADTH_FIRST = """
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_an_installed_wheel_answers_without_compiling_and_compiles_if_its_kernels_are_damaged(tmp_path: Path) -> None:
-    """The wheel is installed beside the libraries of this environment, whose versions need not be those of the build."""
+    """The wheel is installed beside the libraries of this environment, which need not be those of the build."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     plain = {**os.environ, "TIMELY_COMPILE": "0", "TIMELY_KERNELS": "host"}
     wheels = [*pip, "wheel", "--no-deps", "--wheel-dir", str(tmp_path / "wheels"), str(ROOT)]
