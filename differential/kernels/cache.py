@@ -24,7 +24,7 @@ from differential.kernels.loader import LoadError, load
 from differential.kernels.processor import Processor
 from differential.kernels.shipped import Shipped
 from differential.kernels.signature import Signature
-from differential.kernels.store import SUFFIX, Store
+from differential.kernels.store import SUFFIX, Store, report
 
 _SETTINGS = (
     "BOUNDSCHECK",
@@ -96,6 +96,7 @@ class Entry:
         self.symbol = f"kernel.{self.readable}.{_digest(self._source)}"
         self.store = Store.of_user()
         self._payload: bytes | None = None
+        self._is_shipped = True
 
     def key(self, processor: Processor) -> str:
         """Return the key of this kernel's object code for a processor."""
@@ -132,8 +133,13 @@ class Entry:
         try:
             return load(payload, self.symbol, self._kernel, self._signature)
         except LoadError as error:
-            self.store.discard(self.name, f"cannot be loaded ({error})")
-            return None
+            if self._shipped() is None:
+                self.store.discard(self.name, f"cannot be loaded ({error})")
+                return None
+            report(f"the compiled kernel {self._kernel} of this package cannot be loaded ({error}); it is not used")
+            self._is_shipped = False
+            self.read()
+            return self.load()
 
     def keep(self, payload: bytes) -> Callable[..., Any]:
         """Return what was compiled on this machine as a function, and keep it."""
@@ -145,7 +151,7 @@ class Entry:
         self.store.write(self.name, self.own_key, payload)
 
     def _shipped(self) -> bytes | None:
-        shipped = Shipped.of_package()
+        shipped = Shipped.of_package() if self._is_shipped else None
         return shipped.payload(self.key(shipped.processor)) if shipped else None
 
 

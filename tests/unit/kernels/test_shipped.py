@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from differential.kernels import shipped as shipping, store as stores
+from differential.kernels import loader as loading, shipped as shipping, store as stores
 from differential.kernels.compile import kernel
 from differential.kernels.fields import append_field, field
 from differential.kernels.packing import made_for
@@ -93,6 +93,22 @@ def test_kernels_are_packed_under_the_keys_by_which_they_are_found(monkeypatch: 
     for shipped in made_for([Processor.of_host(), BASELINE], processes=2):
         for one in made:
             assert shipped.payload(one.entry().key(shipped.processor))  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("reported")
+def test_a_kernel_of_the_package_that_cannot_be_loaded_is_reported_and_taken_from_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry = field.entry()  # type: ignore[attr-defined]
+    broken = Shipped(BASELINE, {name_of(entry.key(BASELINE)): b"no object code"})
+    monkeypatch.setattr(Shipped, "of_package", lambda: broken)
+    monkeypatch.setattr(loading, "_functions", {})
+    assert entry.read()
+    assert entry.load() is not None
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        "differential: the compiled kernel differential.kernels.fields.field of this package cannot be"
+    )
 
 
 BREADTH_FIRST = """
