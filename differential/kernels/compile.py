@@ -1,13 +1,13 @@
 """Compiling the loops over rows: at the first call, and once on a machine.
 
-A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: Numba is
-imported, and the kernel compiled or loaded, at its first call. From then on a call costs what Numba's own dispatch
-costs (about 0.3 µs, and 0.1 µs for each array): a kernel is a `functools.partial` whose function is replaced at the
-first call, and there is no cheaper callable that can be changed.
+A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: it is loaded at
+its first call, or compiled, for which Numba is imported. From then on a call costs about 0.1 µs, and some nanoseconds
+for each array: a kernel is a `functools.partial` whose function is replaced at the first call, by a built-in function
+of its object code (`bridge.py`).
 
 A kernel has exactly one signature, read off its annotations: `Ints` is int64[::1], `Table` is int64[:, ::1], `int` is
-int64, `float` is float64. Arrays of another kind (read-only, strided, int32) are refused with a TypeError; otherwise
-Numba would compile the kernel again for them, in the middle of a run.
+int64, `float` is float64 (`signature.py`). Arrays of another kind (read-only, strided, int32) are refused with a
+TypeError.
 
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
@@ -15,11 +15,12 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
 - `@bare`: an inner function that makes no arrays, and costs least to call;
 - `@primitive(meaning)`: a function that returns, when Numba may be imported, something only compiled code can call;
   `meaning` is what that means in Python;
-- another kernel may be called like an inner function.
+- another kernel may be called like an inner function; its result must be annotated, and its code stays its own.
 
-Compiled code is cached on disk, for all installations of a user (`store.py` describes where, and how safely). The key
-of a cached kernel has a digest of everything it calls and of the constants it uses, its signature, and the versions,
-the processor and the settings it is compiled for (`cache.py`). Where its source is installed does not matter.
+Object code (`codegen.py`) is in the package if that was installed as a wheel (`shipped.py`), or cached on disk, for all
+installations of a user (`store.py` describes where, and how safely). The key of a cached kernel has a digest of
+everything it calls and of the constants it uses, its signature, and the versions, the processor and the settings it is
+compiled for (`cache.py`). Where its source is installed does not matter.
 
 No two processes compile the same kernel. A process that needs a kernel that another one is compiling compiles others
 meanwhile, then waits, and loads it (`turn.py`). Compiling that takes longer than a second is reported on stderr.
