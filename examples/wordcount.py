@@ -27,9 +27,10 @@ import numpy as np
 from pace import Pace
 
 from differential.jobs import at_least, counted
+from differential.jobs.access import label_of
 from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
 from differential.jobs.display import Display
-from differential.jobs.lines import Line, followed, is_stream, label_of, lines
+from differential.jobs.lines import Line, followed, is_stream, lines
 from differential.jobs.outputs import Outputs, Result
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import label_of, reading
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.follow import Followed
 from differential.jobs.input.layout import Layout, WeightKind
 from differential.jobs.input.names import Names
-from differential.jobs.input.source import PEEKED, codec_of, is_stream, label_of, open_source
+from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
 from differential.jobs.input.table_changes import TableChanges
 from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
 from timely.errors import DataError
@@ -48,6 +48,6 @@ def _followed(path: str) -> Followed:
     if not is_stream(path):
         with open(path, "rb") as file:
             head = file.read(PEEKED)
-        if codec_of(path, head) is not None or b"\0" in head:
+        if packing_of(path, head) is not None or b"\0" in head:
             raise DataError(f"{path} cannot be followed: only a text that is not compressed can")
     return Followed(path, os.dup(0) if path == "-" else None)
