@@ -22,6 +22,7 @@ from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import Layout
 from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
+from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.outputs import CHECKED
 from differential.jobs.picture import draw, suffix_of
@@ -35,13 +36,14 @@ def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = 
     options = parse(job, arguments, program or program_of(sys.argv[0]))
 
     def body() -> None:
-        task = task_of(job, options)
-        execute(lambda worker: _work(worker, task))
+        with Interrupt(options.follow) as interrupt:
+            task = task_of(job, options, interrupt)
+            execute(lambda worker: _work(worker, task))
 
     return status_of(job.name, body)
 
 
-def task_of(job: Job, options: argparse.Namespace) -> Task:
+def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task:
     """Return the job with its input opened."""
     faults = Faults(options.on_error)
     weight = options.weight or ("3" if job.is_weighted(options) else None)
@@ -50,15 +52,25 @@ def task_of(job: Job, options: argparse.Namespace) -> Task:
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
     changes = None
     if options.changes is not None and is_first:
-        changes = changes_of(graph, options, layout, faults)
-    return Task(job, options, graph, changes, faults)
+        changes = changes_of(graph, options, layout, faults, interrupt)
+    return Task(job, options, graph, changes, faults, interrupt)
 
 
-def changes_of(graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults) -> Changes | Replacements:
+def changes_of(
+    graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults, interrupt: Interrupt
+) -> Changes | Replacements:
     """Return the changes that the options name."""
     if options.changes.startswith(PREFIX):
         return Replacements(options.changes, graph)
-    return open_changes(options.changes, graph.names, layout, faults, follow=options.follow, weight=graph.weight)
+    return open_changes(
+        options.changes,
+        graph.names,
+        layout,
+        faults,
+        follow=options.follow,
+        is_over=interrupt.has_come,
+        weight=graph.weight,
+    )
 
 
 def _work(worker: Worker, task: Task) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
@@ -45,11 +45,11 @@ def lines(path: str) -> Iterator[Line]:
             yield Line(label, number, _text(data, label, number))
 
 
-def followed(paths: Sequence[str]) -> Iterator[Line | None]:
+def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) -> Iterator[Line | None]:
     """Yield the lines of texts as they arrive, and None whenever no line has.
 
-    It ends when no text can grow any more: when all are standard input, which has ended. Raises DataError as `lines`
-    does; a text that is followed must not be compressed.
+    It ends when no text can grow any more: when all are standard input, which has ended, or once `is_over` returns
+    True. Raises DataError as `lines` does; a text that is followed must not be compressed.
     """
     with needed_for("--follow"):
         from differential.jobs.input.follow import Followed
@@ -57,7 +57,7 @@ def followed(paths: Sequence[str]) -> Iterator[Line | None]:
         texts = {}
         for path in paths:
             with reading(label_of(path)):
-                text = Followed(path, os.dup(0) if path == "-" else None)
+                text = Followed(path, os.dup(0) if path == "-" else None, is_over)
             stack.callback(text.close)
             texts[path] = text
         while texts:

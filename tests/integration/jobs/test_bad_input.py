@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
-import signal
 import subprocess
 import sys
-import time as clock
 from pathlib import Path
 
 import pytest
 
 from tests.integration.jobs.running import outcome, write_lines
-from tests.integration.launcher.launching import ROOT, signals_enabled
+from tests.integration.launcher.launching import ROOT
 from timely.errors import DataError
 
 SECONDS = 50
-INTERRUPTED = 130
 
 
 def run(*arguments: str | Path, script: str = "examples/components.py") -> subprocess.CompletedProcess[str]:
@@ -127,31 +123,3 @@ def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
         error = process.stderr.read()
         assert process.wait(SECONDS) == 1
     assert error == "components: standard output was closed before the job had ended\n"
-
-
-def test_ctrl_c_ends_the_job_and_leaves_nothing(graph: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "changes")
-    command = [sys.executable, "examples/components.py", graph, tmp_path / "changes", "--follow"]
-    with signals_enabled():
-        process = subprocess.Popen(
-            [*map(str, command), "--csv", str(tmp_path / "answer.csv"), "--changes", str(tmp_path / "out")],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    with process, open(tmp_path / "changes", "w") as pipe:
-        pipe.write("+\t3\t5\n")
-        pipe.flush()
-        deadline = clock.monotonic() + SECONDS
-        out = tmp_path / "out"
-        while not (out.exists() and out.read_text().count("\n") > 5):
-            assert clock.monotonic() < deadline, "the change was not followed"
-            assert process.poll() is None, process.communicate()
-            clock.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        output, error = process.communicate(timeout=SECONDS)
-    assert process.returncode == INTERRUPTED, (output, error)
-    assert error == ""
-    assert not (tmp_path / "answer.csv").exists()
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith("partial")]

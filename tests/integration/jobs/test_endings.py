@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.examples_loading import EXAMPLES
 from tests.integration.jobs.programs import (
-    INTERRUPTED,
     SECONDS,
     TWEETS,
     answered,
@@ -107,23 +104,6 @@ def test_a_closed_pipe_ends_the_job(name: str, arguments: list[str]) -> None:
             pass
         assert process.stderr.read() == f"{name}: standard output was closed before the job had ended\n"
         assert process.wait(SECONDS) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("wordcount", ["-", "--lines", "1"]), ("window", ["--tweets", "-", "--window", "2"])],
-)
-def test_ctrl_c_ends_the_job_and_leaves_nothing(name: str, arguments: list[str], tmp_path: Path) -> None:
-    with started(name, *arguments, "--changes", "-", "--csv", tmp_path / "answer.csv") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("1\tada\t@bob #a\n2\tada\t@bob #b\n")
-        process.stdin.flush()
-        assert process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=SECONDS)
-    assert (process.returncode, error) == (INTERRUPTED, "")
-    assert os.listdir(tmp_path) == []
 
 
 def test_the_jobs_can_be_run_by_name() -> None:
