@@ -29,11 +29,11 @@ from pace import Pace
 from differential import Collection, new_input
 from differential.graphs import reachability, strongly_connected_components
 from differential.jobs import counted
-from differential.jobs.command_line import add_output, at_least, parser_of, refuse_two_streams
+from differential.jobs.command_line import add_output, at_least, options_from, parser_of
 from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
 from differential.jobs.interrupt import Interrupt
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
 from timely.errors import DataError
@@ -240,7 +240,7 @@ def warn(faults: Any) -> None:
 def run(worker: Worker, options: argparse.Namespace, interrupt: Interrupt) -> None:
     """Answer on one worker; worker 0 reads the files, and prints and writes the answer."""
     is_first = worker.index == 0
-    with Outputs("imports", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("imports", worker, options) as (outputs, display):
         tree, program = Tree(options.directory, options.at_import), Program(worker)
         changed = read(tree, program, options, outputs, display) if is_first else []
         if options.follow and is_first:
@@ -289,10 +289,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--interval", type=at_least(0.0), default=0.5, metavar="SECONDS", help=interval)
     add("--check", action="store_true", help="compute each answer from scratch with networkx, and compare")
     plot = "draw the most imported modules, and the largest cycle (.svg, .png, .pdf)"
-    add_output(parser, without=["--parquet"], plot=plot)
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
-    return options
+    add_output(parser, plot=plot)
+    return options_from(parser, arguments)
 
 
 def main() -> int:

@@ -32,10 +32,9 @@ from differential import Arrangement, Collection, InputSession, Output, new_inpu
 from differential.delta import Prefixes
 from differential.graphs import weakly_connected_components
 from differential.jobs import at_least
-from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
-from differential.jobs.display import Display
+from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.gathered import Gathered
-from differential.jobs.outputs import Outputs
+from differential.jobs.outputs import reporting
 from differential.jobs.status import status_of
 from timely import Worker, execute
 
@@ -180,7 +179,7 @@ class Program:
 def run(worker: Worker, plan: Plan, options: argparse.Namespace) -> None:
     """Answer the queries on one worker; worker 0 prints and writes the answers."""
     is_first = worker.index == 0
-    with Outputs("topics", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("topics", worker, options) as (outputs, display):
         # A small run compiles and loads all code before the clock starts.
         Program(worker, Plan(Tweets(500, 50), 10, 0.01, 10, 3)).run()
         display.begin("following tweets", plan.epochs * plan.size)
@@ -214,12 +213,10 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     own("--check", action="store_true", help="compute the answer of each query from scratch with SciPy, and compare")
     add_output(
         parser,
-        without=["--parquet"],
         csv="write the queries and their answers to FILE",
         plot="draw the latencies (.svg, .png, .pdf)",
     )
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
+    options = options_from(parser, arguments)
     length = options.epoch / 1000
     if options.tags > MOST_TAGS or epochs_in(options.seconds, length) <= epochs_in(options.stale, length) + 1:
         parser.error(f"tweets must arrive for longer than --stale, and have at most {MOST_TAGS:,} hashtags")

@@ -69,13 +69,21 @@ def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 def test_wrong_lines_are_reported(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3)])
     changes = write_lines(tmp_path / "changes.tsv", [("+", 4, 5), ("-", 8, 9), ("*", 1, 2)])
-    done = run(graph, changes, "--on-error", f"report:{tmp_path / 'rejects.tsv'}")
+    done = run(graph, changes, "--on-error", "report", "--rejects", tmp_path / "rejects.tsv")
     assert done.returncode == 0, done.stderr
     assert "3 lines rejected" in done.stdout
     header, *rows = (tmp_path / "rejects.tsv").read_text().splitlines()
     assert header == "file\tline\treason\ttext"
     found = [tuple(row.split("\t"))[:2] for row in rows]
     assert sorted(found) == [(str(changes), "2"), (str(changes), "3"), (str(graph), "2")]
+
+
+@pytest.mark.parametrize("given", [["--on-error", "report"], ["--rejects", "file"], ["--on-error", "report:file"]])
+def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) -> None:
+    done = run(*given, graph)
+    assert done.returncode == 2
+    wrong = "invalid choice: 'report:file'" if "report:file" in given else "--on-error report and --rejects FILE belong"
+    assert wrong in done.stderr
 
 
 def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> None:

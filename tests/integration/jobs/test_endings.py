@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,27 @@ def test_quiet_is_quiet_and_one_output_may_be_standard_output(name: str) -> None
     assert ended.output.startswith('"')
     assert ended.error
     assert here(name, *SMALL[name], "--csv", "-", "--json", "-").status == 2
+
+
+@JOBS
+def test_parquet_has_the_records_of_csv(name: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    answered(name, *SMALL[name], "--csv", tmp_path / "answer.csv", "--parquet", tmp_path / "answer.parquet")
+    with open(tmp_path / "answer.csv") as file:
+        header, *rows = csv.reader(file)
+    found = parquet.read_table(tmp_path / "answer.parquet")
+    assert found.column_names == header
+    assert [["" if value is None else str(value) for value in row.values()] for row in found.to_pylist()] == rows
+
+
+@pytest.mark.parametrize("name", ["barrier", "alltoall"])
+def test_a_job_whose_answer_does_not_change_gives_the_reason(name: str) -> None:
+    for given in (["--changes", "out"], ["--changes"]):
+        ended = here(name, *SMALL[name], *given)
+        assert ended.status == 2
+        assert "error: --changes is not in this job: its answer is" in ended.error
+        assert "does not change; --csv FILE writes it" in ended.error
+    assert "does not change; --csv FILE writes it" in " ".join(here(name, "--help").output.split())
 
 
 @JOBS

@@ -41,6 +41,9 @@ LARGE = ("closure", "triangles --motif")
 PART = 1000
 """Of so many edges of a real graph processes ask what has large answers."""
 
+SLOW, STEPS = ("pagerank", "kcore", "triangles", "colouring"), 10_000
+"""What a change of a large graph changes much of, and after how many changed edges it is asked, not after all."""
+
 
 @pytest.fixture(scope="module", params=["names", "integers"])
 def real(
@@ -159,6 +162,9 @@ def test_processes_answer_about_a_distribution_and_its_upgrade(question: str, pr
     if question.startswith(LARGE):
         edges = head(DEBIAN, tmp_path / "part.tsv", PART)
         graph, upgrade = tmp_path / "part.tsv", write_changes(tmp_path / "changes.tsv", edges, 200)
+    elif question.startswith(SLOW):
+        upgrade = tmp_path / "upgrade.tsv"
+        head(UPGRADE, upgrade, STEPS)
     name, *arguments = question.format(a="perl", b="python3", c="libc6").split()
     processes_answer(processes, name, graph, *arguments)
     processes_answer(processes, name, graph, upgrade, "--batch", "500", *arguments)
@@ -171,7 +177,7 @@ def test_processes_answer_about_a_distribution_and_its_upgrade(question: str, pr
 def test_processes_answer_about_a_company_and_its_changes(question: str, processes: int, tmp_path: Path) -> None:
     is_large = question.startswith(LARGE)
     edges = head(ENRON, tmp_path / "graph.tsv", PART if is_large else 200_000)
-    changes = write_changes(tmp_path / "changes.tsv", edges, 200 if is_large else 2000)
+    changes = write_changes(tmp_path / "changes.tsv", edges, 300)
     name, *arguments = question.format(a=0, b=1, c=2).split()
     processes_answer(processes, name, tmp_path / "graph.tsv", *arguments)
     processes_answer(processes, name, tmp_path / "graph.tsv", changes, "--batch", "50", *arguments)
