@@ -107,6 +107,8 @@ class Program:
         `report` is called now and then, with the program as it is.
         """
         plan, waiting = self._plan, self._plan.queries()
+        if plan.is_alone and self._worker.index:
+            return self._follow()
         begun = clock.perf_counter()
         while self._tweets.epoch < plan.epochs or waiting:
             now = clock.perf_counter() - begun
@@ -118,12 +120,24 @@ class Program:
                 self._ask(waiting.popleft())
             self._step(begun)
             report(self)
-        for session in (self._tweets, self._stale, self._fresh):
-            session.close()
-        while not (self._stale_answers.done() and self._fresh_answers.done()):
+        self._close()
+        while not self._is_done():
             self._step(begun)
         self._step(begun)
         return self
+
+    def _follow(self) -> Program:
+        """Send nothing; return when all queries of worker 0 are answered."""
+        self._close()
+        self._worker.step_while(lambda: not self._is_done())
+        return self
+
+    def _close(self) -> None:
+        for session in (self._tweets, self._stale, self._fresh):
+            session.close()
+
+    def _is_done(self) -> bool:
+        return self._stale_answers.done() and self._fresh_answers.done()
 
     def described(self) -> str:
         """Return a short text with the latencies of queries."""
@@ -150,7 +164,8 @@ class Program:
         """Send this worker's share of the tweets of the epoch, and end the epoch."""
         plan, worker, epoch = self._plan, self._worker, self._tweets.epoch
         columns = plan.tweets.batch(epoch * plan.size, plan.size)
-        self._tweets.insert(*(column[worker.index :: worker.peers] for column in columns))
+        index, peers = (0, 1) if plan.is_alone else (worker.index, worker.peers)
+        self._tweets.insert(*(column[index::peers] for column in columns))
         self._tweets.advance_to(epoch + 1)
         self._fresh.advance_to(epoch + 1)
         self._stale.advance_to(max(self._stale.epoch, epoch + 1 - plan.stale))
