@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args
 
 from differential.jobs.catalogue import directory
-from differential.jobs.input.faults import Policy
 from differential.jobs.job import Job
 
 Number = TypeVar("Number", int, float)
@@ -73,6 +72,8 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
     """Add the options about how input is read."""
+    from differential.jobs.input.faults import Policy  # only jobs about graphs need the libraries that read files
+
     group = parser.add_argument_group("input")
     add = group.add_argument
     kind = group.add_mutually_exclusive_group()
