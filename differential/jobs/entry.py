@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
 from differential.jobs.display import Display
-from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
+from differential.jobs.files import OutputFile, print_lines, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.edges import Graph
@@ -115,7 +115,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
         lines.append(CHECKED)
     if not options.quiet:
         stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
-        print(*lines, sep="\n", file=stream, flush=True)
+        print_lines(lines, stream)
     if "json" in files:
         write_json(files["json"], {"job": job.name, "answer": lines, **report.as_json()})
     if "csv" in files:

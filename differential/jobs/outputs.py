@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
-from differential.jobs.files import OutputFile, write_changes, write_json, write_parquet, write_records
+from differential.jobs.files import OutputFile, print_lines, write_changes, write_json, write_parquet, write_records
 from differential.jobs.picture import PANEL, Panel, save, suffix_of
 from timely import Worker
 
@@ -90,7 +90,7 @@ class Outputs:
     def print(self, *lines: str) -> None:
         """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
         if lines and not self.is_quiet:
-            print(*lines, sep="\n", file=self._prints_to, flush=True)
+            print_lines(lines, self._prints_to)
 
     def change(self, epoch: Any, records: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
         """Write the changes of an epoch, if someone reads them."""

@@ -112,6 +112,17 @@ def test_a_full_disk_is_named(graph: Path, tmp_path: Path) -> None:
         assert "cannot write /dev/full" in run(graph, option, "/dev/full").stderr
 
 
+@pytest.mark.parametrize("given", [[], ["--csv", "-"], ["--parquet", "-"], ["--changes", "-"]])
+def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[str]) -> None:
+    command = [sys.executable, "examples/components.py", str(graph), *given]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("components: cannot write")
+    assert done.stderr.endswith("No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> None:
     changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 5), ("-", 8, 9)])
     before = tmp_path / "answer.csv"
