@@ -131,8 +131,8 @@ def print_lines(lines: Iterable[str], stream: IO[str]) -> None:
         raise DataError(f"cannot write the summary: {error.strerror or error}") from None
 
 
-def discard_standard_output() -> None:
-    """Discard what standard output holds, which cannot be written: Python would complain once more at exit."""
+def empty_standard_output() -> None:
+    """Flush standard output; discard what it holds if that fails, or Python would complain once more at exit."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         return

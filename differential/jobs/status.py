@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from differential.jobs.files import discard_standard_output
+from differential.jobs.files import empty_standard_output
 from timely import fail
 from timely.errors import ConfigError, DataError
 
@@ -25,10 +25,10 @@ def status_of(name: str, body: Callable[[], object]) -> int:
     try:
         body()
     except BrokenPipeError:
-        discard_standard_output()
+        empty_standard_output()
         return fail(f"{name}: standard output was closed before the job had ended")
     except (DataError, CheckError, ConfigError) as error:
-        discard_standard_output()
+        empty_standard_output()
         return fail(f"{name}: {error}")
     except KeyboardInterrupt:
         return INTERRUPTED
