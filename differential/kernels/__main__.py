@@ -26,7 +26,7 @@ DESCRIPTION = """\
 Compile every kernel, the loops over rows behind the operators, ahead of its first use, and print a line for each.
 
 Otherwise each kernel is compiled when it is first called, and a program's first run waits for it. Run this once after
-an installation, when an image is built, or before you measure time. To compile all kernels takes about half a
+an installation, when an image is built, or before you measure time. To compile all kernels takes up to a
 minute; to load those that are compiled already takes a fraction of a second.
 
 Compiled kernels are kept for all installations of a user in ~/.cache/timely-dataflow/kernels (in XDG_CACHE_HOME
