@@ -62,7 +62,7 @@ def test_parts_of_arguments_keep_them_alive_and_whole_ones_are_the_same_object()
     ]
     del items, whole, table, nothing
     gc.collect()
-    assert None not in (alive[0](), alive[1]())
+    assert all(each() is not None for each in alive)
     del part, rows
     assert (alive[0](), alive[1]()) == (None, None)
     new[0] = 7
