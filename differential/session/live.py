@@ -1,0 +1,45 @@
+"""Follow the commits: callbacks, and a table in a notebook that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from differential.session.changes import Change, Changes
+
+if TYPE_CHECKING:
+    from differential.session.readable import Readable
+
+
+class Watch:
+    """A callback that receives what each commit changes, until `close`."""
+
+    def __init__(self, changes: Changes, callback: Callable[[Change], object]) -> None:
+        self._changes = changes
+        self._callback = callback
+        self.is_closed = False
+
+    def deliver(self) -> None:
+        """Call the callback with the changes that are there. An error of it ends the watch."""
+        try:
+            for change in self._changes.read_nowait():
+                self._callback(change)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Call the callback no more."""
+        self.is_closed = True
+        self._changes.close()
+
+
+def live(shown: Readable) -> Callable[[Change], object]:
+    """Show a table or view in this cell of a notebook, and return a callback that shows it as it is then."""
+    try:
+        display: Any = import_module("IPython.display").display
+    except ImportError:
+        raise ImportError("watch() without a callback shows a cell of a notebook: pip install ipython") from None
+    handle = display(shown, display_id=True)
+    return lambda change: None if handle is None else handle.update(shown)
