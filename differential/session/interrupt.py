@@ -48,4 +48,4 @@ def interrupt(thread: int) -> bool:
         return False
     import ctypes
 
-    return ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted)) == 1
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted)))

@@ -58,7 +58,7 @@ class Relation(Collection):
     names: tuple[str, ...] | None = None
     """The names of the columns, in order of their positions; None where they are unknown."""
 
-    def indexed(self, arranged: Arranged) -> Arrangement:
+    def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
         return Index(*arranged)
 
@@ -114,7 +114,7 @@ class Relation(Collection):
 
         return self.map(chosen, keys=keys, name="select").named(*names, *computed)
 
-    def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:  # type: ignore[override]
+    def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
         """Return the records that satisfy `predicate`.
 
         Of a collection of several named columns, a predicate with one parameter receives a `Row`. Any other receives
@@ -184,17 +184,18 @@ class Relation(Collection):
         self._known("group_by", names)
         return Groups(self, names)
 
-    def concat(self, *others: Collection, name: str = "concat") -> Relation:  # type: ignore[override]
+    def concat(self, *others: Collection, name: str = "concat") -> Relation:
         """Return the collection in which each record occurs as often as in all together, with the names here."""
         return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
 
-    def distinct(self, *, name: str = "distinct") -> Relation:  # type: ignore[override]
+    def distinct(self, *, name: str = "distinct") -> Relation:
         """Return each record once."""
         return self._alike(_distinct.distinct(self, name=name))
 
-    def _alike(self, made: Relation) -> Relation:
-        """Return a collection of the same columns with the names here."""
-        return made if self.names is None else made.named(*self.names)
+    def _alike(self, made: object) -> Relation:
+        """Return a relation of the same columns with the names here."""
+        relation = cast(Relation, made)
+        return relation if self.names is None else relation.named(*self.names)
 
     def _moved(self, names: Sequence[str], keys: int) -> Relation:
         known = self.names or ()
@@ -219,7 +220,7 @@ class Index(Arrangement):
 
     def as_collection(self) -> Relation:
         """Return the relation of the records arranged here."""
-        return Relation.arranged(self)
+        return Relation.arranged(cast(Any, self))
 
     def with_updates(self, stream: Stream, keys: int) -> Relation:
         """Return a relation over other updates."""
@@ -235,28 +236,28 @@ class Groups:
 
     def count(self, name: str = "count") -> Relation:
         """Return how many records each group has, in a column of this name."""
-        return self._relation.keyed_by(*self._names).count().named(*self._names, name)
+        return self._made(self._relation.keyed_by(*self._names).count(), name)
 
     def sum(self, column: str) -> Relation:
         """Return the sum of a column in each group."""
-        return self._values(column).sum().named(*self._names, column)
+        return self._made(self._values(column).sum(), column)
 
     def min(self, column: str) -> Relation:
         """Return the smallest value of a column in each group."""
-        return self._values(column).min().named(*self._names, column)
+        return self._made(self._values(column).min(), column)
 
     def max(self, column: str) -> Relation:
         """Return the largest value of a column in each group."""
-        return self._values(column).max().named(*self._names, column)
+        return self._made(self._values(column).max(), column)
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float."""
-        both = (
-            self._values(column)
-            .sum()
-            .join_map(self.count(), lambda *columns: (*columns[:-2], columns[-2] / columns[-1]), keys=len(self._names))
-        )
-        return both.named(*self._names, column)
+        sums, counts = self._values(column).sum(), self.count()
+        divided = sums.join_map(counts, lambda *both: (*both[:-2], both[-2] / both[-1]), keys=len(self._names))
+        return self._made(divided, column)
+
+    def _made(self, made: object, column: str) -> Relation:
+        return cast(Relation, made).named(*self._names, column)
 
     def _values(self, column: str) -> Relation:
         """Return (group, value of a column), indexed by group."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from differential.collection import Collection, Trace
+from differential.collection import Arrangement, Collection, Trace
 from differential.data.updates import Updates
 from differential.operators.input import InputSession
 from differential.operators.linear import linear
@@ -195,7 +195,7 @@ class Site:
 
     def _exported(self, item: Item, made: Any) -> Trace:
         """Return the trace of what a definition returned, after naming its columns and following its changes."""
-        collection = made.as_collection() if hasattr(made, "as_collection") else made
+        collection = made.as_collection() if isinstance(made, Arrangement) else made
         if not isinstance(collection, Collection):
             raise SessionError(
                 f"the definition of {item} returns {made!r:.80}: return a collection, such as t.orders.count()"

@@ -18,16 +18,18 @@ class Status(NamedTuple):
     """The bytes of the indexes of tables and views; those inside of views are not counted."""
     items: Rows
 
-    def _heading(self) -> str:
+    def heading(self) -> str:
+        """Return a line about the session as a whole."""
         return (
             f"commit {self.commit}, {self.workers} worker(s), {self.uncommitted} uncommitted statement(s), "
             f"{self.nbytes / 1e6:.1f} MB of indexes"
         )
 
     def __str__(self) -> str:
-        return f"{self._heading()}\n{self.items}"
+        return f"{self.heading()}\n{self.items}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._heading()}</p>{self.items._repr_html_()}"
+        return f"<p>{self.heading()}</p>{self.items._repr_html_()}"
