@@ -54,6 +54,8 @@ class Item:
     reads: dict[str, Item] = field(default_factory=dict)
     """The tables and views whose indexes the definition uses, by name."""
     error: BaseException | None = None
+    refused: BaseException | None = None
+    """Why the definition could not be built, on any worker."""
     parts: list[Part | None] = field(default_factory=list)
     totals: list[int] = field(default_factory=list)
     """The number of rows on each worker."""

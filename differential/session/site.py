@@ -176,11 +176,12 @@ class Site:
                     made, session = build(tables)
                     trace = self._exported(item, made)
                 except BaseException as error:
-                    item.fail(error)
+                    item.refused = error
                 self.building = None
                 self._agreement.wait()
-                if item.error is not None:
-                    raise item.error
+                # Not `item.error`: a worker that is further may have failed in a step already.
+                if item.refused is not None:
+                    raise item.refused
         except Closing:
             raise
         except BaseException as error:
