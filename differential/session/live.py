@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from differential.session.changes import Change, Changes
-
-if TYPE_CHECKING:
-    from differential.session.readable import Readable
 
 
 class Watch:
@@ -35,7 +32,7 @@ class Watch:
         self._changes.close()
 
 
-def live(shown: Readable) -> Callable[[Change], object]:
+def live(shown: object) -> Callable[[Change], object]:
     """Show a table or view in this cell of a notebook, and return a callback that shows it as it is then."""
     try:
         display: Any = import_module("IPython.display").display

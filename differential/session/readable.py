@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.item import Item
 from differential.session.live import Watch, live
@@ -14,9 +15,6 @@ from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
-
-if TYPE_CHECKING:
-    from differential.session.catalog import Catalog
 
 
 class Readable:

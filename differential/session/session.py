@@ -44,13 +44,29 @@ class Session:
 
     Raises SessionError for `processes=True`, and for a number of workers that is not at least 1.
 
-    >>> with Session(workers=2) as db:
-    ...     words = db.table("words", {"word": ["to", "be", "to"]})
-    ...     counts = db.view("counts", lambda t: t.words.count().named("word", "times"))
-    ...     with db.transaction():
-    ...         words.insert(word="or")
-    ...     print(counts.records())
+    >>> db = Session(workers=2)
+    >>> words = db.table("words", {"word": ["to", "be", "to"]})
+    >>> counts = db.view("counts", lambda t: t.words.count().named("word", "times"))
+    >>> with db.transaction():
+    ...     words.insert(word="or")
+    >>> counts.records()
     [('be', 1), ('or', 1), ('to', 2)]
+    >>> words.insert(word="not")
+    >>> db.rollback()
+    >>> db.commit(), asyncio.run(db.commit_async())
+    (2, 3)
+    >>> db.status()
+    commit 3, 2 worker(s), 0 uncommitted statement(s), 0.0 MB of indexes
+    name    kind   rows  index_bytes
+    counts  view   3     ...
+    words   table  4     ...
+    >>> print(db.explain())
+    table 'words': 4 rows, indexed by word (defined at ...)
+    view 'counts': 3 rows, indexed by word, reads table 'words' (defined at ...)
+    >>> db.drop("counts")
+    >>> db
+    <Session at commit 3: words>
+    >>> db.close()
     """
 
     def __init__(self, workers: int = 1, processes: bool = False) -> None:

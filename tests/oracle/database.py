@@ -11,10 +11,6 @@ Rows = Counter[Row]
 Question = Callable[[Mapping[str, Rows]], Rows]
 
 
-class Absent(Exception):
-    """A row that is to be deleted does not exist."""
-
-
 class Database:
     """Tables of rows whose first column is the key, and views; each a function of what the database has."""
 
@@ -23,11 +19,10 @@ class Database:
         self.views: dict[str, Question] = {}
         self.pending: list[tuple[str, str, list[Row]]] = []
 
-    def commit(self) -> None:
-        """Make the pending changes, one row after the other. Raises Absent, and changes nothing, if that fails."""
+    def commit(self) -> bool:
+        """Make the pending changes, statement by statement; or none, and return False, where a row does not exist."""
         pending, self.pending = self.pending, []
         tables = {name: Counter(rows) for name, rows in self.tables.items()}
-        removed: list[tuple[str, Row]] = []
         for name, kind, rows in pending:
             table = tables[name]
             if kind in ("upsert", "delete by key"):
@@ -40,10 +35,10 @@ class Database:
                 table.update(rows)
             if kind == "delete":
                 table.subtract(rows)
-                removed += [(name, row) for row in rows]
         if any(count < 0 for table in tables.values() for count in table.values()):
-            raise Absent
+            return False
         self.tables = {name: +table for name, table in tables.items()}
+        return True
 
     def contents(self, name: str) -> Rows:
         """Return the rows of a table or view."""

@@ -1,0 +1,47 @@
+"""The cells of docs/howto/notebook.md, in a real kernel."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.api.modules import ROOT
+
+CELL = re.compile(r"```py\n(.*?)```(?:\s*```text\n(.*?)```)?", re.DOTALL)
+
+
+def texts(cell: Any) -> str:
+    """Return what a cell shows, as text."""
+    shown = []
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            shown.append(output.text)
+        elif output.output_type == "error":
+            shown += output.traceback
+        else:
+            shown.append(output.data["text/plain"])
+    return "\n".join(shown).rstrip()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # libraries of Jupyter have their own
+def test_the_cells_of_the_document_show_what_it_says(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient", reason="the extra `test` has it")
+    nbformat = pytest.importorskip("nbformat", reason="the extra `test` has it")
+    cells = CELL.findall((ROOT / "docs/howto/notebook.md").read_text())
+    assert len(cells) == 6
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code, _ in cells])
+    manager = pytest.importorskip("jupyter_client").AsyncKernelManager(kernel_name="python3", transport="ipc")
+    manager.ip = str(tmp_path / "kernel")
+    nbclient.NotebookClient(book, timeout=50, km=manager, allow_errors=True).execute(cwd=str(ROOT))
+    for cell, (_, expected) in zip(book.cells, cells):
+        if expected:
+            assert texts(cell) == expected.rstrip()
+    live = book.cells[1].outputs[0].data
+    assert "as of commit 2" in live["text/plain"]
+    assert "<td>bob</td>" in live["text/html"]
+    assert "cem" not in live["text/html"]
+    assert "view   2" in texts(book.cells[5])
