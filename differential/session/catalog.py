@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
 
-from differential.data.codes import refuse_nan
-from differential.data.field_kinds import Fields
-from differential.operators.input import owned
 from differential.session.engine import PATIENCE, Call, Engine
 from differential.session.item import Item
 from differential.session.live import Watch
 from differential.session.rows import Rows
+from differential.session.schema import Schema
 from differential.session.site import Definition, Site
 from differential.session.transaction import Changes, Statement, plan, settled
-from timely.errors import DataError, SessionError, TimelyError
+from timely.errors import SessionError, TimelyError
 from timely.lowlevel import Origin
 
 
@@ -33,7 +30,7 @@ class Catalog:
         self.items: dict[str, Item] = {}
         self.last = 0
         """The last commit."""
-        self._fields: dict[Item, Fields] = {}
+        self._schemas: dict[Item, Schema] = {}
         self._keyed: set[Item] = set()
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
@@ -48,25 +45,12 @@ class Catalog:
 
     def state(self, item: Item, statement: Statement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
-        columns = tuple(owned((column,))[0][0] for column in statement.columns)
-        names = item.names or ()
-        for name, column in zip(names, columns):
-            try:
-                if column.dtype.kind == "u":
-                    raise DataError(f"{int(column.max())} is too large for a 64-bit integer")
-                if column.dtype.kind == "f":
-                    refuse_nan(column)
-            except DataError as error:
-                raise DataError(f"column {name!r} of {item}: {error}") from None
+        names = (item.names or ())[: len(statement.columns)]
         with self.lock:
             self.check(item)
-            if not len(columns[0]):
-                return
-            if len(columns) == len(names):
-                self._check_kinds(item, columns)
-            else:
-                self._check_keys(item, columns)
-            self._pending.append((item, statement._replace(columns=columns)))
+            columns = self._schemas[item].fit(item.name, names, statement.columns)
+            if len(columns[0]):
+                self._pending.append((item, statement._replace(columns=columns)))
 
     def commit(self) -> int:
         """Make all changes of the transaction in one commit; return its number.
@@ -83,6 +67,11 @@ class Catalog:
         """Forget all but the first statements of the transaction."""
         with self.lock:
             del self._pending[kept:]
+            for schema in self._schemas.values():
+                schema.forget()
+            for item, statement in self._pending:
+                if item in self._schemas:
+                    self._schemas[item].fit(item.name, item.names or (), statement.columns)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -105,6 +94,8 @@ class Catalog:
         pending = self._pending
         changes = self._net(pending)
         self._pending = []
+        for schema in self._schemas.values():
+            schema.keep()
 
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
@@ -138,35 +129,23 @@ class Catalog:
                 for item, each in plans.items()
             }
         except SessionError:
-            self._pending = []
+            self.rollback()
             raise
         return {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
 
-    def _check_kinds(self, item: Item, columns: tuple[Any, ...]) -> None:
-        try:
-            self._fields[item].check(columns)
-        except DataError as error:
-            raise DataError(f"{item} ({', '.join(item.names or ())}): {error}") from None
-
-    def _check_keys(self, item: Item, columns: tuple[Any, ...]) -> None:
-        """Check columns of a key alone, by those of an existing table of keys."""
-        fields = Fields()
-        fields._kinds, fields._shown = self._fields[item]._kinds[: item.keys], self._fields[item]._shown[: item.keys]
-        fields.check(columns)
-
     # Tables and views
 
-    def add_table(self, item: Item, has_key: bool) -> None:
+    def add_table(self, item: Item, schema: Schema, has_key: bool) -> None:
         """Build an empty table."""
         with self.lock:
             self.reap()
             if item.name in self.items:
                 known, name = self.items[item.name], item.name
                 raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
-            self._fields[item] = Fields()
+            self.install(item, lambda site: site.add_table(item))
+            self._schemas[item] = schema
             if has_key:
                 self._keyed.add(item)
-            self.install(item, lambda site: site.add_table(item))
             self.items[item.name] = item
 
     def add_view(self, item: Item, definition: Definition) -> None:
@@ -220,6 +199,8 @@ class Catalog:
                 self._refuse_readers(item, "dropped")
                 self._drop(item)
             self.items.pop(name, None)
+            self._schemas.pop(item, None)
+            self._keyed.discard(item)
             self._end(item)
 
     def read(self, item: Item) -> Rows:
@@ -272,8 +253,7 @@ class Catalog:
         self._end(item)
 
     def _end(self, item: Item) -> None:
-        for follower in tuple(item.followers):
-            follower.end(None if isinstance(item.error, SessionError) else item.error)
+        item.end()
 
     def _refuse_readers(self, item: Item, what: str) -> None:
         readers = [str(each) for each in self.items.values() if item in each.reads.values()]

@@ -31,7 +31,7 @@ class Call(Generic[R]):
     """What all workers are asked for, and, in the end, the result of each or an error of one."""
 
     def __init__(self, function: Callable[[Site], R], peers: int, done: Callable[[Call[R]], object] | None) -> None:
-        self.function = function
+        self.function: Callable[[Site], R] | None = function
         self.results: list[R] = []
         self.error: BaseException | None = None
         self.next: Call[Any] | None = None
@@ -57,7 +57,7 @@ class Call(Generic[R]):
                 return
         if self._done is not None and self.error is None:
             self._done(self)
-        self._waiting.release()
+        self._forget()
 
     def abandon(self, error: BaseException) -> None:
         """End a call that the workers will not complete."""
@@ -66,6 +66,11 @@ class Call(Generic[R]):
                 return
             self._left = 0
             self.error = error
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let the caller go on, and keep nothing alive: workers keep their last call until the next one."""
+        self.function = self._done = None
         self._waiting.release()
 
     def wait(self, timeout: float = -1) -> bool:
@@ -88,10 +93,12 @@ class Engine:
         self._sites: dict[int, Site] = {}
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
-        self._first = self._last = Call[Any](lambda site: None, 0, None)
+        self._first: Call[Any] | None = Call(_none, 0, None)
+        self._last = self._first
         self._thread = Thread(target=self._run, name=f"timely {name}", daemon=True)
         self._thread.start()
-        self.call(lambda site: None)
+        self.call(_none)
+        self._first = None  # all workers are past it, and it would keep alive all that follow
 
     def call(self, function: Callable[[Site], R], done: Callable[[Call[R]], object] | None = None) -> list[R]:
         """Return what `function` returns on each worker. Raises what it raises there.
@@ -109,7 +116,8 @@ class Engine:
                 raise call.error
             finally:
                 del call, self  # no cycle through the traceback
-        return call.results
+        results, call.results = call.results, []
+        return results
 
     def submit(self, function: Callable[[Site], R], done: Callable[[Call[R]], object] | None = None) -> Call[R]:
         """Ask all workers for `function`, and return without waiting."""
@@ -201,22 +209,32 @@ class Engine:
     def _program(self, worker: Worker) -> None:
         """Make the calls, on one worker, until the session is closed."""
         site = Site(worker, self._agreement, lambda: self.is_closing)
-        self._sites[worker.index] = site
         last = self._first
+        assert last is not None
+        self._sites[worker.index] = site
         try:
             while True:
                 while last.next is None:
                     site.step()
                 last = last.next
+                function = last.function
+                if function is None:  # abandoned
+                    continue
                 try:
-                    result = last.function(site)
+                    result = function(site)
                 except (DataError, SessionError, TraceError) as error:
                     last.finish(None, error)
                 else:
                     last.finish(result, None)
+                    del result
+                del function
         except Closing:
             site.close()
 
 
 def _nothing() -> None:
+    pass
+
+
+def _none(site: Site) -> None:
     pass

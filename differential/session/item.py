@@ -19,7 +19,7 @@ from differential.operators.input import InputSession
 from differential.session.changes import Change, Changes
 from differential.session.rows import Rows
 from differential.session.table_data import Column
-from timely.errors import DataError
+from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
 
 
@@ -100,6 +100,11 @@ class Item:
             change = Change(time, self.columns(len(columns)), self.reordered(columns), diffs)
             for follower in tuple(self.followers):
                 follower.put(change)
+
+    def end(self) -> None:
+        """End the changes of those who follow it."""
+        for follower in tuple(self.followers):
+            follower.end(None if isinstance(self.error, SessionError) else self.error)
 
     def columns(self, width: int) -> tuple[str, ...]:
         """Return the names of the columns in the order in which they are read."""

@@ -16,7 +16,7 @@ is an input with an index, each view a dataflow that imports the indexes it read
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from threading import Thread
@@ -30,6 +30,7 @@ from differential.session.engine import Engine
 from differential.session.item import Item
 from differential.session.readable import Readable, Table, View
 from differential.session.rows import Rows
+from differential.session.schema import Schema
 from differential.session.site import Definition
 from differential.session.status import Status
 from differential.session.table_data import columns_of
@@ -79,7 +80,7 @@ class Session:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
         engine = Engine(workers, f"session {next(_numbers)}")
         self._catalog = Catalog(engine)
-        self._end = finalize(self, engine.close)
+        self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
 
     def table(self, name: str, data: Any = None, *, key: str | Sequence[str] | None = None) -> Table:
         """Return a new table that has, from the next commit on, the rows of `data`.
@@ -107,7 +108,12 @@ class Session:
         order = (*chosen, *(each for each in names if each not in chosen))
         shown = tuple(order.index(each) for each in names)
         item = Item(name, "table", user_origin(), self._catalog.engine.workers, order, shown, len(chosen))
-        self._catalog.add_table(item, key is not None)
+        schema = Schema(order)
+        if isinstance(data, Mapping):
+            for each, column in zip(names, columns):
+                if isinstance(data[each], type):
+                    schema.declare(each, column)
+        self._catalog.add_table(item, schema, key is not None)
         table = Table(self._catalog, item)
         if len(columns[0]):
             try:

@@ -124,6 +124,7 @@ class Site:
         """Drop everything, so that the worker can end."""
         for item in tuple(self._items.values()):
             self.drop(item)
+            item.end()
         for dataflow in self.worker.dataflows:
             self.worker.drop_dataflow(dataflow)
 
