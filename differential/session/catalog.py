@@ -7,7 +7,7 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 
 from differential.session.engine import PATIENCE, Call, Engine
@@ -26,7 +26,7 @@ class Catalog:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.lock = RLock()
+        self._lock = RLock()
         self.items: dict[str, Item] = {}
         self.last = 0
         """The last commit."""
@@ -35,6 +35,11 @@ class Catalog:
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
         self._depth = 0
+
+    def _exclusive(self) -> AbstractContextManager[object]:
+        """Return the lock. Raises SessionError on the threads that whoever has it may be waiting for."""
+        self.engine.refuse_inside()
+        return self._lock
 
     # The transaction
 
@@ -46,7 +51,7 @@ class Catalog:
     def state(self, item: Item, statement: Statement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
         names = (item.names or ())[: len(statement.columns)]
-        with self.lock:
+        with self._exclusive():
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
             if len(columns[0]):
@@ -58,14 +63,14 @@ class Catalog:
         Raises SessionError where a row to delete does not exist: then nothing has changed and the transaction is over.
         Where a view fails, the error names it and comes after the commit.
         """
-        with self.lock:
+        with self._exclusive():
             if self._depth:
                 raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
             return self._commit()
 
     def rollback(self, kept: int = 0) -> None:
         """Forget all but the first statements of the transaction."""
-        with self.lock:
+        with self._exclusive():
             del self._pending[kept:]
             for schema in self._schemas.values():
                 schema.forget()
@@ -76,7 +81,7 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
-        with self.lock:
+        with self._exclusive():
             begun = len(self._pending)
             self._depth += 1
             try:
@@ -137,7 +142,7 @@ class Catalog:
 
     def add_table(self, item: Item, schema: Schema, has_key: bool) -> None:
         """Build an empty table."""
-        with self.lock:
+        with self._exclusive():
             self.reap()
             if item.name in self.items:
                 known, name = self.items[item.name], item.name
@@ -150,7 +155,7 @@ class Catalog:
 
     def add_view(self, item: Item, definition: Definition) -> None:
         """Build a view, complete as of the last commit, in the place of one of the same name that no view reads."""
-        with self.lock:
+        with self._exclusive():
             self.reap()
             former = self.items.get(item.name)
             if former is not None and former.kind == "table":
@@ -164,7 +169,7 @@ class Catalog:
 
     def ask(self, item: Item, definition: Definition) -> Rows:
         """Return the answer to a question as of the last commit, after dropping it."""
-        with self.lock:
+        with self._exclusive():
             self.reap()
             self.install(item, self._building(item, definition))
             try:
@@ -194,7 +199,7 @@ class Catalog:
             self._refuse_readers(item, "dropped")
             item.fail(SessionError(f"{item} was dropped"))
             self.engine.release(item)
-        with self.lock:
+        with self._exclusive():
             if item.error is None:
                 self._refuse_readers(item, "dropped")
                 self._drop(item)
@@ -234,7 +239,7 @@ class Catalog:
 
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""
-        with self.lock:
+        with self._exclusive():
             self._watches.append(watch)
         return watch
 

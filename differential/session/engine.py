@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from threading import Lock, Thread, current_thread
+from threading import Lock, Thread, current_thread, get_ident
 from typing import Any, Generic, TypeVar
 
 from differential.session.agreement import Agreement
@@ -121,10 +121,7 @@ class Engine:
 
     def submit(self, function: Callable[[Site], R], done: Callable[[Call[R]], object] | None = None) -> Call[R]:
         """Ask all workers for `function`, and return without waiting."""
-        if current_thread() is self._thread or any(
-            site.worker.activity.thread == current_thread().ident for site in tuple(self._sites.values())
-        ):
-            raise SessionError("a definition, or a function of it, cannot use its session: the session is running it")
+        self.refuse_inside()
         call = Call(function, self.workers, done)
         with self._lock:
             self._refuse_ended()
@@ -137,6 +134,12 @@ class Engine:
             self._last = call
         self.wake()
         return call
+
+    def refuse_inside(self) -> None:
+        """Raise SessionError on a thread of the workers, which cannot wait for itself."""
+        own = get_ident()
+        if any(site.worker.activity.thread == own for site in tuple(self._sites.values())):
+            raise SessionError("a definition, or a function of it, cannot use its session: the session is running it")
 
     def wake(self) -> None:
         """Let every worker look for calls."""
