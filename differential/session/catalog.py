@@ -197,6 +197,7 @@ class Catalog:
             raise SessionError(f"there is no table or view {name!r}")
         if item.kind == "view":
             self._refuse_readers(item, "dropped")
+            item.is_dropped = True
             item.fail(SessionError(f"{item} was dropped"))
             self.engine.release(item)
         with self._exclusive():
@@ -224,10 +225,11 @@ class Catalog:
 
     def reap(self, commit: int | None = None) -> None:
         """Forget what has failed. Raises SessionError about it where that happened in a commit."""
-        failed = [item for item in self.items.values() if item.error is not None]
+        failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             del self.items[item.name]
             self._end(item)
+        failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])
             error = failure(failed[0], failed[0].error)
@@ -261,7 +263,7 @@ class Catalog:
         item.end()
 
     def _refuse_readers(self, item: Item, what: str) -> None:
-        readers = [str(each) for each in self.items.values() if item in each.reads.values()]
+        readers = [str(each) for each in tuple(self.items.values()) if item in each.reads.values()]
         if readers:
             raise SessionError(f"{item} cannot be {what}: {', '.join(readers)} reads it; drop that first")
 

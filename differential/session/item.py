@@ -54,6 +54,8 @@ class Item:
     reads: dict[str, Item] = field(default_factory=dict)
     """The tables and views whose indexes the definition uses, by name."""
     error: BaseException | None = None
+    is_dropped: bool = False
+    """Whether the program dropped it, so that its error is none of a commit."""
     refused: BaseException | None = None
     """Why the definition could not be built, on any worker."""
     parts: list[Part | None] = field(default_factory=list)

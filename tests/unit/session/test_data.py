@@ -74,7 +74,7 @@ def test_text_and_bytes_keep_their_kind() -> None:
         table = db.table("words", {"word": ["ä", "b\0c"], "raw": [b"x", b"\0"]})
         db.commit()
         table.delete(word="b\0c", raw=b"\0")
-        table.upsert if False else table.insert(word="", raw=b"")
+        table.insert(word="", raw=b"")
         db.commit()
         assert table.records() == [("", b""), ("ä", b"x")]
 

@@ -7,6 +7,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -213,10 +214,24 @@ def test_a_question_leaves_nothing_behind(db: Session) -> None:
         db.ask(lambda t: t.orders.group_by("total").count())
     assert engine.call(lambda site: len(site.worker.dataflows)) == before
     assert engine.call(lambda site: site._parts()[0].trace.statistics().imports) == imports
+    asked, kept = Everything(), Everything()
+    gone, alive = weakref.ref(asked), weakref.ref(kept)
+    db.ask(lambda t, function=asked: t.orders.filter(function))
+    db.view("kept", lambda t, function=kept: t.orders.filter(function))
+    del asked, kept
     gc.collect()
-    from differential.operators.reduction import Reducer
+    assert gone() is None
+    assert alive() is not None
+    db.drop("kept")
+    gc.collect()
+    assert alive() is None
 
-    assert [each for each in gc.get_objects() if isinstance(each, Reducer)] == []
+
+class Everything:
+    """A predicate whose end shows that nothing of a definition remains."""
+
+    def __call__(self, customer: Any, total: Any) -> Any:
+        return total > 0
 
 
 def test_a_definition_cannot_use_its_session(db: Session) -> None:
