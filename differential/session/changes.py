@@ -20,9 +20,15 @@ from differential.session.table_data import Column, frame_of
 class Change(NamedTuple):
     """The rows that a commit changed, in columns, and by how much more often each occurs.
 
+    `to_pandas`, `to_polars` and `to_arrow` make a frame that has the columns `time` and `diff` after those of the rows.
+
     >>> change = Change(2, ("x",), (np.array([5, 3]),), np.array([1, -1]))
     >>> change.records()
     [((3,), -1), ((5,), 1)]
+    >>> change.to_pandas(), change.to_polars().shape, change.to_arrow().num_rows
+    (   x  time  diff
+    0  5     2     1
+    1  3     2    -1, (2, 3), 2)
     """
 
     time: int
@@ -56,6 +62,17 @@ class Changes:
 
     Iteration waits for the next change, and ends when the session or the view ends. An error that ended the view is
     raised.
+
+    >>> changes = Changes(lambda changes: print("left"))
+    >>> changes.put(Change(1, ("x",), (np.array([5]),), np.array([1])))
+    >>> changes.get(timeout=10).time, changes.get(timeout=0), changes.read_nowait()
+    (1, None, [])
+    >>> changes.put(Change(2, ("x",), (np.array([5]),), np.array([-1])))
+    >>> changes.end()
+    >>> [change.records() for change in changes]
+    [[((5,), -1)]]
+    >>> changes.close()
+    left
     """
 
     def __init__(self, leave: Callable[[Changes], object]) -> None:

@@ -17,6 +17,17 @@ class Tables:
     """The tables and views of a session: `t.orders`, or `t["orders"]` for any name.
 
     Each is a `Relation` over the index that the session keeps: nothing is copied. `reads` are those that were used.
+
+    >>> from differential.session import Session
+    >>> from differential.graphs import reachability
+    >>> with Session() as db:
+    ...     _ = db.table("follows", {"src": ["ann", "bob"], "dst": ["bob", "cem"]})
+    ...     print(db.commit())
+    ...     print(db.ask(lambda t: t.named(reachability(t.follows, t.constant("bob")), "person", "origin")))
+    1
+    person  origin
+    bob     bob
+    cem     bob
     """
 
     def __init__(self, scope: Scope, items: Mapping[str, Item]) -> None:

@@ -10,7 +10,18 @@ from differential.session.changes import Change, Changes
 
 
 class Watch:
-    """A callback that receives what each commit changes, until `close`."""
+    """A callback that receives what each commit changes, until `close`.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     numbers = db.table("numbers", {"x": int})
+    ...     watch = numbers.watch(lambda change: print(change.time, change.records()))
+    ...     numbers.insert(x=3)
+    ...     print(db.commit())
+    ...     watch.close()
+    1 [((3,), 1)]
+    1
+    """
 
     def __init__(self, changes: Changes, callback: Callable[[Change], object]) -> None:
         self._changes = changes

@@ -89,11 +89,38 @@ class Readable:
 
 
 class View(Readable):
-    """The answer to a definition, as of the last commit."""
+    """The answer to a definition, as of the last commit.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     numbers = db.table("numbers", {"x": [3, 4, 5]})
+    ...     odd = db.view("odd", lambda t: t.numbers.filter(lambda x: x % 2 == 1))
+    ...     with odd.changes() as changes:
+    ...         number = db.commit()
+    ...         print([change.records() for change in changes.read_nowait()], len(odd), odd.name, odd.columns)
+    ...     odd
+    [[((3,), 1), ((5,), 1)]] 2 odd ('x',)
+    view 'odd', 2 rows as of commit 1
+    x
+    3
+    5
+    """
 
 
 class Table(Readable):
-    """A table. What is inserted and deleted is visible from the next commit on."""
+    """A table. What is inserted and deleted is visible from the next commit on.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     stock = db.table("stock", {"item": ["nut", "cog"], "pieces": [3, 4]}, key="item")
+    ...     stock.insert(item=["nut", "bolt"], pieces=[1, 2])
+    ...     print(db.commit(), stock.records())
+    ...     stock.upsert(item="nut", pieces=9)
+    ...     stock.delete(item="bolt")
+    ...     print(db.commit(), stock.records())
+    1 [('bolt', 2), ('cog', 4), ('nut', 1), ('nut', 3)]
+    2 [('cog', 4), ('nut', 9)]
+    """
 
     def insert(self, data: Any = None, **columns: Any) -> None:
         """Add rows: one as `name=value`, many as `name=list`, or `data`, a frame, a dictionary or a list of rows.

@@ -28,7 +28,12 @@ On = str | Sequence[str] | Mapping[str, str]
 
 
 class Row:
-    """The columns of a batch of records by name: `row.total`, or `row["total"]` for any name."""
+    """The columns of a batch of records by name: `row.total`, or `row["total"]` for any name.
+
+    >>> row = Row(["total", "sum of all"], [np.array([3, 4]), np.array([7, 7])])
+    >>> row.total, row["sum of all"]
+    (array([3, 4]), array([7, 7]))
+    """
 
     __slots__ = ("_columns",)
 
@@ -53,6 +58,11 @@ class Relation(Collection):
     ...     return people.select("name", born=lambda r: 2026 - r.age)
     >>> example(program)
     [(('ann', 1996), 1), (('bob', 1986), 1)]
+    >>> def twice(scope):
+    ...     numbers = Relation.of(scope, np.array([3, 4]), np.array([1, 1])).named("x", "y")
+    ...     return numbers.concat(numbers).filter(lambda r: r.x > 3).distinct().select("x")
+    >>> example(twice)
+    [((4,), 1)]
     """
 
     names: tuple[str, ...] | None = None
@@ -228,7 +238,20 @@ class Index(Arrangement):
 
 
 class Groups:
-    """The records of a collection by the values of some columns."""
+    """The records of a collection by the values of some columns.
+
+    >>> def groups(scope):
+    ...     columns = np.array([1, 2, 1]), np.array([30, 5, 20])
+    ...     return Relation.of(scope, *columns).named("customer", "total").group_by("customer")
+    >>> example(lambda scope: groups(scope).count("orders"))
+    [((1, 2), 1), ((2, 1), 1)]
+    >>> example(lambda scope: groups(scope).sum("total"))
+    [((1, 50), 1), ((2, 5), 1)]
+    >>> example(lambda scope: groups(scope).mean("total"))
+    [((1, 25.0), 1), ((2, 5.0), 1)]
+    >>> example(lambda scope: groups(scope).min("total").concat(groups(scope).max("total")))
+    [((1, 20), 1), ((1, 30), 1), ((2, 5), 2)]
+    """
 
     def __init__(self, relation: Relation, names: tuple[str, ...]) -> None:
         self._relation = relation

@@ -23,10 +23,13 @@ Record = tuple[Any, ...]
 class Rows:
     """Rows in named columns, sorted. A row that occurs several times is there as often.
 
-    >>> print(Rows(("x",), (np.array([2, 1]),), np.array([1, 1])))
+    >>> rows = Rows(("x",), (np.array([2, 1]),), np.array([1, 1]))
+    >>> rows
     x
     1
     2
+    >>> rows.records(), rows.to_pandas().shape, rows.to_polars().shape, rows.to_arrow().num_rows
+    ([(1,), (2,)], (2, 1), (2, 1), 2)
     """
 
     def __init__(self, columns: Sequence[str], values: Sequence[Column], counts: Column) -> None:

@@ -8,7 +8,13 @@ from differential.session.rows import Rows
 
 
 class Status(NamedTuple):
-    """The state of a session. `items` are its tables and views, with rows and bytes of their indexes."""
+    """The state of a session. `items` are its tables and views, with rows and bytes of their indexes.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     db.status().heading()
+    'commit 0, 1 worker(s), 0 uncommitted statement(s), 0.0 MB of indexes'
+    """
 
     workers: int
     commit: int
