@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
+from typing import TypeVar
 
 from differential.session.engine import PATIENCE, Call, Engine
 from differential.session.item import Item
@@ -19,6 +20,8 @@ from differential.session.site import Definition, Site
 from differential.session.transaction import Changes, Statement, plan, settled
 from timely.errors import SessionError, TimelyError
 from timely.lowlevel import Origin
+
+R = TypeVar("R")
 
 
 class Catalog:
@@ -162,7 +165,8 @@ class Catalog:
                 raise SessionError(f"{item.name!r} is the name of a table: give the view another one")
             if former is not None:
                 self._refuse_readers(former, "replaced")
-            self.install(item, self._building(item, definition))
+            items = dict(self.items)
+            self.install(item, lambda site: site.add_view(item, definition, items))
             if former is not None:
                 self._drop(former)
             self.items[item.name] = item
@@ -171,14 +175,14 @@ class Catalog:
         """Return the answer to a question as of the last commit, after dropping it."""
         with self._exclusive():
             self.reap()
-            self.install(item, self._building(item, definition))
-            try:
-                return self.read(item)
-            finally:
-                self._drop(item)
+            items = dict(self.items)
+            shares = self.install(item, lambda site: site.ask(item, definition, items))
+            if self.engine.workers > 1:
+                self.engine.call(lambda site: site.drop(item))
+            return item.rows(shares)
 
-    def install(self, item: Item, build: Callable[[Site], None]) -> None:
-        """Build an item on all workers. Raises SessionError, which names the line, where its definition fails."""
+    def install(self, item: Item, build: Callable[[Site], R]) -> list[R]:
+        """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
         call = self.engine.submit(build)
         try:
             call.wait()
@@ -186,9 +190,10 @@ class Catalog:
             item.fail(stop)
             self.engine.release(item, call)
             raise
-        self.engine.result(call)
+        results = self.engine.result(call)
         if item.error is not None:
             raise failure(item, item.error) from item.error
+        return results
 
     def drop(self, name: str) -> None:
         """Drop a table or view that no other view reads."""
@@ -249,10 +254,6 @@ class Catalog:
         self._watches = [watch for watch in self._watches if not watch.is_closed]
         for watch in self._watches:
             watch.deliver()
-
-    def _building(self, item: Item, definition: Definition) -> Callable[[Site], None]:
-        items = dict(self.items)
-        return lambda site: site.add_view(item, definition, items)
 
     def _drop(self, item: Item) -> None:
         self.engine.call(lambda site: site.drop(item))

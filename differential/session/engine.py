@@ -230,6 +230,7 @@ class Engine:
                 else:
                     last.finish(result, None)
                     del result
+                clock.sleep(0)  # the caller goes on first: what this thread does next may take a while
                 del function
         except Closing:
             site.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 from differential.collection import Arrangement, Collection, Trace
 from differential.data.updates import Updates
+from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
 from differential.operators.linear import linear
 from differential.session.agreement import Agreement
@@ -67,6 +68,19 @@ class Site:
         """Build a view or a question, and step until it is complete as of the last commit, or fails (`Item.error`)."""
         if self._build(item, lambda tables: (definition(tables), None), items):
             self._settle([item])
+
+    def ask(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> Share:
+        """Return this worker's rows of the answer to a question; of an empty share if it has failed (`Item.error`).
+
+        A single worker drops the question at once. With others it is dropped in another call: they may still need the
+        progress that this one sends.
+        """
+        self.add_view(item, definition, items)
+        try:
+            return self.read(item) if item.error is None else Share((), NOTHING)
+        finally:
+            if self.worker.peers == 1:
+                self.drop(item)
 
     def commit(self, changes: Mapping[str, tuple[Item, Changes]]) -> int:
         """Make changes of tables in one epoch, and step until all views are final; return the number of the commit."""
