@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TypeVar
 
-from differential.session.engine import PATIENCE, Call, Engine
+from differential.session.engine import Call, Engine
 from differential.session.item import Item
 from differential.session.live import Watch
 from differential.session.rows import Rows
@@ -114,7 +114,7 @@ class Catalog:
         try:
             call.wait()
         except BaseException:
-            if not call.wait(PATIENCE):
+            if not call.wait(self.engine.patience):
                 self.engine.interrupt()
             raise
         number = self.engine.result(call)[0]

@@ -24,7 +24,8 @@ from timely.errors import DataError, SessionError, TraceError
 R = TypeVar("R")
 
 PATIENCE = 1.0
-"""How many seconds a function of the program that is to end may still run before it is interrupted."""
+ATTEMPTS = 50
+"""How often a function is interrupted before it is left alone: one that waits in C cannot be."""
 
 
 class Call(Generic[R]):
@@ -86,6 +87,8 @@ class Engine:
 
     def __init__(self, workers: int, name: str) -> None:
         self.workers = workers
+        self.patience = PATIENCE
+        """How many seconds a function of the program that is to end may still run before it is interrupted."""
         self.is_closing = False
         self.ended: BaseException | None = None
         """Why the workers have ended, if not because of `close`."""
@@ -149,11 +152,21 @@ class Engine:
     def release(self, item: Item, call: Call[Any] | None = None) -> None:
         """Wait until no worker runs a function of an item that has failed; interrupt functions that take too long."""
         self.wake()
-        end = clock.monotonic() + 2 * PATIENCE
-        while clock.monotonic() < end and not self._has_left(item, call):
-            if clock.monotonic() > end - PATIENCE:
-                self.interrupt()
-            clock.sleep(0.005)
+        self._until(lambda: self._has_left(item, call))
+
+    def _until(self, is_over: Callable[[], bool]) -> None:
+        """Wait for what ends when the program's functions return; interrupt those that take too long.
+
+        The number of attempts is bounded, and not the time, for a busy machine may let this thread wait.
+        """
+        end = clock.monotonic() + self.patience
+        while clock.monotonic() < end and not is_over():
+            clock.sleep(0.002)
+        for _ in range(ATTEMPTS):
+            if is_over():
+                return
+            self.interrupt()
+            clock.sleep(self.patience / ATTEMPTS)
 
     def interrupt(self) -> bool:
         """Interrupt the functions of the program that workers run; return whether there are any."""
@@ -171,10 +184,8 @@ class Engine:
         self.wake()
         if current_thread() is self._thread:
             return
-        self._thread.join(PATIENCE)
-        if self._thread.is_alive():
-            self.interrupt()
-            self._thread.join(PATIENCE)
+        self._thread.join(self.patience / 2)
+        self._until(lambda: not self._thread.is_alive())
         self._abandon(SessionError("the session was closed"))
 
     @property
@@ -198,8 +209,10 @@ class Engine:
             execute(self._program, Config(workers=self.workers))
         except BaseException as error:
             self.ended = error
-        ended = self.ended
-        self._abandon(SessionError("the session was closed" if ended is None else f"the session has ended: {ended}"))
+        why = "the session was closed" if self.ended is None else f"the session has ended: {self.ended}"
+        for site in tuple(self._sites.values()):
+            site.end(SessionError(why))
+        self._abandon(SessionError(why))
 
     def _abandon(self, error: SessionError) -> None:
         error.__cause__ = self.ended

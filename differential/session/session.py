@@ -34,6 +34,7 @@ from differential.session.schema import Schema
 from differential.session.site import Definition
 from differential.session.status import Status
 from differential.session.table_data import columns_of
+from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
@@ -43,7 +44,10 @@ _numbers = count(1)
 class Session:
     """A live database in this process, with `workers` threads. All methods may be called from any thread.
 
-    Raises SessionError for `processes=True`, and for a number of workers that is not at least 1.
+    By default there is one worker, or as many as `timely run -w` asks for.
+
+    Raises SessionError for `processes=True`, in one of several processes of `timely run`, and for a number of workers
+    that is not at least 1.
 
     >>> db = Session(workers=2)
     >>> words = db.table("words", {"word": ["to", "be", "to"]})
@@ -70,12 +74,14 @@ class Session:
     >>> db.close()
     """
 
-    def __init__(self, workers: int = 1, processes: bool = False) -> None:
-        if processes:
+    def __init__(self, workers: int | None = None, processes: bool = False) -> None:
+        launched = Config.from_environ()
+        if processes or launched.processes > 1:
             raise SessionError(
                 "a session runs in one process: Session(workers=N) uses N threads, and a program of workers "
                 "(`timely run -n N`) uses N processes"
             )
+        workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
         engine = Engine(workers, f"session {next(_numbers)}")

@@ -142,6 +142,12 @@ class Site:
         for dataflow in self.worker.dataflows:
             self.worker.drop_dataflow(dataflow)
 
+    def end(self, error: BaseException) -> None:
+        """Note why the session has ended while it had tables and views. Any thread may do so then."""
+        for item in tuple(self._items.values()):
+            item.fail(error)
+            item.end()
+
     def step(self) -> None:
         """Step the worker, or sleep until there is something to do. An item that fails is dropped."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
 import subprocess
@@ -24,7 +25,8 @@ WAIT = 20.0
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("timely session")]
+    ours = ("timely session", "timely worker", "timely commit")
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(ours)]
 
 
 @contextmanager
@@ -55,9 +57,10 @@ class Stuck:
         return x
 
 
-@pytest.fixture
-def db() -> Iterator[Session]:
-    with Session() as session:
+@pytest.fixture(params=[1, 2])
+def db(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with Session(request.param) as session:
+        session._catalog.engine.patience = 0.3
         session.table("numbers", {"x": [1, 2, 3]})
         session.commit()
         yield session
@@ -124,7 +127,7 @@ def test_an_interrupt_in_a_commit_leaves_the_commit_to_end(db: Session) -> None:
     def slow(x: Any) -> Any:
         if np.asarray(x).max(initial=0) >= 100:
             begun.set()
-            clock.sleep(0.4)
+            clock.sleep(0.1)
         return x
 
     view = db.view("slow", lambda t: t.numbers.map(slow))
@@ -159,6 +162,7 @@ def test_a_view_whose_loop_does_not_settle_can_be_dropped_while_a_commit_runs(db
 @pytest.mark.parametrize("what", ["commit", "ask", "view"])
 def test_close_ends_what_another_thread_waits_for(what: str, workers: int) -> None:
     db = Session(workers)
+    db._catalog.engine.patience = 0.3
     db.table("numbers", {"x": [1, 2, 100]})
     stuck = Stuck()
     calls: dict[str, Callable[[], object]] = {
@@ -212,6 +216,50 @@ def test_a_closed_session_refuses_everything() -> None:
         with pytest.raises(SessionError, match="was closed"):
             call()  # type: ignore[operator]
     assert repr(db) == "<Session, closed>"
+
+
+def test_workers_that_build_different_dataflows_end_the_session_with_the_reason() -> None:
+    with Session(2) as db:
+        table = db.table("numbers", {"x": [1, 2]})
+        db.commit()
+        changes = table.changes()
+        here = threading.local()
+        turns = iter(range(2))
+
+        def different(tables: Any) -> Any:
+            here.turn = next(turns)
+            return tables.numbers if here.turn else tables.numbers.count().map(lambda x, n: x).count()
+
+        with pytest.raises(SessionError, match=r"the session has ended: .*dataflow"):
+            db.view("different", different)
+        with pytest.raises(SessionError, match="the session has ended"):
+            db.commit()
+        with pytest.raises(SessionError, match="the session has ended"):
+            table.records()
+        assert changes.get(WAIT) is None
+        assert db.is_closed
+    assert threads() == []
+
+
+def test_a_commit_in_the_background_ends_when_the_session_is_closed() -> None:
+    async def main() -> None:
+        with Session() as db:
+            db._catalog.engine.patience = 0.3
+            stuck = Stuck()
+            db.table("numbers", {"x": [100]})
+            db.view("stuck", lambda t: t.numbers.map(stuck))
+            committing = asyncio.ensure_future(db.commit_async())
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(stuck.begun.wait, WAIT)
+            db.close()
+            with pytest.raises(SessionError, match="was closed"):
+                await asyncio.wait_for(committing, WAIT)
+
+    asyncio.run(main())
+    end = clock.monotonic() + WAIT
+    while threads() and clock.monotonic() < end:
+        clock.sleep(0.01)
+    assert threads() == []
 
 
 ENDINGS = {

@@ -60,3 +60,11 @@ def test_the_cells_of_the_document_show_what_it_says(tmp_path: Path) -> None:
     assert "<td>bob</td>" in live["text/html"]
     assert "cem" not in live["text/html"]
     assert "view   2" in texts(book.cells[5])
+
+
+def test_the_script_prints_what_the_notebook_shows() -> None:
+    program = [sys.executable, "examples/notebook.py"]
+    printed = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=50, check=True).stdout
+    cells = CELL.findall((ROOT / "docs/howto/notebook.md").read_text())
+    assert printed.startswith(cells[0][1])
+    assert printed.endswith(cells[3][1])
