@@ -101,20 +101,23 @@ class Catalog:
         self.reap()
         pending = self._pending
         changes = self._net(pending)
-        self._pending = []
-        for schema in self._schemas.values():
-            schema.keep()
 
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
-        call = self.engine.submit(lambda site: site.commit(changes), done)
+        call = Call(lambda site: site.commit(changes), self.engine.workers, done)
+        for schema in self._schemas.values():
+            schema.keep()
         try:
+            self._pending = []
+            self.engine.submit(call)
             call.wait()
         except BaseException:
-            if not call.wait(self.engine.patience):
+            if not call.is_submitted:
+                self._pending = pending
+            elif not call.wait(self.engine.patience):
                 self.engine.interrupt()
             raise
         number = self.engine.result(call)[0]
@@ -178,13 +181,14 @@ class Catalog:
             items = dict(self.items)
             shares = self.install(item, lambda site: site.ask(item, definition, items))
             if self.engine.workers > 1:
-                self.engine.call(lambda site: site.drop(item))
+                self._drop(item)
             return item.rows(shares)
 
     def install(self, item: Item, build: Callable[[Site], R]) -> list[R]:
         """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
-        call = self.engine.submit(build)
+        call = Call(build, self.engine.workers, None)
         try:
+            self.engine.submit(call)
             call.wait()
         except BaseException as stop:
             item.fail(stop)
@@ -212,7 +216,7 @@ class Catalog:
             self.items.pop(name, None)
             self._schemas.pop(item, None)
             self._keyed.discard(item)
-            self._end(item)
+            item.end()
 
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
@@ -233,7 +237,7 @@ class Catalog:
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             del self.items[item.name]
-            self._end(item)
+            item.end()
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])
@@ -256,11 +260,9 @@ class Catalog:
             watch.deliver()
 
     def _drop(self, item: Item) -> None:
-        self.engine.call(lambda site: site.drop(item))
+        """Drop an item. Should an interrupt come, workers drop it in their next step."""
         item.fail(SessionError(f"{item} was dropped"))
-        self._end(item)
-
-    def _end(self, item: Item) -> None:
+        self.engine.call(lambda site: site.sweep())
         item.end()
 
     def _refuse_readers(self, item: Item, what: str) -> None:

@@ -36,6 +36,7 @@ class Call(Generic[R]):
         self.results: list[R] = []
         self.error: BaseException | None = None
         self.next: Call[Any] | None = None
+        self.before: Call[Any] | None = None
         self._left = peers
         self._lock = Lock()
         self._done = done
@@ -46,6 +47,11 @@ class Call(Generic[R]):
     def is_over(self) -> bool:
         """Whether all workers have run it, or never will."""
         return self._left <= 0
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether workers make the call, or have: no assignment besides that which lets them make it decides."""
+        return self.function is None or (self.before is not None and self.before.next is self)
 
     def finish(self, result: R | None, error: BaseException | None) -> None:
         """Add the result of one worker."""
@@ -71,7 +77,7 @@ class Call(Generic[R]):
 
     def _forget(self) -> None:
         """Let the caller go on, and keep nothing alive: workers keep their last call until the next one."""
-        self.function = self._done = None
+        self.function = self._done = self.before = None
         self._waiting.release()
 
     def wait(self, timeout: float = -1) -> bool:
@@ -108,7 +114,8 @@ class Engine:
 
         `done` is called on the thread of the last worker once all have run it, though the caller may no longer wait.
         """
-        call = self.submit(function, done)
+        call = Call(function, self.workers, done)
+        self.submit(call)
         call.wait()
         return self.result(call)
 
@@ -122,10 +129,9 @@ class Engine:
         results, call.results = call.results, []
         return results
 
-    def submit(self, function: Callable[[Site], R], done: Callable[[Call[R]], object] | None = None) -> Call[R]:
-        """Ask all workers for `function`, and return without waiting."""
+    def submit(self, call: Call[Any]) -> None:
+        """Let all workers make a call, and return without waiting. An interrupt may come when they have it already."""
         self.refuse_inside()
-        call = Call(function, self.workers, done)
         with self._lock:
             self._refuse_ended()
             self._open = {each for each in self._open if not each.is_over}
@@ -133,10 +139,10 @@ class Engine:
             last = self._last
             while last.next is not None:  # an interrupt came between the two assignments
                 last = last.next
+            call.before = last
             last.next = call
             self._last = call
         self.wake()
-        return call
 
     def refuse_inside(self) -> None:
         """Raise SessionError on a thread of the workers, which cannot wait for itself."""
@@ -195,7 +201,7 @@ class Engine:
 
     def _has_left(self, item: Item, call: Call[Any] | None) -> bool:
         if call is not None:
-            return call.is_over
+            return call.is_over or not call.is_submitted
         return all(part is None for part in item.parts)
 
     def _refuse_ended(self) -> None:
@@ -232,6 +238,8 @@ class Engine:
             while True:
                 while last.next is None:
                     site.step()
+                if self.is_closing:
+                    raise Closing
                 last = last.next
                 function = last.function
                 if function is None:  # abandoned

@@ -52,8 +52,10 @@ class Stuck:
         self.begun = threading.Event()
 
     def __call__(self, x: Any) -> Any:
-        while np.asarray(x).max(initial=0) >= 100:
-            self.begun.set()
+        if np.asarray(x).max(initial=0) >= 100:
+            self.begun.set()  # once: an interrupt inside of it may leave the event's lock taken
+            while True:
+                pass
         return x
 
 
@@ -277,8 +279,10 @@ import threading
 import differential as dd
 begun = threading.Event()
 def stuck(x):
-    while len(x) and x.max() > 3:
+    if len(x) and x.max() > 3:
         begun.set()
+        while True:
+            pass
     return x
 db = dd.Session()
 numbers = db.table("numbers", {{"x": [1, 2]}})
