@@ -11,13 +11,15 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TypeVar
 
+from differential.session.changes import Changes
 from differential.session.engine import Call, Engine
+from differential.session.interrupt import Interrupted
 from differential.session.item import Item
 from differential.session.live import Watch
 from differential.session.rows import Rows
 from differential.session.schema import Schema
 from differential.session.site import Definition, Site
-from differential.session.transaction import Changes, Statement, plan, settled
+from differential.session.transaction import Net, Statement, plan, settled
 from timely.errors import SessionError, TimelyError
 from timely.lowlevel import Origin
 
@@ -125,7 +127,7 @@ class Catalog:
         self.reap(number)
         return number
 
-    def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Changes]]:
+    def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Net]]:
         """Return the changes of each table. After an error the transaction is empty."""
         statements: dict[Item, list[Statement]] = {}
         for item, statement in pending:
@@ -170,16 +172,21 @@ class Catalog:
                 self._refuse_readers(former, "replaced")
             items = dict(self.items)
             self.install(item, lambda site: site.add_view(item, definition, items))
+            self.items[item.name] = item
             if former is not None:
                 self._drop(former)
-            self.items[item.name] = item
 
     def ask(self, item: Item, definition: Definition) -> Rows:
         """Return the answer to a question as of the last commit, after dropping it."""
         with self._exclusive():
             self.reap()
             items = dict(self.items)
-            shares = self.install(item, lambda site: site.ask(item, definition, items))
+            try:
+                shares = self.install(item, lambda site: site.ask(item, definition, items))
+            except BaseException:
+                item.fail(SessionError(f"{item} was dropped"))
+                self.engine.wake()
+                raise
             if self.engine.workers > 1:
                 self._drop(item)
             return item.rows(shares)
@@ -197,6 +204,7 @@ class Catalog:
         results = self.engine.result(call)
         if item.error is not None:
             raise failure(item, item.error) from item.error
+        item.size = sum(item.totals)
         return results
 
     def drop(self, name: str) -> None:
@@ -236,17 +244,28 @@ class Catalog:
         """Forget what has failed. Raises SessionError about it where that happened in a commit."""
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
-            del self.items[item.name]
+            self.items.pop(item.name, None)
             item.end()
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])
-            error = failure(failed[0], failed[0].error)
-            raise SessionError(f"{error} (commit {commit} is complete, and the view is dropped{others})") from failed[
-                0
-            ].error
+            cause = failed[0].error
+            why = f"{failure(failed[0], cause)} (commit {commit} is complete, and the view is dropped{others})"
+            raise SessionError(why) from cause
 
-    # Watches
+    # Changes
+
+    def follow(self, item: Item) -> Changes:
+        """Return what each commit from now on changes."""
+        self.check(item)
+        changes = Changes(item.leave)
+        call: Call[None] = Call(
+            lambda site: item.collect(site.worker.index), self.engine.workers, lambda call: item.follow(changes)
+        )
+        self.engine.submit(call)
+        call.wait()
+        self.engine.result(call)
+        return changes
 
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""
@@ -275,6 +294,8 @@ def failure(item: Item, error: BaseException | None) -> SessionError:
     """Return the error to raise where an item has failed."""
     if isinstance(error, SessionError):
         return SessionError(str(error))
+    if isinstance(error, (Interrupted, KeyboardInterrupt)):
+        return SessionError(f"{item} was interrupted, and is dropped")
     what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
     line = raised(error) if not isinstance(error, TimelyError) else None
     return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")

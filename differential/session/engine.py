@@ -4,7 +4,7 @@ A call is a function of a `Site`, which all workers run, in the same order. Call
 single assignment, so an interrupt of the thread that adds it cannot leave some workers with it and others without. A
 call whose caller no longer waits is completed all the same.
 
-A call costs two switches of threads (to the worker, and back), one lock and, for each worker, one wake-up.
+A call costs two switches of threads (to the worker, and back), three locks and, for each worker, one wake-up.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from timely.errors import DataError, SessionError, TraceError
 R = TypeVar("R")
 
 PATIENCE = 1.0
+"""How many seconds a function that is to end may still run, unless an engine has another `patience`."""
 ATTEMPTS = 50
 """How often a function is interrupted before it is left alone: one that waits in C cannot be."""
 
 
 class Call(Generic[R]):
-    """What all workers are asked for, and, in the end, the result of each or an error of one."""
+    """What all workers are asked for, and, in the end, the result of each or an error of one.
+
+    `done` is called on the thread of the last worker once all have made it, though the caller may no longer wait.
+    """
 
     def __init__(self, function: Callable[[Site], R], peers: int, done: Callable[[Call[R]], object] | None) -> None:
         self.function: Callable[[Site], R] | None = function
@@ -94,7 +98,6 @@ class Engine:
     def __init__(self, workers: int, name: str) -> None:
         self.workers = workers
         self.patience = PATIENCE
-        """How many seconds a function of the program that is to end may still run before it is interrupted."""
         self.is_closing = False
         self.ended: BaseException | None = None
         """Why the workers have ended, if not because of `close`."""
@@ -109,12 +112,9 @@ class Engine:
         self.call(_none)
         self._first = None  # all workers are past it, and it would keep alive all that follow
 
-    def call(self, function: Callable[[Site], R], done: Callable[[Call[R]], object] | None = None) -> list[R]:
-        """Return what `function` returns on each worker. Raises what it raises there.
-
-        `done` is called on the thread of the last worker once all have run it, though the caller may no longer wait.
-        """
-        call = Call(function, self.workers, done)
+    def call(self, function: Callable[[Site], R]) -> list[R]:
+        """Return what `function` returns on each worker. Raises what it raises there."""
+        call = Call(function, self.workers, None)
         self.submit(call)
         call.wait()
         return self.result(call)
@@ -251,7 +251,6 @@ class Engine:
                 else:
                     last.finish(result, None)
                     del result
-                clock.sleep(0)  # the caller goes on first: what this thread does next may take a while
                 del function
         except Closing:
             site.close()

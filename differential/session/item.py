@@ -8,8 +8,9 @@ no one reads it any more.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, NamedTuple
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 
@@ -59,18 +60,23 @@ class Item:
     refused: BaseException | None = None
     """Why the definition could not be built, on any worker."""
     parts: list[Part | None] = field(default_factory=list)
+    size: int = 0
+    """The number of rows as of the last commit."""
     totals: list[int] = field(default_factory=list)
-    """The number of rows on each worker."""
+    """The number of rows on each worker, while a commit is made, too."""
     nbytes: list[int] = field(default_factory=list)
     """The bytes of the index on each worker, as of the last look."""
-    followers: WeakSet[Changes] = field(default_factory=WeakSet)
-    """Who collects what commits change, as long as the program keeps them."""
+    followers: tuple[ref[Changes], ...] = ()
+    """Who collects what commits change, as long as the program keeps them. Replaced, and never changed."""
+    _collects: list[bool] = field(default_factory=list)
     _changed: list[list[Updates]] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.parts = [None] * self.peers
         self.totals = [0] * self.peers
         self.nbytes = [0] * self.peers
+        self._collects = [False] * self.peers
         self._changed = [[] for _ in range(self.peers)]
 
     def __str__(self) -> str:
@@ -88,11 +94,26 @@ class Item:
                 f"{self} has {len(updates.columns)} column(s), but {len(self.names)} name(s): {', '.join(self.names)}"
             )
         self.totals[worker] += int(updates.diffs.sum()) if len(updates.diffs) else len(updates)
-        if self.followers:
+        if self._collects[worker]:
             self._changed[worker].append(updates.for_other_worker())
 
+    def collect(self, worker: int) -> None:
+        """Keep what changes on a worker from now on, between two commits there."""
+        self._collects[worker] = True
+
+    def follow(self, changes: Changes) -> None:
+        """Add one who follows, once all workers collect: so it has whole commits, and no half of one."""
+        with self._lock:
+            self.followers = (*self.followers, ref(changes))
+
+    def leave(self, changes: Changes) -> None:
+        """Remove one who follows."""
+        with self._lock:
+            self.followers = tuple(each for each in self.followers if each() not in (None, changes))
+
     def publish(self, time: int) -> None:
-        """Pass what a commit has changed to those who follow it, once all workers have completed the commit."""
+        """Count the rows, and pass on what a commit has changed, once all workers have completed it."""
+        self.size = sum(self.totals)
         batches = [batch for changed in self._changed for batch in changed if len(batch)]
         for changed in self._changed:
             changed.clear()
@@ -100,13 +121,15 @@ class Item:
             columns = tuple(np.concatenate(columns) for columns in zip(*(batch.columns for batch in batches)))
             diffs = np.concatenate([batch.each_diff() for batch in batches])
             change = Change(time, self.columns(len(columns)), self.reordered(columns), diffs)
-            for follower in tuple(self.followers):
-                follower.put(change)
+            for each in self.followers:
+                if (follower := each()) is not None:
+                    follower.put(change)
 
     def end(self) -> None:
         """End the changes of those who follow it."""
-        for follower in tuple(self.followers):
-            follower.end(None if isinstance(self.error, SessionError) else self.error)
+        for each in self.followers:
+            if (follower := each()) is not None:
+                follower.end(None if isinstance(self.error, SessionError) else self.error)
 
     def columns(self, width: int) -> tuple[str, ...]:
         """Return the names of the columns in the order in which they are read."""

@@ -56,10 +56,7 @@ class Readable:
 
     def changes(self) -> Changes:
         """Return what each commit from now on changes, as long as the program keeps or reads the result."""
-        self._catalog.check(self._item)
-        changes = Changes(self._item.followers.discard)
-        self._item.followers.add(changes)
-        return changes
+        return self._catalog.follow(self._item)
 
     def watch(self, callback: Callable[[Change], object] | None = None) -> Watch:
         """Call `callback(change)` at the end of each commit that changes this, in the thread that commits.
@@ -72,7 +69,7 @@ class Readable:
 
     def __len__(self) -> int:
         self._catalog.check(self._item)
-        return sum(self._item.totals)
+        return self._item.size
 
     def __bool__(self) -> bool:
         return True

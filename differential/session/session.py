@@ -213,7 +213,7 @@ class Session:
         columns: list[list[Any]] = [
             [item.name for item in items],
             [item.kind for item in items],
-            [sum(item.totals) for item in items],
+            [item.size for item in items],
             [sum(item.nbytes) for item in items],
         ]
         values = [
@@ -225,10 +225,10 @@ class Session:
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""
         lines = []
-        for item in self._catalog.items.values():
+        for item in tuple(self._catalog.items.values()):
             key = ", ".join((item.names or ())[: item.keys]) or f"{item.keys} column(s)"
             reads = f", reads {', '.join(map(str, item.reads.values()))}" if item.reads else ""
-            lines.append(f"{item}: {sum(item.totals):,} rows, indexed by {key}{reads} (defined at {item.origin})")
+            lines.append(f"{item}: {item.size:,} rows, indexed by {key}{reads} (defined at {item.origin})")
         return "\n".join(lines) or "there are no tables"
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from differential.session.definition import Tables
 from differential.session.interrupt import Closing, Interrupted
 from differential.session.item import Item, Part, Share
 from differential.session.relation import Relation
-from differential.session.transaction import Changes, Found
+from differential.session.transaction import Found, Net
 from differential.sources import new_input
 from timely import Worker
 from timely.errors import OperatorError, SessionError, TimelyError
@@ -82,7 +82,7 @@ class Site:
             if self.worker.peers == 1:
                 self.drop(item)
 
-    def commit(self, changes: Mapping[str, tuple[Item, Changes]]) -> int:
+    def commit(self, changes: Mapping[str, tuple[Item, Net]]) -> int:
         """Make changes of tables in one epoch, and step until all views are final; return the number of the commit."""
         self.epoch = epoch = self.epoch + 1
         for item, (columns, diffs) in changes.values():

@@ -51,7 +51,7 @@ class Found(NamedTuple):
     counts: Column
 
 
-class Changes(NamedTuple):
+class Net(NamedTuple):
     """Rows of a table in columns, and how much more often each occurs."""
 
     columns: tuple[Column, ...]
@@ -96,7 +96,7 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
     return Plan(keys, inserted[::-1], removed[::-1], _stacked(parts) if parts else None)
 
 
-def settled(planned: Plan, found: Iterable[Found], table: str) -> Changes | None:
+def settled(planned: Plan, found: Iterable[Found], table: str) -> Net | None:
     """Return the changes of a plan, given what each worker found for `planned.wanted`; None if there are none.
 
     Raises SessionError where a row is to be removed more often than it occurs, with the line of the statement.
@@ -129,7 +129,7 @@ def settled(planned: Plan, found: Iterable[Found], table: str) -> Changes | None
         diffs.append(np.full(len(columns[0]), -1, np.int64))
     if not parts:
         return None
-    return Changes(_stacked(parts), np.concatenate(diffs))
+    return Net(_stacked(parts), np.concatenate(diffs))
 
 
 def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, table: str) -> None:

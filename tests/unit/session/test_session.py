@@ -300,9 +300,13 @@ def test_commits_and_changes_can_be_awaited(db: Session) -> None:
 
 
 def test_changes_that_nobody_keeps_are_not_collected(db: Session) -> None:
+    kept = orders(db).changes()
     orders(db).changes()
     gc.collect()
-    assert list(orders(db)._item.followers) == []
+    alive = [each() for each in orders(db)._item.followers if each() is not None]
+    assert alive == [kept]
+    kept.close()
+    assert orders(db)._item.followers == ()
 
 
 def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
