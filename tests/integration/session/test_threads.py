@@ -72,7 +72,7 @@ def test_threads_insert_commit_ask_and_watch_at_once(workers: int) -> None:
                 sums.extend(db.ask(lambda t: t.accounts.map(lambda id, amount: (id * 0, amount)).sum()).records())
                 len(moved), repr(accounts), db.status(), db.explain()
                 for change in seen.read_nowait():  # whole transfers, from the first one on
-                    assert sum(amount * diff for (_, amount), diff in change.records()) == 0
+                    assert sum(row[1] * diff for row, diff in change.records()) == 0
 
         def define() -> None:
             for _ in range(ROUNDS // 2):
