@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from differential.kernels.compile import NOTHING
 from differential.session.table_data import Column, frame_of
 
 SHOWN = 10
@@ -89,6 +90,14 @@ class Rows:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def _head(self) -> list[Record]:
+        """Return the first rows; of many, only those that may be among them are sorted."""
+        first = self._values[0] if self._values else NOTHING
+        if self._is_sorted or len(first) <= SHOWN or first.dtype.kind not in "iuf":
+            return self._head_of_all()
+        few = first <= np.partition(first, SHOWN - 1)[SHOWN - 1]
+        return Rows(self.columns, [column[few] for column in self._values], self._counts[few])._head_of_all()
+
+    def _head_of_all(self) -> list[Record]:
         return list(zip(*(column[:SHOWN].tolist() for column in self.arrays())))
 
     def _more(self) -> list[str]:

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from differential import Session
 from differential.errors import DataError, SessionError, TimelyError
+from differential.session.rows import SHOWN, Rows
 
 COLUMNS: dict[str, list[Any]] = {"name": ["ann", "bob"], "age": [30, 41], "height": [1.5, 1.75], "here": [True, False]}
 RECORDS = [("ann", 30, 1.5, True), ("bob", 41, 1.75, False)]
 
 
-def given(kind: str) -> Any:
+def people_as(kind: str) -> Any:
     if kind == "dictionary":
         return COLUMNS
     if kind == "arrays":
@@ -29,10 +31,10 @@ def given(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["dictionary", "arrays", "rows", "pandas", "polars", "pyarrow"])
 def test_a_table_takes_what_people_have(kind: str) -> None:
     with Session() as db:
-        table = db.table("people", given(kind), key="age")
+        table = db.table("people", people_as(kind), key="age")
         db.commit()
-        table.delete(given(kind))
-        table.insert(given(kind))
+        table.delete(people_as(kind))
+        table.insert(people_as(kind))
         db.commit()
         assert table.records() == RECORDS
         assert table.columns == tuple(COLUMNS)
@@ -146,6 +148,22 @@ def test_a_key_that_is_no_column_is_refused() -> None:
             with pytest.raises(SessionError, match="a key among them"):
                 db.table("wrong", {"a": [1]}, key=key)
         db.table("right", {"a": [1]})
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=60), st.booleans())
+def test_the_rows_shown_are_the_first_ones(records: list[tuple[int, int]], is_text: bool) -> None:
+    first, second = zip(*records)
+    column = np.array([f"{x:02}" for x in first], np.dtypes.StringDType()) if is_text else np.array(first)
+    counts = np.array(second) + 1
+    shown = Rows(("x", "y"), (column, np.array(second)), counts)
+    lines = str(shown).splitlines()[1:]
+    everything = [(one, other) for one, other in records for _ in range(other + 1)]
+    expected = [f"{one:02}  {other}" if is_text else (f"{one}", f"{other}") for one, other in sorted(everything)][
+        :SHOWN
+    ]
+    assert [line if is_text else tuple(line.split()) for line in lines[: len(expected)]] == expected
+    assert len(shown) == len(everything)
+    assert len(lines) == len(expected) + (len(everything) > SHOWN)
 
 
 def test_many_rows_are_cut_where_they_are_shown() -> None:
