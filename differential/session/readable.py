@@ -78,11 +78,13 @@ class Readable:
         item = self._item
         if item.error is not None:
             return f"<{item}, dropped>"
-        return f"{item}, {len(self):,} rows as of commit {self._catalog.last}\n{self.rows()}"
+        rows = self.rows()
+        return f"{item}, {len(rows):,} rows as of commit {self._catalog.last}\n{rows}"
 
     def _repr_html_(self) -> str:
-        heading = f"<p><b>{escape(self.name)}</b>: {len(self):,} rows as of commit {self._catalog.last}</p>"
-        return heading + self.rows()._repr_html_()
+        rows = self.rows()
+        heading = f"<p><b>{escape(self.name)}</b>: {len(rows):,} rows as of commit {self._catalog.last}</p>"
+        return heading + rows._repr_html_()
 
 
 class View(Readable):
@@ -119,21 +121,21 @@ class Table(Readable):
     2 [('cog', 4), ('nut', 9)]
     """
 
-    def insert(self, data: Any = None, **columns: Any) -> None:
+    def insert(self, data: Any = None, /, **columns: Any) -> None:
         """Add rows: one as `name=value`, many as `name=list`, or `data`, a frame, a dictionary or a list of rows.
 
         Raises SessionError where a column is missing or unknown, DataError where values are not like those before.
         """
         self._state(Kind.INSERT, data, columns)
 
-    def delete(self, data: Any = None, **columns: Any) -> None:
+    def delete(self, data: Any = None, /, **columns: Any) -> None:
         """Remove rows once each; given the columns of the key alone, all rows that have one of the keys.
 
         A row that does not exist makes the commit fail. A key without rows does not.
         """
         self._state(Kind.DELETE, data, columns)
 
-    def upsert(self, data: Any = None, **columns: Any) -> None:
+    def upsert(self, data: Any = None, /, **columns: Any) -> None:
         """Replace all rows of each given row's key by this row; of several rows of a key, by the last.
 
         Raises SessionError where the table was made without `key`.
@@ -159,10 +161,7 @@ class Table(Readable):
 def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:
     """Return the wanted columns in order; raise SessionError unless the given ones are these."""
     if set(given) != set(wanted):
-        missing = [repr(name) for name in wanted if name not in given]
-        unknown = [repr(name) for name in given if name not in wanted]
-        wrong = [f"{' and '.join(missing)} missing"] * bool(missing) + [f"{' and '.join(unknown)} unknown"] * bool(
-            unknown
-        )
+        wrong = [f"{name!r} missing" for name in wanted if name not in given]
+        wrong += [f"{name!r} unknown" for name in given if name not in wanted]
         raise SessionError(f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)}")
     return tuple(values[given.index(name)] for name in wanted)

@@ -71,6 +71,15 @@ def test_an_empty_view_has_the_names_of_its_columns() -> None:
         assert db.view("unnamed", lambda t: t.people.map(lambda name, age: age)).columns == ("column_0",)
 
 
+def test_columns_may_have_the_names_of_parameters() -> None:
+    with Session() as db:
+        table = db.table("odd", {"data": int, "self": int, "keys": int}, key="self")
+        table.insert(data=1, self=2, keys=3)
+        table.upsert(data=4, self=2, keys=5)
+        db.commit()
+        assert table.records() == [(4, 2, 5)]
+
+
 def test_text_and_bytes_keep_their_kind() -> None:
     with Session() as db:
         table = db.table("words", {"word": ["ä", "b\0c"], "raw": [b"x", b"\0"]})
