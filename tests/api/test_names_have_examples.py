@@ -25,6 +25,7 @@ import differential.arrangement.reading
 import differential.capture
 import differential.delta
 import differential.graphs
+import differential.session
 import differential.trace.events
 import differential.trace.log
 import timely
@@ -60,6 +61,7 @@ PACKAGES = (
     differential.delta,
     differential.trace.events,
     differential.graphs,
+    differential.session,
     differential.trace.log,
     differential.arrangement.reading,
 )
@@ -75,11 +77,13 @@ BETWEEN_LAYERS = {
     "Log": {"end"},
     "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
+    "Relation": {"indexed"},
     "Scope": {"stream"},
     "ScopeCore": {"stream", "summary_to"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
+    "Watch": {"deliver"},
     "Worker": {"close_inputs", "take_in"},
 }
 FUNCTIONS_BETWEEN_LAYERS = ["log_trace"]
