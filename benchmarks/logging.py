@@ -31,6 +31,7 @@ from differential.trace.events import TRACES
 from timely import Worker, execute_directly
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.ports import InputPort, OutputPort
+from timely.dataflow.region import Region
 from timely.observe import events
 from timely.observe.log import Log
 
@@ -59,6 +60,7 @@ LIMITS = {f"{NOBODY}, ratio": 1.02}
 HOOKED: list[tuple[type, str]] = [
     (Worker, "_step"),
     *((Dataflow, name) for name in ("step", "send", "receive", "_send_progress", "_propagate")),
+    (Region, "_run_operator"),
     *((InputPort, name) for name in ("drain", "deliver", "_push_here")),
     *((OutputPort, name) for name in ("hold", "move", "release")),
 ]

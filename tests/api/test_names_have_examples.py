@@ -75,7 +75,7 @@ BETWEEN_LAYERS = {
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "locate", "pusher", "received"},
     "Log": {"end"},
-    "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
+    "OutputPort": {"connect", "forget", "hold", "locate", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
     "Relation": {"indexed"},
     "Scope": {"stream"},

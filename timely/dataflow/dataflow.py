@@ -245,10 +245,12 @@ class Dataflow(DataflowCore):
                         break
                     continue
                 self.running = operator
-                if isinstance(operator, Operator) and operator.recorder is not None:
-                    operator.recorder.run(operator.index, operator.run)
-                else:
+                if not isinstance(operator, Operator):  # a region, which records what its operators do
                     operator.run()
+                elif operator.recorder is None:
+                    operator.run()
+                else:
+                    operator.recorder.run(operator.index, operator.run)
                 budget -= 1
         finally:
             self.running = None
