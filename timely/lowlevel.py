@@ -57,6 +57,12 @@ from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffer
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
+from timely.data.logical import NULL, LogicalType
+from timely.data.moments import zone_of
+from timely.data.numeric import code_floats, float_codes
+from timely.data.text import text_column, utf8
+from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, time_name, typed
+from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
@@ -84,6 +90,7 @@ __all__ = [
     "CLOSED",
     "EVENTS_PER_RUN",
     "LIMIT",
+    "NULL",
     "Activator",
     "Antichain",
     "Batch",
@@ -104,6 +111,7 @@ __all__ = [
     "InputPort",
     "Log",
     "Logic",
+    "LogicalType",
     "Moment",
     "Operator",
     "OperatorBuilder",
@@ -118,6 +126,7 @@ __all__ = [
     "StateResized",
     "StreamCore",
     "Time",
+    "Typed",
     "UnaryLogic",
     "as_column",
     "as_columns",
@@ -127,17 +136,24 @@ __all__ = [
     "bytes_of",
     "call",
     "checked_time",
+    "code_floats",
     "columns_from_buffers",
     "columns_to_buffers",
     "consult",
     "derived",
     "destinations",
+    "fill_null",
+    "float_codes",
     "hash_columns",
     "inline",
     "inline_timed",
+    "is_null",
     "less_equal",
+    "logical_type",
     "merged",
+    "name_of",
     "new_input",
+    "nullable",
     "poller",
     "read_only_views",
     "register",
@@ -145,5 +161,10 @@ __all__ = [
     "rows_and_columns",
     "scatter",
     "sink",
+    "text_column",
+    "time_name",
+    "typed",
     "user_origin",
+    "utf8",
+    "zone_of",
 ]
