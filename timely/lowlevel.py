@@ -60,6 +60,7 @@ from timely.data.container import Batch, Columns, Container, as_columns, as_mask
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import zone_of
 from timely.data.numeric import code_floats, float_codes
+from timely.data.opaque import hashable
 from timely.data.text import text_column, utf8
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, time_name, typed
 from timely.data.types import logical_type
@@ -145,6 +146,7 @@ __all__ = [
     "fill_null",
     "float_codes",
     "hash_columns",
+    "hashable",
     "inline",
     "inline_timed",
     "is_null",

@@ -49,8 +49,9 @@ def column_of(array: pa.ChunkedArray) -> Column:
 
 
 def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
-    chunks = [chunk.dictionary_decode() for chunk in array.chunks]
-    return pa.chunked_array(chunks, of.value_type)
+    value_type = pa.large_string() if pa.types.is_string_view(of.value_type) else of.value_type
+    chunks = [chunk.dictionary.cast(value_type).take(chunk.indices) for chunk in array.chunks]
+    return pa.chunked_array(chunks, value_type)
 
 
 def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
@@ -108,6 +109,7 @@ def _booleans(array: pa.ChunkedArray) -> Column:
 
 
 def _text(array: pa.ChunkedArray) -> Column:
+    array = array.cast(pa.large_string())
     stored = _strings(_filled(array, ""))
     if not array.null_count:
         return stored
@@ -119,7 +121,6 @@ def _text(array: pa.ChunkedArray) -> Column:
 
 def _strings(array: pa.ChunkedArray) -> Column:
     """Return an array of text without nulls as a column."""
-    array = array.cast(pa.large_string())
     pieces = [
         _piece(chunk.slice(start, _BLOCK)) for chunk in array.chunks for start in range(0, len(chunk), _BLOCK)
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from math import nan
 from struct import pack, unpack
 from typing import Any
 
@@ -86,6 +87,19 @@ def decoded(data: bytes) -> Any:
     if end != len(data):
         raise DataError(f"{data!r:.80} is no opaque value")
     return value
+
+
+def hashable(value: Any) -> Any:
+    """Return a value with tuples in the place of lists, tuples of (name, value) of structs, and one NaN for all.
+
+    >>> hashable([1, {"b": [], "a": float("nan")}])
+    (1, (('a', nan), ('b', ())))
+    """
+    if isinstance(value, list):
+        return tuple(map(hashable, value))
+    if isinstance(value, dict):
+        return tuple((name, hashable(value[name])) for name in sorted(value))
+    return nan if isinstance(value, float) and value != value else value
 
 
 def _encode(value: Any, output: bytearray, depth: int) -> None:
