@@ -58,11 +58,11 @@ from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.logical import NULL, LogicalType
-from timely.data.moments import zone_of
+from timely.data.moments import time_name, zone_of
 from timely.data.numeric import code_floats, float_codes
 from timely.data.opaque import hashable
 from timely.data.text import text_column, utf8
-from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, time_name, typed
+from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
 from timely.dataflow.activator import Activator

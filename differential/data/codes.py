@@ -249,8 +249,8 @@ class Encoder:
         if kind is Kind.INT or kind is Kind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(
-                    f"{int(column.max())} in the {self.part} is too large for a 64-bit integer: typed(column, 'uint64') "
-                    "makes a column of unsigned integers"
+                    f"{int(column.max())} in the {self.part} is too large for a 64-bit integer: typed(column, 'uint64')"
+                    " makes a column of unsigned integers"
                 )
             return column.astype(np.int64)
         if kind in FLOAT_TYPES:

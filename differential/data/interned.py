@@ -201,7 +201,7 @@ def interned(column: Array, interner: Interner) -> Array:
     """
     if isinstance(column, Typed):
         storage = interned(column.storage, interner)
-        return column if storage is column.storage else Typed(column.type, storage)  # type: ignore[return-value]
+        return column if storage is column.storage else Typed(column.type, storage)
     kind = column.dtype.kind
     if kind not in "TO" or codes_of(column, interner) is not None:
         return column
@@ -233,13 +233,13 @@ def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:
 
 def _has_numbers(column: object) -> bool:
     """Return whether a column is one of numbers, or is stored as one."""
-    return type(column) is Interned or (type(column) is Typed and type(column.storage) is Interned)
+    return is_interned(column) or (isinstance(column, Typed) and is_interned(column.storage))
 
 
 def _strings(column: Array) -> Array:
     """Return a column, or that as which it is stored, as an array of strings instead of numbers."""
     if isinstance(column, Typed) and is_interned(column.storage):
-        return Typed(column.type, np.asarray(column.storage))  # type: ignore[return-value]
+        return Typed(column.type, np.asarray(column.storage))
     return np.asarray(column) if is_interned(column) else column
 
 

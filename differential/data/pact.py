@@ -13,6 +13,7 @@ from typing import Any, cast
 from differential.data.updates import Updates
 from timely.lowlevel import Batch, Typed
 
+
 def _kind(column: Any) -> str:
     """Return a short text that differs where the kinds of columns do."""
     return column.type.name if isinstance(column, Typed) else column.dtype.char

@@ -56,7 +56,8 @@ def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
 
 def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Return which rows are null."""
-    return _numpy(pc.is_null(array))
+    missing: NDArray[np.bool_] = _numpy(pc.is_null(array))
+    return missing
 
 
 def _numpy(array: pa.ChunkedArray) -> Column:
@@ -121,9 +122,7 @@ def _text(array: pa.ChunkedArray) -> Column:
 
 def _strings(array: pa.ChunkedArray) -> Column:
     """Return an array of text without nulls as a column."""
-    pieces = [
-        _piece(chunk.slice(start, _BLOCK)) for chunk in array.chunks for start in range(0, len(chunk), _BLOCK)
-    ]
+    pieces = [_piece(chunk.slice(start, _BLOCK)) for chunk in array.chunks for start in range(0, len(chunk), _BLOCK)]
     return np.concatenate(pieces) if pieces else np.empty(0, np.dtypes.StringDType())
 
 
@@ -207,4 +206,3 @@ _CONVERSIONS: tuple[tuple[Any, Any], ...] = (
     (lambda of: pa.types.is_nested(of), _opaque),
 )
 """What tells a type, and what makes a column of an array of it."""
-

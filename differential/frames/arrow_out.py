@@ -1,4 +1,4 @@
-"""Arrow tables of columns. Integers, floats and timestamps are not copied more than once; integers and floats not at all."""
+"""Arrow tables of columns. Integers and floats share their memory, unless one is null."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _of_typed(column: Typed) -> pa.Array:
     validity = _bitmap(~missing) if missing.any() else None
     family, parameters = of.name.partition("[")[0].partition("(")[0], of.name[:-1].partition("[")[2]
     if family in _NUMBERS:
-        stored = np.where(missing, 0, column.storage) if validity is not None and family != "uint64?" else column.storage
+        stored = column.storage if validity is None else np.where(missing, 0, column.storage)
         values = np.ascontiguousarray(of.array(stored))
         if family == "bool?":
             return pa.array(values, mask=missing)

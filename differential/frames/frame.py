@@ -27,7 +27,7 @@ _SHOWN = 10
 
 
 class Frame:
-    """Named columns of one length. Immutable: columns are read-only, and may share memory with what they were read from.
+    """Named columns of one length. Nobody may write to them: they may share the memory of what they were read from.
 
     Raises DataError where names and columns differ in number, a name occurs twice, columns differ in length, or
     something is no column.
@@ -130,7 +130,8 @@ class Frame:
         """Return a Polars frame. Columns of integers and floats share their memory with it."""
         from differential.frames.other import to_polars
 
-        return to_polars(self.to_arrow())
+        frame: polars.DataFrame = to_polars(self.to_arrow())
+        return frame
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas frame. Columns of integers and floats share their memory with it.
@@ -180,5 +181,3 @@ def _are_equal(one: Column, other: Column) -> bool:
     return len(one) == len(other) and bool(
         np.array_equal(np.asarray(one), np.asarray(other), equal_nan=one.dtype.kind == "f")
     )
-
-

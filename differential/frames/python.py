@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ def column_of(values: Any, name: str) -> Column:
     (int64?, value)
     """
     if isinstance(values, ColumnLike):
-        return values  # type: ignore[no-any-return]
+        return cast(Column, values)
     try:
         if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
             return _of_masked(values)
@@ -187,7 +187,9 @@ def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[An
             raise DataError(f"rows of several lengths: {first!r:.80} and {short!r:.80}")
         found = getattr(first, "_fields", None)
         return list(found) if found else None, [list(column) for column in zip(*rows)]
-    raise DataError(f"a row is a tuple, a list, a dict or a dataclass, not {first!r:.80}: [(value,), ...] has one column")
+    raise DataError(
+        f"a row is a tuple, a list, a dict or a dataclass, not {first!r:.80}: [(value,), ...] has one column"
+    )
 
 
 def names_of(data: dict[Any, Any]) -> list[str]:
@@ -196,5 +198,3 @@ def names_of(data: dict[Any, Any]) -> list[str]:
     if odd is not None:
         raise DataError(f"the name of a column is a text, not {odd!r:.80}")
     return list(data)
-
-

@@ -97,8 +97,8 @@ def _columns_of(data: Any) -> Named:
             raise DataError("an empty list has no columns: {'name': []} has one")
         return columns_of_rows(data)
     raise DataError(
-        f"cannot read a frame of {type(data).__name__}: give a frame, a dict of columns, a list of rows, a NumPy array, "
-        "or the path of a file"
+        f"cannot read a frame of {type(data).__name__}: give a frame, a dict of columns, a list of rows, an array, or "
+        "the path of a file"
     )
 
 

@@ -1,9 +1,9 @@
 """Columns as users give them: arrays, lists, scalars, and whatever else NumPy makes arrays of.
 
-A plain column holds integers, floats, booleans, text or bytes: values of one kind, none of them missing. Dates, times and
-durations become typed columns (see `timely.data.typed`). Anything else is refused with an error that names the value and
-its row. Nothing is converted in a way that changes values: a number beside text does not become text, and a whole number
-beside floats is never rounded. Every NaN becomes the same one, since all are equal to each other in a collection.
+A plain column holds integers, floats, booleans, text or bytes: values of one kind, none of them missing. Dates, times
+and durations become typed columns (see `timely.data.typed`). Anything else is refused with an error that names the
+value and its row. Nothing is converted in a way that changes values: a number beside text does not become text, and a
+whole number beside floats is never rounded. Every NaN becomes the same one: in a collection all are equal.
 
 Arrays that are columns already are passed through after a check of their type.
 """
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.moments import zone_of
-from timely.data.typed import time_name, typed
+from timely.data.moments import time_name, zone_of
+from timely.data.typed import typed
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -103,8 +103,9 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
 def as_column(value: Any) -> Array:
     """Return a value as an array of a kind that columns can have; a scalar becomes zero-dimensional.
 
-    Text becomes NumPy's variable-width string type, times a typed column (of one row, if they are a scalar). Bytes become an array of objects, because NumPy's fixed-width types
-    do not distinguish b"a" from b"a\\0"; in an array that already has such a type, NumPy has dropped trailing zeros.
+    Text becomes NumPy's variable-width string type; times become a typed column, which has one row for a scalar. Bytes
+    become an array of objects, because NumPy's fixed-width types do not distinguish b"a" from b"a\\0"; in an array that
+    already has such a type, NumPy has dropped trailing zeros.
 
     Raises DataError for anything else: values of several kinds, None, masked values, integers of more than 64 bits.
 
@@ -146,7 +147,7 @@ def as_column(value: Any) -> Array:
 _NAN_BITS = np.array([np.nan]).view(np.int64)[0]
 
 
-def _has_odd_nan(column: Array) -> bool:
+def _has_odd_nan(column: Any) -> bool:
     """Return whether a column of floats has a NaN of other bits than `np.nan`, by which it would be routed."""
     missing = np.isnan(column)
     if not missing.any():

@@ -29,11 +29,12 @@ class Counted(LogicalType):
         return self._counts(values) - 1
 
     def array(self, storage: Array) -> Array:
-        return (storage + 1).view(self.dtype)
+        array: Array = (storage + 1).view(self.dtype)
+        return array
 
     def to_list(self, storage: Array) -> list[Any]:
         array = self.array(storage)
-        items = array.tolist()
+        items: list[Any] = array.tolist()
         if array.dtype.str.endswith("[ns]") or int in set(map(type, items)):  # beyond what Python's classes represent
             items = nulled(list(array), np.isnat(array))
         return items
@@ -44,14 +45,12 @@ class Counted(LogicalType):
             values = self._from_python(list(values))
         if values.dtype.kind != self.dtype.kind:
             raise DataError(f"a column of {values.dtype} is none of {self.name}")
-        if values.dtype == self.dtype:
-            return values.view(np.int64)
-        converted = values.astype(self.dtype)
-        if np.datetime_data(values.dtype)[0] != "generic":
-            exact = (converted.astype(values.dtype) == values) | np.isnat(values)
+        counts: Array = values.astype(self.dtype, copy=False)
+        if values.dtype != self.dtype:
+            exact = (counts.astype(values.dtype) == values) | np.isnat(values)
             if not exact.all():
                 raise self.refused(values, int(np.argmin(exact)), "is too large or too precise")
-        return converted.view(np.int64)
+        return counts.view(np.int64)
 
     def _from_python(self, values: list[Any]) -> Array:
         """Return Python values as an array of times of any unit."""
@@ -84,7 +83,7 @@ class Dates(Counted):
 
 
 class Timestamps(Counted):
-    """Timestamps of a unit: local times without a zone, or instants that a zone shows. Functions see instants in UTC."""
+    """Timestamps of a unit: local times, or instants that are shown in a zone. Functions see instants in UTC."""
 
     accepts = (datetime,)
 
@@ -151,7 +150,7 @@ class TimesOfDay(Counted):
             if count < 0:
                 times.append(None)
             elif count * to_nano % 1000:
-                times.append(np.timedelta64(count, self.unit))  # more precise than Python's class
+                times.append(np.array(count, self.dtype)[()])  # more precise than Python's class
             else:
                 seconds, micros = divmod(count * to_nano // 1000, 1_000_000)
                 times.append(time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros))
@@ -169,6 +168,19 @@ class TimesOfDay(Counted):
 def zone_of(value: datetime) -> str:
     """Return the name of the zone of an aware datetime: UTC unless it is one of the zone database."""
     return value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else "UTC"
+
+
+def time_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of the type of NumPy's times. Raises DataError for units of no type."""
+    unit, count = np.datetime_data(dtype)
+    if count == 1 and unit in ("D", "s", "ms", "us", "ns"):
+        if dtype.kind == "m":
+            return f"duration[{unit}]"
+        return "date" if unit == "D" else f"timestamp[{unit}]"
+    raise DataError(
+        f"cannot make a column of {dtype}: a column of times counts days, seconds, ms, us or ns; "
+        f".astype('{'datetime64' if dtype.kind == 'M' else 'timedelta64'}[us]') converts"
+    )
 
 
 _UNIT = r"(s|ms|us|ns)"

@@ -151,7 +151,9 @@ class Decimals(LogicalType):
         super().__init__(name)
         self.precision, self.scale = int(precision), int(scale)
         if not 1 <= self.precision <= 76 or self.scale > self.precision:
-            raise DataError(f"{name} is no type of decimals: from 1 to 76 digits, of which the last are after the point")
+            raise DataError(
+                f"{name} is no type: decimals have from 1 to 76 digits, of which the last are after the point"
+            )
 
     def store(self, values: Any) -> Array:
         items = list(values)
@@ -220,9 +222,7 @@ class WideDecimals(Decimals):
 
     def unscaled(self, storage: Array) -> list[int | None]:
         offset = 1 << (8 * self.width - 1)
-        return [
-            int.from_bytes(item, "big") - offset if len(item) == self.width else None for item in storage.tolist()
-        ]
+        return [int.from_bytes(item, "big") - offset if len(item) == self.width else None for item in storage.tolist()]
 
     def nulls(self, storage: Array) -> NDArray[np.bool_]:
         return np.fromiter((len(item) != self.width for item in storage.tolist()), np.bool_, len(storage))

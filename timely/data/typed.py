@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
 from timely.data.logical import TEXT, Array, LogicalType
+from timely.data.moments import time_name
 from timely.data.types import logical_type
 from timely.errors import DataError
 
@@ -34,7 +35,7 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
     >>> np.sort(column)
     Traceback (most recent call last):
     ...
-    timely.errors.DataError: row 1 of a column of int64? is a null, which this function cannot see: fill_null(column, ...
+    timely.errors.DataError: row 1 of a column of int64? is a null, which this function cannot see: ...
     """
 
     __slots__ = ("_array", "dtype", "storage", "type")
@@ -252,9 +253,9 @@ def name_of(column: Any) -> str:
     if isinstance(column, Typed):
         return column.type.name
     kind = column.dtype.kind
-    return {"b": "bool", "f": column.dtype.name, "T": "text", "U": "text", "O": "bytes", "S": "bytes"}.get(
-        kind, "int64"
-    )
+    if kind == "f":
+        return str(column.dtype.name)
+    return {"b": "bool", "T": "text", "U": "text", "O": "bytes", "S": "bytes"}.get(kind, "int64")
 
 
 def as_filter(column: Any) -> Any:
@@ -322,14 +323,13 @@ def _all_plain(values: Any) -> Any:
 
 def _skipping_nulls(function: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
     """Return `function` of columns where none is null, and a null in the other rows; several if it returns several."""
+    logical = _logical(function, inputs)
+    if logical is not None:
+        return logical
     length = next(len(each) for each in inputs if isinstance(each, Typed))
     missing = np.zeros(length, np.bool_)
     for each in inputs:
         missing |= is_null(each) if isinstance(each, Typed) else False
-    if function in _DECISIVE:
-        decided = _decided(inputs, _DECISIVE[function])
-        if decided is not None:
-            return Typed(logical_type("bool?"), np.where(decided, _DECISIVE[function], _three(function, inputs)))
     kept = [_rows(each, ~missing) for each in inputs]
     result = function(*kept)
     if isinstance(result, tuple):
@@ -338,9 +338,9 @@ def _skipping_nulls(function: Callable[..., Any], inputs: tuple[Any, ...]) -> An
 
 
 def _rows(value: Any, rows: Array) -> Any:
-    if isinstance(value, ColumnLike) or (isinstance(value, np.ndarray) and value.ndim):
-        return np.asarray(value[rows])
-    return value
+    if isinstance(value, ColumnLike):
+        return np.asarray(cast(Array, value)[rows])
+    return value[rows] if isinstance(value, np.ndarray) and value.ndim else value
 
 
 def _result(values: Array, missing: NDArray[np.bool_]) -> Typed:
@@ -362,41 +362,33 @@ def _scattered(of: LogicalType, stored: Array, missing: NDArray[np.bool_]) -> Ty
     return Typed(of, _joined([of.null_storage(1), stored])[rows])
 
 
-_DECISIVE: dict[Any, int] = {np.logical_and: 0, np.bitwise_and: 0, np.logical_or: 1, np.bitwise_or: 1}
-"""Functions of two booleans that one alone can decide, and the value with which it does."""
+_LOGIC: dict[Any, Any] = {
+    np.logical_and: np.minimum,
+    np.bitwise_and: np.minimum,
+    np.logical_or: np.maximum,
+    np.bitwise_or: np.maximum,
+}
+"""Functions of two booleans, as functions of levels: 0 is false, 1 null, 2 true. So false and null is false."""
 
 
-def _decided(inputs: tuple[Any, ...], value: int) -> Array | None:
-    """Return in which rows one of two columns of booleans is `value`; None where they are of other types."""
-    found: Array | None = None
-    for each in inputs:
-        if name_of(each) not in ("bool", "bool?") if isinstance(each, (ColumnLike, np.ndarray)) else each not in (0, 1):
-            return None
-        is_value = each.storage == value if isinstance(each, Typed) else np.asarray(each) == bool(value)
-        found = is_value if found is None else found | is_value
-    return found
+def _logical(function: Any, inputs: tuple[Any, ...]) -> Typed | None:
+    """Return what a function of two booleans, of which some are null, makes of them; None for other functions."""
+    choose = _LOGIC.get(function)
+    if choose is None or not all(map(_is_boolean, inputs)):
+        return None
+    levels = choose(*map(_levels, inputs))
+    of = logical_type("bool?")
+    return Typed(of, np.where(levels == 1, of.null_storage(1), levels >> 1))
 
 
-def _three(function: Any, inputs: tuple[Any, ...]) -> Array:
-    """Return the storage of what a function of two booleans makes of rows that none of them decides."""
-    rule = np.full(len(next(each for each in inputs if isinstance(each, Typed))), 1 - _DECISIVE[function], np.int64)
-    for each in inputs:
-        if isinstance(each, Typed):
-            rule = np.where(is_null(each), each.type.null_storage(1), rule)
-    return rule
+def _is_boolean(value: Any) -> bool:
+    return name_of(value) in ("bool", "bool?") if hasattr(value, "dtype") else isinstance(value, bool)
 
 
-def time_name(dtype: np.dtype[Any]) -> str:
-    """Return the name of the type of NumPy's times. Raises DataError for units of no type."""
-    unit, count = np.datetime_data(dtype)
-    if count == 1 and unit in ("D", "s", "ms", "us", "ns"):
-        if dtype.kind == "m":
-            return f"duration[{unit}]"
-        return "date" if unit == "D" else f"timestamp[{unit}]"
-    raise DataError(
-        f"cannot make a column of {dtype}: a column of times counts days, seconds, ms, us or ns; "
-        f".astype('{'datetime64' if dtype.kind == 'M' else 'timedelta64'}[us]') converts"
-    )
+def _levels(value: Any) -> Any:
+    if isinstance(value, Typed):
+        return np.where(is_null(value), 1, 2 * (value.storage == 1))
+    return 2 * np.asarray(value).astype(np.int64)
 
 
 def _joined(parts: list[Array]) -> Array:
