@@ -148,7 +148,7 @@ class Updates:
     def rows(self) -> Iterator[tuple[tuple[Any, ...], Time, int]]:
         """Yield (record, time, diff) as Python values; a record is a tuple of its fields, which are hashable.
 
-        Equal records are equal as Python values: every NaN is `math.nan`. Lists are tuples, and structs are tuples of
+        Equal records are equal as Python values: every NaN is `np.nan`. Lists are tuples, and structs are tuples of
         (name, value).
         """
         records = zip(*map(_values, self.columns))

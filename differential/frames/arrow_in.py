@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,10 @@ def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _numpy(array: pa.ChunkedArray) -> Column:
     """Return an array without nulls as NumPy's, without a copy where it is one piece of numbers."""
     if array.num_chunks == 1:
-        return array.chunk(0).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-    return array.to_numpy()  # type: ignore[no-any-return]
+        single: Column = array.chunk(0).to_numpy(zero_copy_only=False)
+        return single
+    values: Column = array.to_numpy()
+    return values
 
 
 def _filled(array: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
@@ -190,7 +193,7 @@ def _opaque(array: pa.ChunkedArray) -> Column:
     return typed(array.to_pylist(), "value")  # type: ignore[no-any-return]
 
 
-_CONVERSIONS: tuple[tuple[Any, Any], ...] = (
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], Column]], ...] = (
     (pa.types.is_uint64, _unsigned),
     (pa.types.is_integer, _integers),
     (pa.types.is_floating, _floats),

@@ -30,7 +30,7 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
 
     Raises DataError for a type that `columns_from_buffers` would refuse.
 
-    >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], TEXT)])
+    >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], np.dtypes.StringDType())])
     >>> dtypes, [buffer.tolist() for buffer in buffers]
     (['<i8', 'text'], [[7, 8], [2, 2], [116, 111, 98, 101]])
     """

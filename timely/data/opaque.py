@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from math import nan
 from struct import pack, unpack
 from typing import Any
 
@@ -99,7 +98,7 @@ def hashable(value: Any) -> Any:
         return tuple(map(hashable, value))
     if isinstance(value, dict):
         return tuple((name, hashable(value[name])) for name in sorted(value))
-    return nan if isinstance(value, float) and value != value else value
+    return np.nan if isinstance(value, float) and value != value else value
 
 
 def _encode(value: Any, output: bytearray, depth: int) -> None:
