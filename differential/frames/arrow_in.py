@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import NULL, Typed, logical_type, text_column, typed
+from timely.lowlevel import NULL, Typed, from_ascii, logical_type, typed
 
 Column = NDArray[Any]
 
@@ -133,7 +133,9 @@ def _piece(array: pa.LargeStringArray) -> Column:
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     content = array.buffers()[2]
     data = np.frombuffer(content if content is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
-    return text_column(np.diff(offsets), data)
+    lengths = np.diff(offsets)
+    column = from_ascii(lengths, data)
+    return np.array(array.to_pylist(), np.dtypes.StringDType()) if column is None else column
 
 
 def _bytes(array: pa.ChunkedArray) -> Column:
@@ -175,18 +177,30 @@ def _decimals(array: pa.ChunkedArray) -> Column:
     if of.scale < 0:
         raise DataError("its scale is negative: cast it to one from 0 on")
     name = f"decimal({of.precision}, {of.scale})"
-    if of.precision > 18 or of.bit_width != 128:
+    if of.bit_width not in (128, 256):
+        array, of = array.cast(pa.decimal128(of.precision, of.scale)), pa.decimal128(of.precision, of.scale)
+    width = of.bit_width // 8
+    logical: Any = logical_type(name)
+    if (logical.stores == "O" and width != logical.width) or (logical.stores == "i" and width != _NARROW):
         return typed(array.to_pylist(), name)  # type: ignore[no-any-return]
-    words = [_low_words(chunk) for chunk in array.chunks]
-    stored = np.concatenate(words) if words else np.empty(0, np.int64)
-    stored[_missing(array)] = NULL
-    return Typed(logical_type(name), stored)  # type: ignore[return-value]
+    cells = np.concatenate([_cells(chunk, width) for chunk in array.chunks] or [np.empty((0, width), np.uint8)])
+    missing = _missing(array)
+    if logical.stores == "i":
+        stored = np.ascontiguousarray(cells[:, :8]).view(np.int64).reshape(-1)  # the low half has all 18 digits
+        stored[missing] = NULL
+    else:
+        stored = logical.of_cells(cells)
+        stored[missing] = logical.null_storage(1)[0]
+    return Typed(logical, stored)  # type: ignore[return-value]
 
 
-def _low_words(array: pa.Decimal128Array) -> Column:
-    """Return the low halves of decimals, which are whole numbers of at most 18 digits."""
-    words = np.frombuffer(array.buffers()[1], np.int64)
-    return words[2 * array.offset : 2 * (array.offset + len(array)) : 2].copy()
+_NARROW = 16
+
+
+def _cells(array: pa.Array, width: int) -> NDArray[np.uint8]:
+    """Return the bytes of each decimal, the least significant first, in a row of their own."""
+    data = np.frombuffer(array.buffers()[1], np.uint8)
+    return data[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
 
 
 def _opaque(array: pa.ChunkedArray) -> Column:

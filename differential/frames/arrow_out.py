@@ -9,11 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from differential.data.interned import Interned
+from differential.data.strings import packed
+from differential.kernels.strings import TAGS
 from timely.errors import DataError
 from timely.lowlevel import Typed, is_null, utf8
 
 Column = NDArray[Any]
 
+_WORD = 8
+_NARROW = 16
 _MOST = 1 << 31
 """Text of so many bytes needs offsets of 64 bits."""
 
@@ -41,7 +46,7 @@ def array_of(column: Column) -> pa.Array:
     if kind == "b":
         return pa.array(column)
     if kind == "T":
-        return _text(np.asarray(column), None)
+        return _text(column, None)
     return pa.array(column.tolist(), pa.binary())
 
 
@@ -56,8 +61,7 @@ def _of_typed(column: Typed) -> pa.Array:
             return pa.array(values, mask=missing)
         return pa.Array.from_buffers(_NUMBERS[family], len(values), [validity, pa.py_buffer(values)])
     if family == "text?":
-        stored = np.asarray(column.storage)
-        return _text(np.where(missing, "", stored) if validity is not None else stored, validity)
+        return _text(column.storage, validity)  # what is stored for a null is behind the bitmap
     if family == "bytes?":
         return pa.array(column.tolist(), pa.binary())
     if family == "decimal":
@@ -100,8 +104,8 @@ def _in_seconds(column: Typed) -> Column:
 def _decimals(column: Typed, validity: pa.Buffer | None) -> pa.Array:
     of: Any = column.type
     if of.stores == "O":
-        make = pa.decimal128 if of.precision <= 38 else pa.decimal256
-        return pa.array(column.tolist(), make(of.precision, of.scale))
+        made = (pa.decimal128 if of.width == _NARROW else pa.decimal256)(of.precision, of.scale)
+        return pa.Array.from_buffers(made, len(column), [validity, pa.py_buffer(of.cells(column.storage))])
     words = np.empty((len(column), 2), np.int64)
     words[:, 0] = column.storage
     words[:, 1] = column.storage >> 63
@@ -110,12 +114,28 @@ def _decimals(column: Typed, validity: pa.Buffer | None) -> pa.Array:
 
 
 def _text(column: Column, validity: pa.Buffer | None) -> pa.Array:
-    lengths, data = utf8(column)
+    if isinstance(column, Interned):
+        distinct, which = np.unique(column.codes, return_inverse=True)
+        if len(distinct) < len(which):
+            places = pa.Array.from_buffers(pa.int64(), len(which), [validity, pa.py_buffer(which)])
+            return _text(np.asarray(column.interner.text(distinct)), None).take(places)
+    lengths, data = _contents(np.asarray(column))
     is_large = len(data) >= _MOST
     offsets = np.zeros(len(column) + 1, np.int64 if is_large else np.int32)
     np.cumsum(lengths, out=offsets[1:])
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_string() if is_large else pa.string(), len(column), buffers)
+
+
+def _contents(column: Column) -> tuple[Column, Column]:
+    """Return the number of bytes of each text in UTF-8, and the bytes of all."""
+    words, starts, sizes = packed(column)
+    lengths = sizes // TAGS
+    width = int(starts[1]) if len(starts) > 1 else 0
+    if not width or len(words) != width * len(starts) or int(lengths.max()) > width * _WORD:
+        return utf8(column)
+    cells = words.view(np.uint8).reshape(len(starts), width * _WORD)
+    return lengths, cells[np.arange(width * _WORD) < lengths[:, None]]
 
 
 def _bitmap(valid: NDArray[np.bool_]) -> pa.Buffer:

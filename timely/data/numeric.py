@@ -224,6 +224,22 @@ class WideDecimals(Decimals):
         offset = 1 << (8 * self.width - 1)
         return [int.from_bytes(item, "big") - offset if len(item) == self.width else None for item in storage.tolist()]
 
+    def of_cells(self, cells: NDArray[np.uint8]) -> Array:
+        """Return the storage of decimals given by their bytes, uint8[rows, width], the least significant first."""
+        turned = np.ascontiguousarray(cells[:, ::-1])
+        turned[:, 0] ^= 0x80
+        data, width = turned.tobytes(), self.width
+        stored = np.empty(len(cells), np.object_)
+        stored[:] = [data[at : at + width] for at in range(0, len(data), width)]
+        return stored
+
+    def cells(self, storage: Array) -> NDArray[np.uint8]:
+        """Return the bytes of decimals as `of_cells` receives them; of a null, any."""
+        data = b"".join([item[: self.width] for item in storage.tolist()])
+        cells = np.frombuffer(data, np.uint8).reshape(-1, self.width)[:, ::-1].copy()
+        cells[:, -1] ^= 0x80
+        return cells
+
     def nulls(self, storage: Array) -> NDArray[np.bool_]:
         return np.fromiter((len(item) != self.width for item in storage.tolist()), np.bool_, len(storage))
 
