@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.arrangement.reading import Contents
 from timely.errors import DataError
 from timely.lowlevel import name_of, typed
 
@@ -56,6 +57,17 @@ class Frame:
         lengths = [len(column) for column in self.columns]
         if len(set(lengths)) > 1:
             raise DataError(f"columns of different lengths: {dict(zip(self.names, lengths))!r:.200}")
+
+    @classmethod
+    def of_contents(cls, names: Sequence[str], contents: Contents) -> Frame:
+        """Return the records of a collection as of a time (`Trace.contents`), each as often as it occurs.
+
+        >>> contents = Contents((np.array([1, 2]),), (np.array(["a", "b"], np.dtypes.StringDType()),), np.array([1, 2]))
+        >>> Frame.of_contents(("id", "name"), contents).records()
+        [(1, 'a'), (2, 'b'), (2, 'b')]
+        """
+        rows = np.repeat(np.arange(len(contents.counts)), contents.counts)
+        return cls(names, [column[rows] for column in (*contents.keys, *contents.values)])
 
     @property
     def types(self) -> dict[str, str]:

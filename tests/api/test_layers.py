@@ -36,9 +36,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "arguments", "keys")),
     "differential.kernels": ("differential.kernels",),
     "differential.data": ("differential.data",),
-    "differential.frames": ("differential.frames",),
     "differential.trace": ("differential.trace",),
     "differential.arrangement": ("differential.arrangement",),
+    "differential.frames": ("differential.frames",),
     "differential.operators": ("differential.operators",),
     "differential.capture": ("differential.capture",),
     "differential": (
