@@ -24,18 +24,12 @@ class NullableText(LogicalType):
     def store(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and values.dtype == TEXT:
             stored = values
+            reserved = np.strings.startswith(stored, LAST)
         else:
             items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-            for row, item in enumerate(items):
-                if item is not None and not isinstance(item, str):
-                    raise self.refused(items, row, f"is of class {type(item).__name__}")
-                if item is not None and item.startswith(LAST):
-                    raise self.refused(items, row, "stands for a null")
-            try:
-                return np.array([LAST if item is None else item for item in items], TEXT)
-            except UnicodeEncodeError as error:
-                raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
-        reserved = np.strings.startswith(stored, LAST)
+            stored = of_strings([LAST if item is None else item for item in items], self.name, str)
+            missing = np.fromiter((item is None for item in items), np.bool_, len(items))
+            reserved = np.strings.startswith(stored, LAST) & ~missing
         if reserved.any():
             raise self.refused(stored, int(np.argmax(reserved)), "stands for a null")
         return stored
@@ -61,9 +55,7 @@ class NullableBytes(LogicalType):
 
     def store(self, values: Any) -> Array:
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        for row, item in enumerate(items):
-            if item is not None and not isinstance(item, bytes):
-                raise self.refused(items, row, f"is of class {type(item).__name__}")
+        of_strings([b"" if item is None else item for item in items], self.name, bytes)
         return _objects([b"\1" if item is None else b"\0" + item for item in items])
 
     def array(self, storage: Array) -> Array:
@@ -77,6 +69,20 @@ class NullableBytes(LogicalType):
 
     def null_storage(self, length: int) -> Array:
         return _objects([b"\1"] * length)
+
+
+def of_strings(items: list[Any], name: str, of: type) -> Array:
+    """Return a plain column of strings, none of which is null, for a type of this name."""
+    for row, item in enumerate(items):
+        if not isinstance(item, of):
+            what = "is a null" if item is None else f"is of class {type(item).__name__}"
+            raise LogicalType(name).refused(items, row, what)
+    if of is bytes:
+        return _objects(items)
+    try:
+        return np.array(items, TEXT)
+    except UnicodeEncodeError as error:
+        raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
 
 
 def _objects(items: list[Any]) -> Array:

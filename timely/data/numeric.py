@@ -46,17 +46,17 @@ class Numbers(LogicalType):
         self.is_nullable = self.is_strict = name.endswith("?")
 
     def store(self, values: Any) -> Array:
-        if isinstance(values, np.ma.MaskedArray):
-            return np.where(np.ma.getmaskarray(values), NULL, self._stored(np.ma.getdata(values)))
-        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
-            return self._stored(values)
-        items = list(values)
-        missing = np.fromiter((item is None for item in items), np.bool_, len(items))
-        if missing.any() and not self.is_nullable:
-            raise self.refused(items, int(np.argmax(missing)), "is a null")
-        stored = np.full(len(items), NULL, np.int64)
-        stored[~missing] = self._stored(self._array_of(items))
+        missing = self._missing(values)
+        stored = np.full(len(values), NULL, np.int64)
+        stored[~missing] = self._codes(self._present(values, missing))
+        clash = (stored == NULL) & ~missing
+        if self.is_nullable and clash.any():
+            raise self.refused(values, int(np.argmax(clash)), "stands for a null")
         return stored
+
+    def plain(self, values: Any) -> Array:
+        """Return values, none of which is null, as an array of NumPy's type."""
+        return self._present(values, self._missing(values))
 
     def array(self, storage: Array) -> Array:
         return storage
@@ -68,33 +68,50 @@ class Numbers(LogicalType):
     def nulls(self, storage: Array) -> NDArray[np.bool_]:
         return super().nulls(storage) if self.is_nullable else np.zeros(len(storage), np.bool_)
 
-    def _array_of(self, items: list[Any]) -> Array:
-        """Return the items that are not None as an array."""
-        for row, item in enumerate(items):
-            if item is not None and (not isinstance(item, self.scalars) or self._is_other_boolean(item)):
-                raise self.refused(items, row, f"is of class {type(item).__name__}")
+    def _missing(self, values: Any) -> NDArray[np.bool_]:
+        """Return which values are null. Raises DataError where this type has no nulls."""
+        if isinstance(values, np.ma.MaskedArray):
+            missing: NDArray[np.bool_] = np.ma.getmaskarray(values)
+        elif isinstance(values, np.ndarray) and values.dtype.kind != "O":
+            return np.zeros(len(values), np.bool_)
+        else:
+            missing = np.fromiter((value is None for value in values), np.bool_, len(values))
+        if missing.any() and not self.is_nullable:
+            raise self.refused(values, int(np.argmax(missing)), "is a null")
+        return missing
+
+    def _present(self, values: Any, missing: NDArray[np.bool_]) -> Array:
+        """Return the values that are not missing as an array of `base`."""
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+            array = np.ma.getdata(values)
+            return self._checked(array[~missing] if missing.any() else array)
+        for row, item in enumerate(values):
+            if item is not None and (not isinstance(item, self.scalars) or self._is_other(item)):
+                raise self.refused(values, row, f"is of class {type(item).__name__}")
+        items = [item for item in values if item is not None]
         try:
-            return np.array([item for item in items if item is not None], self.base)
+            return np.array(items, self.base)
         except OverflowError:
             info = np.iinfo(self.base)
-            row = next(n for n, item in enumerate(items) if item is not None and not info.min <= item <= info.max)
-            raise self.refused(items, row, "does not fit into 64 bits") from None
+            row = next(n for n, item in enumerate(values) if item is not None and not info.min <= item <= info.max)
+            raise self.refused(values, row, "is out of range") from None
 
-    def _is_other_boolean(self, item: Any) -> bool:
+    def _is_other(self, item: Any) -> bool:
         return isinstance(item, (bool, np.bool_, np.timedelta64)) and self.base.kind != "b"
 
-    def _stored(self, values: Array) -> Ints:
-        stored = self._codes(values)
-        if self.is_nullable and (stored == NULL).any():
-            raise self.refused(values, int(np.argmax(stored == NULL)), "stands for a null")
-        return stored
+    def _checked(self, values: Array) -> Array:
+        """Return an array as one of `base`. Raises DataError where a value would change."""
+        if values.dtype.kind == "u" and int(values.max(initial=0)) >= 1 << 63:
+            raise self.refused(values, int(np.argmax(values)), "is out of range")
+        return self._of_kinds("iu", values)
+
+    def _of_kinds(self, kinds: str, values: Array) -> Array:
+        if values.dtype.kind not in kinds:
+            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+        return values.astype(self.base, copy=False)
 
     def _codes(self, values: Array) -> Ints:
-        if values.dtype.kind == "u" and int(values.max(initial=0)) >= 1 << 63:
-            raise self.refused(values, int(np.argmax(values)), "does not fit into int64")
-        if values.dtype.kind not in "iu":
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
-        return values.astype(np.int64)
+        return values
 
 
 class Unsigned(Numbers):
@@ -103,12 +120,13 @@ class Unsigned(Numbers):
     def array(self, storage: Array) -> Array:
         return (storage ^ _SIGN).view(np.uint64)
 
-    def _codes(self, values: Array) -> Ints:
-        if values.dtype.kind not in "iu":
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+    def _checked(self, values: Array) -> Array:
         if values.dtype.kind == "i" and int(values.min(initial=0)) < 0:
-            raise self.refused(values, int(np.argmin(values)), "is negative")
-        return values.astype(np.uint64).view(np.int64) ^ _SIGN
+            raise self.refused(values, int(np.argmin(values)), "is out of range")
+        return self._of_kinds("iu", values)
+
+    def _codes(self, values: Array) -> Ints:
+        return values.view(np.int64) ^ _SIGN
 
 
 class Booleans(Numbers):
@@ -119,9 +137,10 @@ class Booleans(Numbers):
     def array(self, storage: Array) -> Array:
         return storage.astype(np.bool_)
 
+    def _checked(self, values: Array) -> Array:
+        return self._of_kinds("b", values)
+
     def _codes(self, values: Array) -> Ints:
-        if values.dtype.kind != "b":
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
         return values.astype(np.int64)
 
 
@@ -133,10 +152,30 @@ class Floats(Numbers):
     def array(self, storage: Array) -> Array:
         return code_floats(storage).astype(self.base, copy=False)
 
-    def _codes(self, values: Array) -> Ints:
-        if values.dtype.kind not in "f" or values.dtype.itemsize > self.base.itemsize:
+    def _present(self, values: Any, missing: NDArray[np.bool_]) -> Array:
+        array = super()._present(values, missing)
+        if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+            rounded = [row for row, item in enumerate(values) if item is not None and not _is_exact(item, self.base)]
+            if rounded:
+                raise self.refused(values, rounded[0], "would be rounded")
+        return array
+
+    def _checked(self, values: Array) -> Array:
+        if values.dtype.itemsize > self.base.itemsize:
             raise DataError(f"a column of {values.dtype} is none of {self.name}")
+        return self._of_kinds("f", values)
+
+    def _codes(self, values: Array) -> Ints:
         return float_codes(values)
+
+
+def _is_exact(item: Any, base: np.dtype[Any]) -> bool:
+    """Return whether a number is one of a type of floats."""
+    if isinstance(item, np.floating) or (base.itemsize == 8 and isinstance(item, float)):
+        return item.dtype.itemsize <= base.itemsize if isinstance(item, np.floating) else True
+    with np.errstate(over="ignore"):
+        converted = base.type(item)
+    return bool(converted == item or item != item)
 
 
 class Decimals(LogicalType):

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from timely.data.column_like import ColumnLike
 from timely.data.logical import TEXT, Array, LogicalType
 from timely.data.moments import time_name
+from timely.data.nullable import of_strings
+from timely.data.numeric import Booleans, Floats, Numbers
 from timely.data.types import logical_type
 from timely.errors import DataError
 
@@ -278,18 +280,16 @@ _PLAIN: dict[str, Any] = {
 
 def _as_plain(values: Any, name: str, base: Any) -> Array:
     """Return values as a plain column. Raises DataError where one is null, or not of its type."""
-    if isinstance(values, ColumnLike) and not isinstance(values, Typed):
-        return cast(Array, values) if values.dtype == np.dtype(base) else np.asarray(typed(np.asarray(values), name))
-    if type(values) is np.ndarray and values.dtype == base and base is not np.object_:
+    if isinstance(values, ColumnLike) and not isinstance(values, Typed) and values.dtype == np.dtype(base):
+        return cast(Array, values)
+    values = np.asarray(values) if isinstance(values, ColumnLike) else values
+    if name not in ("text", "bytes"):
+        make = Booleans if name == "bool" else Numbers if name == "int64" else Floats
+        return make(name, name).plain(values)
+    if isinstance(values, np.ndarray) and values.dtype == TEXT and name == "text":
         return values
-    column = values if isinstance(values, Typed) else typed(values, f"{name}?")
-    missing = is_null(column)
-    if missing.any():
-        raise column.type.refused(column.tolist(), int(np.argmax(missing)), "is a null, which has no place in " + name)
-    array = np.asarray(column)
-    if array.dtype != base:
-        raise DataError(f"a column of {name_of(column)} is none of {name}")
-    return array
+    items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    return of_strings(items, name, str if name == "text" else bytes)
 
 
 def _restored(name: str, storage: Array) -> Typed:
