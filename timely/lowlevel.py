@@ -58,8 +58,8 @@ from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.logical import NULL, LogicalType
-from timely.data.moments import time_name, zone_of
-from timely.data.numeric import code_floats, float_codes
+from timely.data.moments import Durations, time_name, zone_of
+from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import hashable
 from timely.data.text import from_ascii, utf8
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
@@ -104,6 +104,8 @@ __all__ = [
     "Config",
     "Container",
     "DataflowCore",
+    "Decimals",
+    "Durations",
     "Exchange",
     "Gather",
     "Host",

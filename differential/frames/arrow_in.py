@@ -20,10 +20,16 @@ _BLOCK = 1 << 16
 _SIGN = -1 << 63
 
 
-def columns_of(table: pa.Table) -> list[Column]:
-    """Return the columns of a table. Raises DataError, which names the column, for types that have no column."""
-    columns = []
+def columns_of(table: pa.Table) -> list[Any]:
+    """Return the columns of a table; a list of one that has nulls alone, and so no type.
+
+    Raises DataError, which names the column, for types that have no column.
+    """
+    columns: list[Any] = []
     for field, array in zip(table.schema, table.columns):
+        if pa.types.is_null(field.type):
+            columns.append(array.to_pylist())
+            continue
         try:
             columns.append(column_of(array))
         except (DataError, pa.ArrowException) as error:
@@ -45,8 +51,7 @@ def column_of(array: pa.ChunkedArray) -> Column:
     for is_of, convert in _CONVERSIONS:
         if is_of(of):
             return convert(array)
-    remedy = ": state a type, such as types={'column': 'int64?'}" if pa.types.is_null(of) else ": cast it first"
-    raise DataError(f"there is no column of {of}{remedy}")
+    raise DataError(f"there is no column of {of}: cast it first")
 
 
 def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:

@@ -136,9 +136,8 @@ def _decimal_name(present: list[Any]) -> str:
         number = Decimal(item)
         if not number.is_finite():
             raise DataError(f"{item!r:.80} is no finite decimal")
-        _, digits, exponent = number.normalize().as_tuple() if number else ((), (0,), 0)
-        written = -int(Decimal(item).as_tuple().exponent)
-        after = max(after, written, 0)
+        _, digits, exponent = number.as_tuple()
+        after = max(after, -int(exponent))
         before = max(before, len(digits) + int(exponent))
     for precision in (18, 38, 76):
         if before + after <= precision:

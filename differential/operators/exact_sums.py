@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from differential.data.codes import Encoder
 from differential.data.overflow import too_large
 from differential.operators.groups import CodeGroups, CodeRows
 from timely.errors import DataError
-from timely.lowlevel import NULL, LogicalType, Typed, is_null, logical_type
+from timely.lowlevel import NULL, Decimals, Durations, LogicalType, Typed, is_null, logical_type
 
 _MOST_DIGITS = (38, 76)
 """The digits that sums of decimals have, of up to so many digits."""
@@ -24,7 +24,7 @@ _MOST_DIGITS = (38, 76)
 
 def is_summable(of: LogicalType) -> bool:
     """Return whether values of a type have a sum here."""
-    return of.name == "uint64" or of.name.startswith(("decimal(", "duration["))
+    return of.name == "uint64" or isinstance(of, (Decimals, Durations))
 
 
 def sums_of(groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder) -> CodeRows:
@@ -52,9 +52,9 @@ def sums_of(groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder) -
 
 
 def _integers(column: Typed) -> list[int]:
-    of: Any = column.type
-    if of.name.startswith("decimal("):
-        return list(of.unscaled(column.storage))
+    of = column.type
+    if isinstance(of, Decimals):
+        return cast(list[int], of.unscaled(column.storage))
     array = np.asarray(column)
     numbers: list[int] = (array if of.name == "uint64" else array.view(np.int64)).tolist()
     return numbers
@@ -62,19 +62,19 @@ def _integers(column: Typed) -> list[int]:
 
 def _stored(of: LogicalType, totals: Sequence[int], groups: CodeGroups, key: Encoder) -> Any:
     """Return sums as a column. Raises DataError, which names the key, where one does not fit."""
-    least, most = -NULL, NULL - 1
+    least, most = -NULL, NULL
+    wide: Any = None
     if of.name == "uint64":
         least, most = 0, (1 << 64) - 1
-    scaled: Any = of
-    if of.name.startswith("decimal("):
-        digits = _MOST_DIGITS[scaled.precision > _MOST_DIGITS[0]]
-        scaled = logical_type(f"decimal({digits}, {scaled.scale})")
+    elif isinstance(of, Decimals):
+        digits = _MOST_DIGITS[of.precision > _MOST_DIGITS[0]]
+        wide = logical_type(f"decimal({digits}, {of.scale})")
         least, most = 1 - 10**digits, 10**digits - 1
     for group, total in enumerate(totals):
         if not least <= total <= most:
             raise too_large(key.decode(groups.keys[group : group + 1], 1), None)
-    if scaled is not of:
-        return Typed(scaled, scaled.of_unscaled(list(totals)))
+    if wide is not None:
+        return Typed(wide, wide.of_unscaled(list(totals)))
     if of.name == "uint64":
         return Typed(of, of.store(np.array(totals, np.uint64)))
     return Typed(of, np.array(totals, np.int64) - 1)

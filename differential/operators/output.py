@@ -90,7 +90,7 @@ class Output:
         contents = self._contents
         for time in passed:
             updates = self._waiting.pop(time)
-            for record, diff in _in_order(updates, self._kinds):
+            for record, diff in in_order(updates, self._kinds):
                 if diff:
                     result.append((record, time, diff))
                     contents[record] = contents.get(record, 0) + diff
@@ -105,6 +105,10 @@ class Output:
         """
         self.changes()
         return dict(self._contents)
+
+    def records(self) -> list[tuple[Record, int]]:
+        """Return what `contents` does as a list in the order of the records, NaN after other floats and nulls last."""
+        return in_order(self.contents(), self._kinds)
 
     def done(self) -> bool:
         """Return whether the collection is final at all times."""
@@ -160,7 +164,7 @@ class Output:
                 at[record] = at.get(record, 0) + diff
 
 
-def _in_order(updates: dict[Record, int], kinds: tuple[AnyKind, ...]) -> list[tuple[Record, int]]:
+def in_order(updates: dict[Record, int], kinds: tuple[AnyKind, ...]) -> list[tuple[Record, int]]:
     """Return updates in the order of their records, NaN after other floats and nulls last."""
     if not any(kind in FLOAT_TYPES or isinstance(kind, LogicalType) for kind in kinds):
         return sorted(updates.items())

@@ -171,11 +171,10 @@ class Floats(Numbers):
 
 def _is_exact(item: Any, base: np.dtype[Any]) -> bool:
     """Return whether a number is one of a type of floats."""
-    if isinstance(item, np.floating) or (base.itemsize == 8 and isinstance(item, float)):
-        return item.dtype.itemsize <= base.itemsize if isinstance(item, np.floating) else True
+    if item != item:
+        return True
     with np.errstate(over="ignore"):
-        converted = base.type(item)
-    return bool(converted == item or item != item)
+        return base.type(item).item() == (item.item() if isinstance(item, np.generic) else item)
 
 
 class Decimals(LogicalType):

@@ -43,6 +43,8 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
     __slots__ = ("_array", "dtype", "storage", "type")
     __hash__ = None  # type: ignore[assignment]
     ndim = 1
+    base = None
+    """What NumPy's arrays call the array whose memory they show: nobody else can reach the values."""
 
     def __init__(self, type: LogicalType, storage: Array) -> None:
         """Take a column of the kind that the type is stored as."""
