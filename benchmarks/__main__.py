@@ -51,6 +51,7 @@ WORKLOADS = (
     "logging",
     "construction",
     "loading",
+    "frames",
     "allreduce",
     "upgrade",
     "graphlinq",

@@ -174,7 +174,7 @@ def _is_exact(item: Any, base: np.dtype[Any]) -> bool:
     if item != item:
         return True
     with np.errstate(over="ignore"):
-        return base.type(item).item() == (item.item() if isinstance(item, np.generic) else item)
+        return bool(base.type(item).item() == (item.item() if isinstance(item, np.generic) else item))
 
 
 class Decimals(LogicalType):
