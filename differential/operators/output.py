@@ -107,7 +107,16 @@ class Output:
         return dict(self._contents)
 
     def records(self) -> list[tuple[Record, int]]:
-        """Return what `contents` does as a list in the order of the records, NaN after other floats and nulls last."""
+        """Return what `contents` does as a list in the order of the records, NaN after other floats and nulls last.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers = Collection.of(scope, np.array([np.nan, 2.0, np.inf])).output()
+        ...     worker.step_while(lambda: not numbers.done())
+        ...     return numbers.records()
+        >>> execute_directly(program)
+        [((2.0,), 1), ((inf,), 1), ((nan,), 1)]
+        """
         return in_order(self.contents(), self._kinds)
 
     def done(self) -> bool:
