@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,8 +244,8 @@ class Encoder:
         return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
 
     def _encode(self, column: Array, kind: AnyKind, numbers: Numbers) -> Codes:
-        if isinstance(column, Typed):
-            column, kind = column.storage, _STORED[column.type.stores]
+        if isinstance(kind, LogicalType):
+            column, kind = cast(Typed, column).storage, _STORED[kind.stores]
         if kind is Kind.INT or kind is Kind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(
@@ -344,13 +344,15 @@ def kind_of(column: Array) -> AnyKind:
     >>> kind_of(np.array([0.5], np.float32))
     <Kind.FLOAT32: '32-bit floats'>
     """
-    if isinstance(column, Typed):
-        return column.type
     dtype = column.dtype
     kind = _KIND_OF.get(dtype.kind)
     if kind is None and dtype.kind == "f":
         kind = _FLOATS.get(dtype.itemsize)
-    if kind is None:
+    if kind is None or kind is Kind.BYTES:
+        if isinstance(column, Typed):
+            return column.type
+        if kind is not None:
+            return kind
         remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
         raise DataError(f"a column of dtype {dtype} cannot be part of a collection{remedy}")
     return kind

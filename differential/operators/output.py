@@ -65,6 +65,7 @@ class Output:
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
         self._kinds: tuple[AnyKind, ...] = ()
+        self._has_plain_order = True
         self._width = scope.width
         self._is_signed = signed
         self._dataflow = scope.dataflow
@@ -90,7 +91,7 @@ class Output:
         contents = self._contents
         for time in passed:
             updates = self._waiting.pop(time)
-            for record, diff in in_order(updates, self._kinds):
+            for record, diff in sorted(updates.items()) if self._has_plain_order else in_order(updates, self._kinds):
                 if diff:
                     result.append((record, time, diff))
                     contents[record] = contents.get(record, 0) + diff
@@ -117,7 +118,8 @@ class Output:
         >>> execute_directly(program)
         [((2.0,), 1), ((inf,), 1), ((nan,), 1)]
         """
-        return in_order(self.contents(), self._kinds)
+        contents = self.contents()
+        return sorted(contents.items()) if self._has_plain_order else in_order(contents, self._kinds)
 
     def done(self) -> bool:
         """Return whether the collection is final at all times."""
@@ -154,6 +156,7 @@ class Output:
             except DataError as error:
                 record, _, _ = next(updates.rows())
                 raise DataError(f"{record!r:.80} is not like the records before it: {error}") from None
+            self._has_plain_order = not any(kind in FLOAT_TYPES or isinstance(kind, LogicalType) for kind in kinds)
 
     def _refuse_negative(self, times: list[Time]) -> None:
         """Raise DataError where after the changes at `times` a record occurs a negative number of times."""
@@ -175,8 +178,6 @@ class Output:
 
 def in_order(updates: dict[Record, int], kinds: tuple[AnyKind, ...]) -> list[tuple[Record, int]]:
     """Return updates in the order of their records, NaN after other floats and nulls last."""
-    if not any(kind in FLOAT_TYPES or isinstance(kind, LogicalType) for kind in kinds):
-        return sorted(updates.items())
     keys = list(zip(*map(_sortable, zip(*updates), kinds)))
     items = list(updates.items())
     return [items[row] for row in sorted(range(len(items)), key=keys.__getitem__)]

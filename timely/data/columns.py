@@ -43,10 +43,12 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
         return given
     columns = tuple(as_column(value) for value in given)
     if length is None:
-        length = next((len(column) for column in columns if column.ndim), 1)
-    columns = tuple(_repeated(column, value, length) for column, value in zip(columns, given))
+        sizes = (len(each) for each, value in zip(columns, given) if each.ndim and not isinstance(value, _MOMENTS))
+        length = next(sizes, 1)
     for position, column in enumerate(columns):
-        if column.ndim > 1 or (column.ndim == 1 and len(column) != length):
+        if isinstance(column, ColumnLike) and isinstance(given[position], _MOMENTS):
+            columns = (*columns[:position], column.repeat(length), *columns[position + 1 :])
+        elif column.ndim > 1 or (column.ndim == 1 and len(column) != length):
             rows = "; tuple(array.T), or tuple(zip(*rows)), turns rows into columns" if column.ndim > 1 else ""
             raise DataError(
                 f"column {position} has shape {column.shape}; every column of a batch must be one-dimensional "
@@ -55,12 +57,6 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
     if all(column.ndim for column in columns):
         return columns
     return tuple(column if column.ndim else np.full(length, column, column.dtype) for column in columns)
-
-
-def _repeated(column: Array, value: Any, length: int) -> Array:
-    """Return the column of a scalar of a logical type as often as it stands for rows; other columns as they are."""
-    is_scalar = isinstance(column, ColumnLike) and isinstance(value, _MOMENTS)
-    return column.repeat(length) if is_scalar else column
 
 
 def rows_and_columns(made: Any, rows: int) -> tuple[NDArray[np.int64], tuple[Array, ...]]:

@@ -296,11 +296,18 @@ def test_scalars_of_python_are_records() -> None:
     def program(worker: Worker) -> Any:
         with worker.dataflow() as scope:
             session, given = new_input(scope)
-            output = given.output()
+            swap, swapped = new_input(scope)
+            output, other = (
+                given.output(),
+                swapped.map(lambda moment, number: (moment, dt.time(number[0] % 1))).output(),
+            )
         session.insert("ann", moment, dt.date(2024, 1, 1), dt.timedelta(1), dt.time(1))
         session.insert(["bob"] * 2, moment, dt.date(2024, 1, 1), dt.timedelta(1), dt.time(1))
+        swap.insert(moment, [1, 2])
+        swap.close()
         session.close()
-        worker.step_while(lambda: not output.done())
+        worker.step_while(lambda: not (output.done() and other.done()))
+        assert other.contents() == {(moment, dt.time(0)): 2}
         return output.contents()
 
     rest = (moment, dt.date(2024, 1, 1), dt.timedelta(1), dt.time(1))
