@@ -348,11 +348,9 @@ def kind_of(column: Array) -> AnyKind:
     kind = _KIND_OF.get(dtype.kind)
     if kind is None and dtype.kind == "f":
         kind = _FLOATS.get(dtype.itemsize)
-    if kind is None or kind is Kind.BYTES:
-        if isinstance(column, Typed):
-            return column.type
-        if kind is not None:
-            return kind
+    if (kind is None or kind is Kind.BYTES) and isinstance(column, Typed):
+        return column.type
+    if kind is None:
         remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
         raise DataError(f"a column of dtype {dtype} cannot be part of a collection{remedy}")
     return kind

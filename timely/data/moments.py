@@ -149,7 +149,7 @@ class TimesOfDay(Counted):
         for count in (storage + 1).tolist():
             if count < 0:
                 times.append(None)
-            elif count * to_nano % 1000:
+            elif count * to_nano % 1000 or count >= _DAY[self.unit]:
                 times.append(np.array(count, self.dtype)[()])  # more precise than Python's class
             else:
                 seconds, micros = divmod(count * to_nano // 1000, 1_000_000)
