@@ -8,12 +8,14 @@ columns an operator received: `Frame(("name", "total"), updates.columns)`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from differential.arrangement.reading import Contents
+from differential.frames.python import column_of
 from timely.errors import DataError
 from timely.lowlevel import name_of, typed
 
@@ -46,8 +48,6 @@ class Frame:
     __slots__ = ("columns", "names")
 
     def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
-        from differential.frames.python import column_of
-
         self.names = tuple(names)
         if len(set(self.names)) != len(self.names) or not all(isinstance(name, str) for name in self.names):
             raise DataError(f"the names of a frame's columns must be different texts, not {list(self.names)!r:.200}")
@@ -166,8 +166,6 @@ class Frame:
         return "\n".join([*lines, f"... {left} more rows"] if left > 0 else lines)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         def row(cells: Sequence[str], tag: str) -> str:
             return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from differential.frames.frame import Frame
 from differential.frames.python import columns_of_rows, names_of
 from timely.errors import DataError
+from timely.lowlevel import typed
 
 Column = NDArray[Any]
 Named = tuple[Sequence[str] | None, Sequence[Any]]
@@ -56,8 +57,6 @@ def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, s
 
 def _stated(names: Sequence[str], columns: Sequence[Any], types: Mapping[str, str]) -> list[Any]:
     """Return columns, those in which Python values are of a type as columns of it."""
-    from timely.lowlevel import typed
-
     made = []
     for name, column in zip(names, columns):
         if name in types and not hasattr(column, "dtype"):
