@@ -60,7 +60,7 @@ from timely.data.container import Batch, Columns, Container, as_columns, as_mask
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
-from timely.data.opaque import hashable
+from timely.data.opaque import Items, hashable
 from timely.data.text import from_ascii, utf8
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
@@ -112,6 +112,7 @@ __all__ = [
     "Input",
     "InputCapability",
     "InputPort",
+    "Items",
     "Log",
     "Logic",
     "LogicalType",

@@ -193,12 +193,8 @@ def _values(column: Array) -> list[Any]:
     """Return the values of a column as hashable Python objects, equal ones as equal objects."""
     items: list[Any] = column.tolist()
     if isinstance(column, Typed):
-        if column.type.name == "value":
-            return list(map(hashable, items))
         return list(map(hashable, items)) if column.type.name.startswith("float") else items
-    if column.dtype.kind == "f" and np.isnan(column).any():
-        return list(map(hashable, items))
-    return items
+    return list(map(hashable, items)) if column.dtype.kind == "f" and np.isnan(column).any() else items
 
 
 register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)

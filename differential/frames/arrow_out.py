@@ -67,7 +67,7 @@ def _of_typed(column: Typed) -> pa.Array:
     if family == "decimal":
         return _decimals(column, validity)
     if family == "value":
-        return pa.array(column.tolist())
+        return pa.array(np.asarray(column).tolist())
     return _times(column, family, parameters, validity)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from differential.arrangement.reading import Contents
 from differential.frames.python import column_of
 from timely.errors import DataError
-from timely.lowlevel import name_of, typed
+from timely.lowlevel import Typed, name_of, typed
 
 if TYPE_CHECKING:
     import pandas
@@ -126,11 +126,11 @@ class Frame:
 
     def records(self) -> list[tuple[Any, ...]]:
         """Return the rows as tuples of Python objects, with None for a null: for answers, not for whole tables."""
-        return list(zip(*(column.tolist() for column in self.columns)))
+        return list(zip(*map(_values, self.columns)))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return a list of Python objects for each column, with None for a null."""
-        return {name: column.tolist() for name, column in zip(self.names, self.columns)}
+        return dict(zip(self.names, map(_values, self.columns)))
 
     def to_arrow(self) -> pyarrow.Table:
         """Return an Arrow table. Columns of integers and floats share their memory with it."""
@@ -177,13 +177,20 @@ class Frame:
 
     def _cells(self) -> list[list[str]]:
         """Return the first rows as text."""
-        first = zip(*(column[:_SHOWN].tolist() for column in self.columns))
+        first = zip(*(_values(column[:_SHOWN]) for column in self.columns))
         return [[str(value)[:40] for value in record] for record in first]
 
     def _place(self, name: str) -> int:
         if name not in self.names:
             raise DataError(f"there is no column {name!r}: the columns are {', '.join(self.names)}")
         return self.names.index(name)
+
+
+def _values(column: Column) -> list[Any]:
+    """Return the values of a column as Python objects, lists and structs as lists and dicts."""
+    is_opaque = isinstance(column, Typed) and column.type.name == "value"
+    values: list[Any] = (np.asarray(column) if is_opaque else column).tolist()
+    return values
 
 
 def _are_equal(one: Column, other: Column) -> bool:

@@ -1,4 +1,4 @@
-"""Opaque values: lists, structs and whatever else they contain, as bytes of which nothing looks inside.
+"""Opaque values: lists and structs, and whatever they contain, as bytes of which nothing looks inside.
 
 The bytes of two values are equal exactly if the values are of the same classes and equal. They order lists and structs
 item by item. A struct is a dict with names as keys, in the order of the names: structs that differ in the order of
@@ -30,8 +30,37 @@ _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+class Items(tuple[Any, ...]):
+    """A list or struct as a value of a record: a tuple of its items, or of (name, value), which is hashable.
+
+    Two of them are equal exactly if they are one value of a column: 1, 1.0 and True differ in them, and a struct
+    differs from a list of pairs. `key` is the bytes of the value.
+
+    >>> Items([1, {"a": None}]), Items([1]) == Items([1.0]), Items([1]) == (1,)
+    ((1, (('a', None),)), False, True)
+    """
+
+    key: bytes
+
+    def __new__(cls, value: Any, key: bytes | None = None) -> Items:
+        made = super().__new__(cls, hashable(value))
+        made.key = encoded(value) if key is None else key
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self.key == other.key if isinstance(other, Items) else super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> Any:
+        return Items, (decoded(self.key), self.key)
+
+
 class Opaque(LogicalType):
-    """Opaque values. Functions see an array of Python objects, with None for a null."""
+    """Lists and structs. Functions see an array of Python's lists and dicts, with None for a null."""
 
     stores = "O"
     is_opaque = True
@@ -40,6 +69,8 @@ class Opaque(LogicalType):
         items = list(values)
         stored = np.empty(len(items), np.object_)
         for row, item in enumerate(items):
+            if item is not None and not isinstance(item, (list, tuple, dict, np.ndarray)):
+                raise self.refused(items, row, f"is of class {type(item).__name__}, which is no list or dict")
             try:
                 stored[row] = encoded(item)
             except DataError as error:
@@ -53,7 +84,7 @@ class Opaque(LogicalType):
         return values
 
     def to_list(self, storage: Array) -> list[Any]:
-        return [decoded(item) for item in storage.tolist()]
+        return [None if item == b"\xff" else Items(decoded(item), item) for item in storage.tolist()]
 
     def nulls(self, storage: Array) -> NDArray[np.bool_]:
         return np.fromiter((item == b"\xff" for item in storage.tolist()), np.bool_, len(storage))
@@ -108,7 +139,9 @@ def _encode(value: Any, output: bytearray, depth: int) -> None:
         value = value.tolist()
     elif isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Items):
+        output += value.key
+    elif isinstance(value, (list, tuple)):
         output.append(_LIST)
         for item in value:
             _encode(item, output, depth + 1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from timely.lowlevel import hashable
+from timely.lowlevel import Items, hashable
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _SCALARS: st.SearchStrategy[Any] = st.one_of(
@@ -25,7 +25,7 @@ _SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.times(),
     st.timedeltas(),
 )
-_NESTED = st.recursive(
+NESTED = st.recursive(
     st.lists(_SCALARS, max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab\0"), inner, max_size=3),
     max_leaves=6,
@@ -75,7 +75,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "decimal(18, 18)": _decimals(18, 18),
     "decimal(38, 4)": _decimals(38, 4),
     "decimal(76, 0)": _decimals(76, 0),
-    "value": _NESTED,
+    "value": NESTED,
 }
 """Values of each type that are not null."""
 
@@ -100,8 +100,17 @@ def columns_of(name: str, least: int = 0) -> st.SearchStrategy[list[Any]]:
 
 
 def canonical(value: Any) -> Any:
-    """Return the same hashable object for equal values."""
-    return hashable(value)
+    """Return equal hashable objects for equal values."""
+    return Items(value) if isinstance(value, (list, dict)) else hashable(value)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two values are one in a list or struct: of one class, and equal."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return type(one) is type(other) and (one == other or (one != one and other != other))
 
 
 def order(value: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
 from timely.data.container import as_mask
-from timely.data.opaque import decoded, encoded
+from timely.data.opaque import Items, decoded, encoded
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.errors import DataError
 
@@ -25,7 +25,7 @@ COLUMNS: dict[str, list[Any]] = {
     "bytes?": [b"\0", None, b""],
     "timestamp[ns, Asia/Tokyo]": [np.datetime64(1, "ns"), None, np.datetime64(-1, "ns")],
     "decimal(20, 1)": [Decimal("0.1"), None, Decimal("-123456789012345678.9")],
-    "value": [[1, {"a": None}], None, []],
+    "value": [Items([1, {"a": None}]), None, Items([])],
 }
 
 
@@ -79,6 +79,17 @@ def test_a_type_that_a_peer_names_wrongly_is_refused(dtype: str) -> None:
 def test_bytes_that_are_no_opaque_value_are_refused(data: bytes) -> None:
     with pytest.raises(DataError, match="is no opaque value"):
         decoded(data)
+
+
+def test_lists_are_distinguished_where_python_takes_them_for_equal() -> None:
+    values: list[Any] = [[1], [1.0], [True], [["a", 1]], {"a": 1}]
+    items = typed(values, "value").tolist()
+    assert len(set(items)) == 5
+    assert items[0] == (1,)
+    assert items[4] != items[3]
+    assert typed(items, "value").storage.tolist() == typed(values, "value").storage.tolist()
+    assert np.asarray(typed(items, "value")).tolist() == values
+    assert [type(item[0]) for item in np.asarray(typed(items[:3], "value")).tolist()] == [int, float, bool]
 
 
 def test_an_opaque_value_has_a_limited_depth() -> None:
@@ -227,6 +238,7 @@ def test_columns_become_nullable_and_plain_again() -> None:
         ([b"a"], "text", "is of class bytes"),
         (["a"], "bytes?", "is of class str"),
         ([["a", object()]], "value", "contains a object"),
+        ([1], "value", "is of class int, which is no list or dict"),
         ([{1: 2}], "value", "keys that are no text"),
         ([None], "int64", "is a null"),
         ([None], "text", "is a null"),
