@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import ColumnLike, Typed, as_column, time_name, typed, zone_of
+from timely.lowlevel import ColumnLike, as_column, nullable, time_name, typed, zone_of
 
 Column = NDArray[Any]
 
@@ -152,13 +152,14 @@ def _one_dimensional(column: Column) -> Column:
 
 
 def _of_masked(values: Any) -> Column:
-    """Return a masked array as a column in which what is masked is null."""
+    """Return a masked array as a column in which what is masked is null. Raises DataError where everything is."""
     missing = np.ma.getmaskarray(values)
-    plain = column_of(np.ma.getdata(values)[~missing], "")
-    name = plain.type.name if isinstance(plain, Typed) else type_of([plain.tolist()[0] if len(plain) else 0, None])
-    items: Any = np.full(len(values), None, np.object_)
-    items[~missing] = plain.tolist()
-    return typed(items.tolist(), name if name not in _MAY_BE_PLAIN else f"{name}?")  # type: ignore[no-any-return]
+    present = np.ma.getdata(values)[~missing]
+    if not len(present):
+        raise DataError("all values are masked: state a type, as in types={'column': 'int64?'}")
+    items = np.full(len(values), None, np.object_)
+    items[~missing] = column_of(present, "").tolist()
+    return typed(items.tolist(), nullable(column_of(present, "")).type.name)  # type: ignore[no-any-return]
 
 
 def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[Any]]]:

@@ -104,6 +104,16 @@ def test_a_file_is_read(tmp_path: Path, ending: str, write: Any) -> None:
     assert read(path).records() == read(str(path)).records() == RECORDS
 
 
+@pytest.mark.parametrize(
+    ("array", "name"),
+    [(np.array([1, 2]), "int64?"), (np.array([0.5, 2], "f4"), "float32?"), (np.array(["a", ""]), "text?")],
+)
+def test_what_is_masked_is_null(array: Any, name: str) -> None:
+    frame = read({"a": np.ma.MaskedArray(array, [False, True])})
+    assert frame.types == {"a": name}
+    assert frame.records() == [(array[0].item(),), (None,)]
+
+
 def test_a_field_that_a_row_lacks_is_null() -> None:
     frame = read([{"a": 1}, {"a": 2, "b": "x"}])
     assert frame.types == {"a": "int64", "b": "text?"}
@@ -185,6 +195,7 @@ def test_a_frame_of_pandas_comes_back_with_the_types_that_have_nulls() -> None:
         ({"a": [1, "x"]}, r"column 'a': 'x' \(str\) beside 1 \(int\)"),
         ({"a": [None, None]}, r"column 'a': all values are None.*types="),
         ({"a": [object()]}, r"column 'a': .*object"),
+        ({"a": np.ma.MaskedArray([1], [True])}, "column 'a': all values are masked: state a type"),
         ({"a": [1 << 70]}, "column 'a': .*out of range"),
         ({"a": [(1 << 53) + 1, 0.5]}, "column 'a': .*rounded"),
         ({"a": np.array([1j])}, "column 'a': .*complex128"),
