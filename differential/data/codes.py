@@ -78,6 +78,7 @@ _FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
 """The kinds of floats by the bytes of one."""
 FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
 _STRINGS = {Kind.TEXT, Kind.BYTES}
+_BYTES = Kind.BYTES
 _STORED = {"i": Kind.INT, "T": Kind.TEXT, "O": Kind.BYTES}
 """The kinds as which columns of logical types are stored."""
 
@@ -244,8 +245,6 @@ class Encoder:
         return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
 
     def _encode(self, column: Array, kind: AnyKind, numbers: Numbers) -> Codes:
-        if isinstance(kind, LogicalType):
-            column, kind = cast(Typed, column).storage, _STORED[kind.stores]
         if kind is Kind.INT or kind is Kind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(
@@ -253,6 +252,8 @@ class Encoder:
                     " makes a column of unsigned integers"
                 )
             return column.astype(np.int64)
+        if isinstance(kind, LogicalType):
+            return self._encode(cast(Typed, column).storage, _STORED[kind.stores], numbers)
         if kind in FLOAT_TYPES:
             return float_codes(column)
         codes = codes_of(column, self.interner)
@@ -348,7 +349,7 @@ def kind_of(column: Array) -> AnyKind:
     kind = _KIND_OF.get(dtype.kind)
     if kind is None and dtype.kind == "f":
         kind = _FLOATS.get(dtype.itemsize)
-    if (kind is None or kind is Kind.BYTES) and isinstance(column, Typed):
+    if (kind is None or kind is _BYTES) and isinstance(column, Typed):
         return column.type
     if kind is None:
         remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
