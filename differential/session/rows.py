@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from differential.kernels.compile import NOTHING
-from differential.session.table_data import Column, frame_of
+from differential.session.table_data import Column, frame_of, ordered
 
 SHOWN = 10
 """How many rows a notebook or a terminal shows."""
@@ -51,8 +51,9 @@ class Rows:
         if not self._is_sorted and self._values:
             order = np.arange(len(self._counts))
             for column in reversed(self._values):
-                order = order[np.argsort(column[order], kind="stable")]
-            self._values = tuple(column[order].repeat(self._counts[order]) for column in self._values)
+                order = order[np.argsort(ordered(column)[order], kind="stable")]
+            order = order.repeat(self._counts[order])
+            self._values = tuple(column[order] for column in self._values)
             self._counts = np.ones(len(self), np.int64)
             self._is_sorted = True
         return self._values
@@ -91,7 +92,7 @@ class Rows:
 
     def _head(self) -> list[Record]:
         """Return the first rows; of many, only those that may be among them are sorted."""
-        first = self._values[0] if self._values else NOTHING
+        first = ordered(self._values[0]) if self._values else NOTHING
         if self._is_sorted or len(first) <= SHOWN or first.dtype.kind not in "iuf":
             return self._head_of_all()
         few = first <= np.partition(first, SHOWN - 1)[SHOWN - 1]

@@ -20,12 +20,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from differential.data.codes import FLOAT_TYPES, Kind, kind_of, refuse_nan
+from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
 from differential.operators.input import owned
 from differential.session.table_data import Column
 from timely.errors import DataError
 
-_WIDTH = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
+_WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
 
 
 class Schema:
@@ -33,8 +33,8 @@ class Schema:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self._kinds: dict[str, Kind] = {}
-        self._committed: dict[str, Kind] = {}
+        self._kinds: dict[str, AnyKind] = {}
+        self._committed: dict[str, AnyKind] = {}
 
     def declare(self, name: str, example: Column) -> None:
         """Fix the kind of a column to that of an array."""
@@ -63,22 +63,23 @@ class Schema:
         self._kinds = dict(self._committed)
 
 
-def _fitting(column: Column, kind: Kind) -> Column:
+def _fitting(column: Column, kind: AnyKind) -> Column:
     """Return a column as one of a kind."""
     found = kind_of(column)
     if column.dtype.kind == "u":
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
-    if found in _WIDTH:
-        try:
-            refuse_nan(column)
-        except DataError as error:
-            raise DataError(f"holds a value that cannot be found again: {error}") from None
+    if found in _WIDTH and np.isnan(column).any():
+        raise DataError("holds NaN, which equals nothing, so that no statement could find its row again: leave it out")
     if found == kind:
         return column
     wider = column
     if kind is Kind.INT and found is Kind.BOOL:
         wider = column.astype(np.int64)
-    elif kind in _WIDTH and (found in (Kind.INT, Kind.BOOL) or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
+    elif (
+        isinstance(kind, Kind)
+        and kind in _WIDTH
+        and (found in (Kind.INT, Kind.BOOL) or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind]))
+    ):
         wider = column.astype(FLOAT_TYPES[kind])
     if wider is column or not (wider.astype(column.dtype) == column).all():
         raise DataError(f"holds {kind.value}, and not {found.value} such as {column[:1].tolist()[0]!r:.40}")

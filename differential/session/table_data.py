@@ -1,18 +1,19 @@
-"""Named columns out of what people have, and back: dictionaries, rows, frames of pandas and Polars, Arrow tables.
+"""Named columns out of what people have, and back: the border of a session to `differential.frames`.
 
-The libraries are imported only to make one of their frames.
+A statement of one row may give scalars, and a table without rows the types of its columns, which are no frames.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from differential.frames.frame import Frame
+from differential.frames.read import read
 from timely.errors import DataError, SessionError
-from timely.lowlevel import as_column, as_columns
+from timely.lowlevel import Typed, as_column, as_columns
 
 Column = np.ndarray[Any, Any]
 _TYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.dtypes.StringDType(), bytes: "S1"}
@@ -40,33 +41,28 @@ def frame_of(names: Sequence[str], columns: Sequence[Column], kind: str) -> Any:
 
     Raises ImportError, with what to install, where the library is missing.
     """
-    try:
-        library = import_module(kind)
-    except ImportError:
-        raise ImportError(f"{kind} is not installed: pip install {kind}") from None
-    values = {name: column if column.dtype.kind in "iufb" else column.tolist() for name, column in zip(names, columns)}
-    made = library.table if kind == "pyarrow" else library.DataFrame
-    return made(values)
+    frame = Frame(names, columns)
+    return {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[kind]()
+
+
+def ordered(column: Column) -> Column:
+    """Return a column that is equal and ordered as this one is, in an array: of a typed one, what it is stored as."""
+    return cast(Column, column.storage) if isinstance(column, Typed) else column
 
 
 def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Return what is given for each column, by name."""
     if isinstance(data, Mapping):
         return data
-    if hasattr(data, "get_columns"):  # Polars
-        return {
-            column.name: column.to_list() if _is_other(column.to_numpy()) else column for column in data.get_columns()
-        }
-    if hasattr(data, "column_names") and hasattr(data, "column"):  # Arrow
-        return {name: _of_arrow(data.column(name)) for name in data.column_names}
-    if hasattr(data, "columns") and hasattr(data, "iloc"):  # pandas
-        return {str(name): data[name].to_numpy() for name in data.columns}
     if isinstance(data, (list, tuple)):
         return _of_rows(data, names)
-    raise SessionError(
-        f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
-        "Polars, or an Arrow table"
-    )
+    if isinstance(data, (int, float, bytes)) or data is None:
+        raise SessionError(
+            f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
+            "Polars, an Arrow table, or the path of a file"
+        )
+    frame = read(data, names)
+    return dict(zip(frame.names, frame.columns))
 
 
 def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, Any]:
@@ -80,17 +76,6 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
     return dict(zip(names, map(list, zip(*rows)) if rows else [[] for _ in names]))
 
 
-def _of_arrow(column: Any) -> Any:
-    if column.null_count:
-        return column.to_pylist()
-    values = column.to_numpy()
-    return column.to_pylist() if _is_other(values) else values
-
-
-def _is_other(values: Any) -> bool:
-    return bool(values.dtype.kind not in "iufb")
-
-
 def _column(name: str, values: Any) -> Column:
     if isinstance(values, type):
         if values not in _TYPES:
@@ -98,11 +83,11 @@ def _column(name: str, values: Any) -> Column:
                 f"column {name!r}: {values.__name__} is no type of column: use int, float, bool, str or bytes"
             )
         return np.empty(0, _TYPES[values])
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    if isinstance(values, np.ndarray) and values.dtype == object:
-        values = values.tolist()
+    if isinstance(values, Typed):
+        return cast(Column, values)
     try:
+        if hasattr(values, "to_numpy") or isinstance(values, (list, np.ndarray)):
+            return cast(Column, read({name: values}).columns[0])
         return as_columns((np.atleast_1d(as_column(values)),))[0]
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from differential.session.table_data import Column
+from differential.session.table_data import Column, ordered
 from timely.errors import SessionError
 from timely.lowlevel import Origin
 
@@ -119,7 +119,7 @@ def settled(planned: Plan, found: Iterable[Found], table: str) -> Net | None:
             rows = place[same] - number
             equal = np.ones(len(rows), np.bool_)
             for value, column in zip(_taken(values, same), columns[planned.keys :]):
-                equal &= value == column[rows]
+                equal &= ordered(value) == ordered(column)[rows]
             np.add.at(present, rows[equal], counts[same][equal])
         if planned.replaced is not None:  # rows of these keys are removed already, so only inserted ones can be
             replaced = set(_rows(planned.replaced))

@@ -245,9 +245,12 @@ class Dataflow(DataflowCore):
                         break
                     continue
                 self.running = operator
-                if not isinstance(operator, Operator):  # a region, which records what its operators do
-                    operator.run()
-                elif operator.recorder is None:
+                if isinstance(operator, Region):
+                    operator.run()  # it records what its operators do
+                    budget -= 1
+                    continue
+                assert isinstance(operator, Operator)
+                if operator.recorder is None:
                     operator.run()
                 else:
                     operator.recorder.run(operator.index, operator.run)
