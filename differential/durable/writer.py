@@ -18,6 +18,7 @@ import os
 import platform
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from secrets import token_hex
 from typing import TypeVar
 
@@ -53,18 +54,18 @@ class Writer:
 
     @classmethod
     def claim(
-        cls, shard: Shard, role: str, at: int = 0, *, pause: Callable[[float], None] = clock.sleep
+        cls, shard: Shard, role: str, at: int = 0, *, since: int = 0, pause: Callable[[float], None] = clock.sleep
     ) -> Writer:
         """Return the writer of a collection, which fences off all earlier ones; make the collection if there is none.
 
-        A new collection begins at time `at`, and its `role` is "input" or "output". Raises StateError if it exists in
+        A new collection is empty from `since` up to `at`, and its `role` is "input" or "output". Raises StateError if it exists in
         another role.
         """
         owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
         for attempt in range(ATTEMPTS * 4):
             data = _patiently(shard.store.get_manifest, pause)
             if data is None:
-                manifest = Manifest(role, at, at, 1, 1, owner)
+                manifest = Manifest(role, since, at, 1, 1, owner)
             else:
                 found = Manifest.from_bytes(data, shard)
                 if found.role != role:
@@ -79,8 +80,17 @@ class Writer:
             return writer
         raise StoreError(f"{shard} could not be claimed: others claim it at the same time")
 
-    def append(self, upper: int, batches: Sequence[Updates], offsets: Mapping[str, Position] | None = None) -> None:
+    def append(
+        self,
+        upper: int,
+        batches: Sequence[Updates],
+        offsets: Mapping[str, Position] | None = None,
+        *,
+        limit: int | None = None,
+    ) -> None:
         """Make the updates at all times from `manifest.upper` up to `upper` durable, and final.
+
+        Give up the times before those that `keep` retains, and at most those before `limit` (by default, all).
 
         Raises StateError if an update is at another time; DataError if records do not have the collection's fields.
         """
@@ -99,12 +109,16 @@ class Writer:
             if first < lower or last >= upper:
                 raise StateError(f"{self.shard}: updates at {first} to {last} do not belong to [{lower}, {upper})")
             parts = (*parts, self._put(table, lower, upper))
-        marks = self.keep.marked(manifest.marks, upper, clock.time())
-        self._swap(
-            manifest.after(
-                upper=upper, fields=fields, parts=parts, marks=marks, offsets={**manifest.offsets, **(offsets or {})}
-            )
+        now = clock.time()
+        after = manifest.after(
+            upper=upper,
+            fields=fields,
+            parts=parts,
+            marks=self.keep.marked(manifest.marks, upper, now),
+            offsets={**manifest.offsets, **(offsets or {})},
         )
+        wanted = min(self.keep.since(after, now), upper - 1, upper if limit is None else limit)
+        self._replace(self._bytes, replace(after, since=max(manifest.since, wanted)))
 
     def _put(self, table: rows.Table, lower: int, upper: int) -> Part:
         """Write a part; return its entry for the manifest."""
@@ -114,12 +128,6 @@ class Writer:
         name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
         _patiently(lambda: self._store.put_new(name, data), self._pause)
         return Part(name, lower, upper, len(table), len(data), sha256, rows.digest(table))
-
-    def advance_since(self, limit: int) -> None:
-        """Give up the times before those that `keep` retains, and at most those before `limit`."""
-        since = min(limit, self.keep.since(self.manifest, clock.time()), self.manifest.upper - 1)
-        if since > self.manifest.since and self.manifest.parts:
-            self._swap(self.manifest.after(since=since))
 
     def compact(self) -> bool:
         """Merge some small parts that follow each other, if there are many; return whether there were.
@@ -136,7 +144,7 @@ class Writer:
         tables = [rows.from_bytes(self._get(part), manifest.fields) for part in merged]
         table = rows.consolidated(rows.pa.concat_tables(tables), manifest.since)
         part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
-        self._swap(manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
+        self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
         for each in merged:
             self._store.delete(each.name)
         return True
@@ -155,9 +163,6 @@ class Writer:
         if data is None:
             raise FencedError(f"{self.shard}: {part.name} was merged by another writer")
         return data
-
-    def _swap(self, manifest: Manifest) -> None:
-        self._replace(self._bytes, manifest)
 
     def _replace(self, expected: bytes | None, manifest: Manifest) -> None:
         """Replace the manifest `expected` by another one. Raises FencedError if it is not there any more."""

@@ -1,0 +1,89 @@
+"""Keep answers about a changing graph on disk, and go on after a crash.
+
+    timely run --state upgrade.state --restart 10 -n 2 examples/durable.py
+
+The program replays the upgrade of a Linux distribution (`examples/upgrade.py`). The edges and the answer, the number of
+packages that depend on each other in cycles of each size, are durable. Kill any process, at any time: all processes are
+started again, and go on with the first step that is not durable. Run it once more with another `-n`, or with more
+`--steps`: it goes on from there. Other programs read the answer while it changes:
+
+    timely state upgrade.state
+    python examples/durable.py --read upgrade.state --as-of 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import debian
+from debian import Upgrade
+
+from differential import Collection
+from differential.durable import Directory, Shard, State, durable_input, persist
+from differential.graphs import strongly_connected_components
+from timely import Worker, execute
+
+
+def cycles(edges: Collection) -> Collection:
+    """Return (size, number of dependency cycles of that size)."""
+    sizes = strongly_connected_components(edges).map(lambda package, label: label).count()
+    return sizes.map(lambda label, size: size).count()
+
+
+def program(worker: Worker, upgrade: Upgrade, options: argparse.Namespace) -> None:
+    """Replay the steps that are not durable yet, each as an epoch."""
+    state = State.open(worker, options.state)
+    with worker.dataflow("upgrade") as scope:
+        edges, graph = durable_input(scope, state.shard("edges", fields=["package", "needed"], keep=0))
+        answer = persist(cycles(graph), state.shard("cycles", fields=["size", "count"], keep=options.keep))
+    if worker.index == 0:
+        print(f"step {edges.epoch} is the first that is not durable", flush=True)
+    for step in range(edges.epoch, options.steps + 1):
+        package, needed, diff = upgrade.changes(step, worker.index, worker.peers)
+        if len(package):
+            edges.update(package, needed, diff=diff)
+        edges.advance_to(step + 1)
+        worker.step()
+        worker.step_while(lambda: edges.is_congested)
+    edges.close()
+    worker.step_while(lambda: not answer.done())
+
+
+def show(directory: str, as_of: int | None) -> None:
+    """Print the answer as of a step, or the last that is final."""
+    shard = Shard("cycles", Directory(directory).store("cycles"))
+    manifest = shard.manifest()
+    print(f"final before step {manifest.upper}, readable as of {manifest.since} and later")
+    for size, count in sorted(shard.read(as_of)):
+        print(f"{count} cycle(s) of {size} packages")
+
+
+def parse() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description="Keep answers about a changing graph on disk.")
+    parser.add_argument("--state", metavar="DIR", help="where to (default: that of 'timely run --state DIR')")
+    parser.add_argument("--steps", type=int, default=300, help="how far to replay (default: 300; at most 19,521)")
+    parser.add_argument("--keep", type=int, metavar="STEPS", help="how many old answers to keep (default: all)")
+    parser.add_argument("--initial", type=Path, default=debian.INITIAL, metavar="FILE", help="the initial graph")
+    parser.add_argument("--upgrade", type=Path, default=debian.CHANGES, metavar="FILE", help="the changes to it")
+    parser.add_argument("--read", metavar="DIR", help="print the answer in a directory, and end")
+    parser.add_argument("--as-of", type=int, metavar="STEP", help="as of a step (default: the last that is final)")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the program; return the exit status."""
+    options = parse()
+    if options.read is not None:
+        show(options.read, options.as_of)
+        return 0
+    upgrade = debian.load(options.initial, options.upgrade)
+    options.steps = min(options.steps, upgrade.steps)
+    execute(lambda worker: program(worker, upgrade, options))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
