@@ -25,7 +25,8 @@ def show(directory: str, verify: bool) -> int:
     names = place.names()
     if not names:
         raise ConfigError(f"there are no durable collections in {directory}")
-    table, faults = [_HEADER], []
+    table: list[tuple[str, ...]] = [_HEADER]
+    faults: list[str] = []
     for name in names:
         shard = Shard(name, place.store(name))
         try:

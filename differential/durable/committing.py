@@ -11,8 +11,6 @@ import time as clock
 from collections.abc import Callable
 from threading import Thread
 
-import numpy as np
-
 from differential.data.updates import Updates
 from differential.durable.manifest import Position
 from differential.durable.state import OpenShard
@@ -28,9 +26,7 @@ class Appender:
     `flush` is the least time between two appends, in seconds. `may_compact` returns whether parts may be merged now.
     """
 
-    def __init__(
-        self, shard: OpenShard, flush: float, activate: Activator, may_compact: Callable[[], bool]
-    ) -> None:
+    def __init__(self, shard: OpenShard, flush: float, activate: Activator, may_compact: Callable[[], bool]) -> None:
         self._shard = shard
         self._flush = flush
         self._activate = activate

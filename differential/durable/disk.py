@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 
@@ -41,21 +41,13 @@ class Disk(Protocol):
         """Make the entries of a directory survive a crash."""
         ...
 
-    def list(self, path: str) -> list[str]:
+    def names(self, path: str) -> list[str]:
         """Return the names in a directory."""
         ...
 
-    def locked(self, path: str) -> Locked:
+    def locked(self, path: str) -> AbstractContextManager[None]:
         """Return a context in which this process alone holds the lock of that name."""
         ...
-
-
-class Locked(Protocol):
-    """A context that holds a lock."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 class OsDisk:
@@ -97,7 +89,7 @@ class OsDisk:
         finally:
             os.close(descriptor)
 
-    def list(self, path: str) -> list[str]:
+    def names(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 
     @contextmanager

@@ -30,10 +30,10 @@ class LocalStore:
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = LocalStore(f"{directory}/words")
     ...     store.put_new("first", b"...")
-    ...     print(store.get("first"), store.get("second"), store.list())
+    ...     print(store.get("first"), store.get("second"), store.names())
     ...     print(store.compare_and_set(None, b"{}"), store.compare_and_set(None, b"[]"), store.get_manifest())
     ...     store.delete("first")
-    ...     print(store.list())
+    ...     print(store.names())
     b'...' None ['first']
     True False b'{}'
     []
@@ -41,7 +41,7 @@ class LocalStore:
 
     def __init__(self, directory: str, disk: Disk | None = None) -> None:
         self.directory = directory
-        self._disk: Disk = OsDisk() if disk is None else disk
+        self._disk: Disk = disk or OsDisk()
         self._parts = os.path.join(directory, PARTS)
         self._manifest = os.path.join(directory, MANIFEST)
 
@@ -64,15 +64,20 @@ class LocalStore:
         with self._attempt("write", self._manifest):
             self._disk.make_directory(self.directory)
             with self._disk.locked(os.path.join(self.directory, "lock")):
-                if self._read(self._manifest) != expected:
+                present = self._read(self._manifest)
+                if present == manifest:
+                    # An earlier attempt renamed the file, and failed to sync the directory.
+                    self._disk.sync_directory(self.directory)
+                elif present == expected:
+                    self._replace(self._manifest, manifest)
+                else:
                     return False
-                self._replace(self._manifest, manifest)
                 return True
 
-    def list(self) -> list[str]:
+    def names(self) -> list[str]:
         with self._attempt("list", self._parts):
             try:
-                return self._disk.list(self._parts)
+                return self._disk.names(self._parts)
             except FileNotFoundError:
                 return []
 

@@ -151,6 +151,11 @@ def difference(one: Table, other: Table) -> Table:
     return consolidated(pa.concat_tables([one, other.set_column(other.num_columns - 1, other.schema[-1], diffs)]))
 
 
+def together(tables: Sequence[Table]) -> Table:
+    """Return the rows of some tables, of which there must be one."""
+    return pa.concat_tables(tables)
+
+
 def before(table: Table, time: int) -> Table:
     """Return the rows at times before `time`."""
     return table.filter(pc.less(table[TIME], time))
@@ -164,7 +169,9 @@ def from_then_on(table: Table, time: int) -> Table:
 def to_bytes(table: Table) -> bytes:
     """Return a Parquet file with a table."""
     sink = BytesIO()
-    repeated = [field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+    repeated = [
+        field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)
+    ]
     pq.write_table(table, sink, compression="zstd", use_dictionary=[*repeated, TIME, DIFF])
     return sink.getvalue()
 
@@ -208,7 +215,8 @@ def _ranks(column: Any) -> Array:
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
     ranks = np.empty(len(encoded.dictionary), np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
-    return ranks[encoded.indices.to_numpy()]
+    found: Ints = ranks[encoded.indices.to_numpy()]
+    return found
 
 
 def _order(keys: list[Array]) -> Ints:

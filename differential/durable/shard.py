@@ -112,7 +112,7 @@ class Shard:
                     self._refuse_if_missing(part.name)
                     return None
                 tables.append(rows.from_bytes(data, manifest.fields))
-        table = rows.before(rows.pa.concat_tables(tables), upper)
+        table = rows.before(rows.together(tables), upper)
         return rows.from_then_on(table, lower) if lower else table
 
     def _refuse_if_missing(self, name: str) -> None:

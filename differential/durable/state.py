@@ -14,6 +14,7 @@ is at most `upper` - 1 of every collection of the program, whatever is to be kep
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 from differential.durable.keep import Keep
 from differential.durable.manifest import Manifest
@@ -65,7 +66,9 @@ class OpenShard:
         if names is None:
             return
         if len(set(names)) < len(names) or {"time", "diff"} & set(names):
-            raise ConfigError(f"the fields of {self.name!r} need names of their own, none of them time or diff: {names}")
+            raise ConfigError(
+                f"the fields of {self.name!r} need names of their own, none of them time or diff: {names}"
+            )
         found = self.opened and tuple(name for name, _ in self.opened.fields)
         if found and found != names:
             raise StateError(f"{self.shard} has the fields {', '.join(found)}, not {', '.join(names)}")
@@ -80,7 +83,9 @@ class State:
     A place belongs to one program that runs: opening it ends the program that opened it before.
     """
 
-    def __init__(self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool) -> None:
+    def __init__(
+        self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool
+    ) -> None:
         self.place = place
         self.manifests = manifests
         self.writers = writers
@@ -90,7 +95,7 @@ class State:
 
     @classmethod
     def open(cls, worker: Worker, where: str | Place | None = None) -> State:
-        """Return the state at a place: a directory, by default that of `timely run --state DIR`. Call it on each worker.
+        """Return the state at a place, on each worker: a directory, by default that of `timely run --state DIR`.
 
         Raises ConfigError if no place is given, StateError if a collection is damaged or of another format, StoreError
         if the place cannot be read or written.
@@ -185,11 +190,11 @@ class State:
 
 def _agreed(worker: Worker, known: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
     """Return, on all workers, what worker 0 knows."""
-    received: list[list[tuple[str, bytes]]] = []
+    received: list[Any] = []
 
     def receive(input: InputPort) -> None:
         for _, batch in input.drain():
-            received.extend(batch)
+            received.extend(cast(list[object], batch))
 
     with worker.dataflow("state") as scope:
         session, stream = new_input(scope, name="manifests")

@@ -30,10 +30,10 @@ class Store(Protocol):
         ...
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
-        """Replace the manifest if it is `expected` (None: if there is none); return whether it was."""
+        """Replace the manifest if it is `expected` (None: if there is none); return whether it is the new one now."""
         ...
 
-    def list(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the names of all that is kept beside the manifest, remains of crashed writes included."""
         ...
 

@@ -58,8 +58,8 @@ class Writer:
     ) -> Writer:
         """Return the writer of a collection, which fences off all earlier ones; make the collection if there is none.
 
-        A new collection is empty from `since` up to `at`, and its `role` is "input" or "output". Raises StateError if it exists in
-        another role.
+        A new collection is empty from `since` up to `at`, and its `role` is "input" or "output". Raises StateError if
+        it exists in another role.
         """
         owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
         for attempt in range(ATTEMPTS * 4):
@@ -142,7 +142,7 @@ class Writer:
         start, end = chosen
         merged = manifest.parts[start:end]
         tables = [rows.from_bytes(self._get(part), manifest.fields) for part in merged]
-        table = rows.consolidated(rows.pa.concat_tables(tables), manifest.since)
+        table = rows.consolidated(rows.together(tables), manifest.since)
         part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
         self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
         for each in merged:
@@ -153,7 +153,7 @@ class Writer:
         """Remove what crashed writers have left; return its names."""
         known = {part.name for part in self.manifest.parts}
         mine = f"{self.manifest.fence:08d}-"
-        garbage = [name for name in self._store.list() if name not in known and name < mine]
+        garbage = [name for name in self._store.names() if name not in known and name < mine]
         for name in garbage:
             self._store.delete(name)
         return garbage

@@ -118,7 +118,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
     run.add_argument("--state", metavar="DIR", help="where the program keeps its durable collections")
     run.add_argument(
-        "--restart", metavar="TIMES", type=int, default=0, help="start all again so often when a process dies (default: 0)"
+        "--restart",
+        metavar="TIMES",
+        type=int,
+        default=0,
+        help="start all again, so often at most, when a process dies (default: 0)",
     )
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")

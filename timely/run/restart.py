@@ -26,9 +26,7 @@ class Outcome(NamedTuple):
     has_died: bool
 
 
-def with_restarts(
-    run: Callable[[], Outcome], restarts: int, signals: socket.socket, ending: Collection[int]
-) -> int:
+def with_restarts(run: Callable[[], Outcome], restarts: int, signals: socket.socket, ending: Collection[int]) -> int:
     """Run, and run again after each death of a process, `restarts` times at most; return the exit status.
 
     The numbers of signals are read from `signals` during a pause, and those in `ending` end it.

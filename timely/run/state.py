@@ -25,7 +25,7 @@ def add_state(commands: Any) -> None:
         help="show the durable collections in a directory",
         description="Show the durable collections in a directory: their times, rows, sizes and writers.",
     )
-    parser.add_argument("--verify", action="store_true", help="read everything, and check it; status 1 if any is damaged")
+    parser.add_argument("--verify", action="store_true", help="read and check everything; status 1 if any is damaged")
     parser.add_argument("directory", metavar="DIR")
     parser.set_defaults(action=_show)
 
