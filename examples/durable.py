@@ -2,10 +2,11 @@
 
     timely run --state upgrade.state --restart 10 -n 2 examples/durable.py
 
-The program replays the upgrade of a Linux distribution (`examples/upgrade.py`). The edges and the answer, the number of
-packages that depend on each other in cycles of each size, are durable. Kill any process, at any time: all processes are
-started again, and go on with the first step that is not durable. Run it once more with another `-n`, or with more
-`--steps`: it goes on from there. Other programs read the answer while it changes:
+The program replays the upgrade of a Linux distribution (`examples/upgrade.py`). The dependencies are durable, and so are
+two answers: how many dependency cycles there are of each size, and on how many packages how many others depend. Kill
+any process, at any time: all processes are started again, and go on with the first step that is not durable. Run the
+program once more with another `-n`, or with more `--steps`: it goes on from there. Other programs read the answers, now
+and as they were:
 
     timely state upgrade.state
     python examples/durable.py --read upgrade.state --as-of 100
@@ -32,12 +33,21 @@ def cycles(edges: Collection) -> Collection:
     return sizes.map(lambda label, size: size).count()
 
 
+def dependants(edges: Collection) -> Collection:
+    """Return (number of dependants, number of packages with so many)."""
+    degrees = edges.map(lambda package, needed: needed).count()
+    return degrees.map(lambda needed, count: count).count()
+
+
 def program(worker: Worker, upgrade: Upgrade, options: argparse.Namespace) -> None:
     """Replay the steps that are not durable yet, each as an epoch."""
     state = State.open(worker, options.state)
     with worker.dataflow("upgrade") as scope:
         edges, graph = durable_input(scope, state.shard("edges", fields=["package", "needed"], keep=0))
-        answer = persist(cycles(graph), state.shard("cycles", fields=["size", "count"], keep=options.keep))
+        answers = [
+            persist(cycles(graph), state.shard("cycles", fields=["size", "cycles"], keep=options.keep)),
+            persist(dependants(graph), state.shard("dependants", fields=["dependants", "packages"], keep=options.keep)),
+        ]
     if worker.index == 0:
         print(f"step {edges.epoch} is the first that is not durable", flush=True)
     for step in range(edges.epoch, options.steps + 1):
@@ -48,16 +58,18 @@ def program(worker: Worker, upgrade: Upgrade, options: argparse.Namespace) -> No
         worker.step()
         worker.step_while(lambda: edges.is_congested)
     edges.close()
-    worker.step_while(lambda: not answer.done())
+    worker.step_while(lambda: not all(answer.done() for answer in answers))
 
 
 def show(directory: str, as_of: int | None) -> None:
-    """Print the answer as of a step, or the last that is final."""
-    shard = Shard("cycles", Directory(directory).store("cycles"))
-    manifest = shard.manifest()
+    """Print the answers in a directory, as of a step, or the last that is final."""
+    cycles, dependants = (Shard(name, Directory(directory).store(name)) for name in ("cycles", "dependants"))
+    manifest = cycles.manifest()
     print(f"final before step {manifest.upper}, readable as of {manifest.since} and later")
-    for size, count in sorted(shard.read(as_of)):
+    for size, count in sorted(cycles.read(as_of)):
         print(f"{count} cycle(s) of {size} packages")
+    most, _ = max(dependants.read(as_of))
+    print(f"{most} packages depend on the most needed one")
 
 
 def parse() -> argparse.Namespace:
