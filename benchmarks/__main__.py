@@ -53,6 +53,7 @@ WORKLOADS = (
     "loading",
     "allreduce",
     "upgrade",
+    "durable",
     "graphlinq",
     "progress_traffic",
 )

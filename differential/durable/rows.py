@@ -6,6 +6,7 @@ then time; no (record, time) is there twice, and no diff is 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
@@ -109,8 +110,8 @@ def consolidated(table: Table, since: int | None = None) -> Table:
     times, diffs = _to_numpy(table[TIME]), _to_numpy(table[DIFF])
     if since is not None:
         times = np.maximum(times, since)
-    keys = [*(_ranks(column) for column in table.columns[:-2]), times]
-    order = _order(keys)
+    keys = _packed([*(_ranks(column) for column in table.columns[:-2]), times])
+    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0])
     is_first = np.zeros(len(order), np.bool_)
     is_first[0] = True
     for key in keys:
@@ -219,10 +220,23 @@ def _ranks(column: Any) -> Array:
     return found
 
 
-def _order(keys: list[Array]) -> Ints:
-    """Return the lexicographic order of rows, by the first key first."""
-    varied = [key for key in keys if key.dtype.kind == "b" or key[0] != key[-1] or key.min() != key.max()]
-    return np.lexsort(varied[::-1]) if varied else np.arange(len(keys[0]))
+def _packed(keys: list[Array]) -> list[Array]:
+    """Return keys of the same order: one, if all are whole numbers from ranges so small that they fit into a word.
+
+    Sorting one column takes a tenth of the time.
+
+    >>> _packed([np.array([5, 6]), np.array([-1, 1])]), len(_packed([np.array([0.5]), np.array([1])]))
+    ([array([0, 5])], 2)
+    """
+    if any(key.dtype.kind not in "bi" for key in keys):
+        return keys
+    ranges = [(int(key.min()), int(key.max())) for key in keys]
+    if math.prod(last - first + 1 for first, last in ranges) >= 1 << 63:
+        return keys
+    packed = np.zeros(len(keys[0]), np.int64)
+    for key, (first, last) in zip(keys, ranges):
+        packed = packed * (last - first + 1) + (key.astype(np.int64) - first)
+    return [packed]
 
 
 def _sums(diffs: Ints, starts: Ints) -> Ints:
