@@ -1,8 +1,9 @@
 """Which parts of a durable collection to merge next.
 
-Parts have *levels*: one of up to 4,096 rows has level 0, and each further level holds eight times as many. As soon as
-`RUN` parts in a row have no higher level than the last of them, they are merged. So a row is written again at most once
-for each level, and a collection of n rows has about RUN · log8(n / 4096) parts.
+Parts have *levels*: one of up to 4,096 rows has level 0, and each further level holds eight times as many. `RUN` parts
+in a row are merged if none has a higher level than wanted, for the lowest level at which there are so many, and if the
+largest has at most half of their rows. So the parts that a row is in grow at least twofold each time that it is written
+again, and a collection of n rows has some RUN · log8(n / 4096) parts.
 
 A step merges at most `MOST_ROWS` rows, which bounds its time and memory; larger parts stay as they are.
 """
@@ -23,8 +24,8 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
 
     >>> def of(*rows):
     ...     return [Part(str(at), at, at + 1, each, 0, "", 0) for at, each in enumerate(rows)]
-    >>> choose(of(*[10] * 7)), choose(of(*[10] * 8)), choose(of(50_000, *[10] * 8))
-    (None, (0, 8), (1, 9))
+    >>> choose(of(*[10] * 7)), choose(of(*[10] * 8)), choose(of(50_000, *[10] * 8)), choose(of(50_000, *[5000] * 7))
+    (None, (0, 8), (1, 9), None)
     """
     levels = [level(part.rows) for part in parts]
     for highest in sorted(set(levels)):
@@ -36,7 +37,8 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
             start -= 1
         while sum(part.rows for part in parts[start:end]) > MOST_ROWS:
             start += 1
-        if end - start >= RUN:
+        rows = [part.rows for part in parts[start:end]]
+        if len(rows) >= RUN and 2 * max(rows) <= sum(rows):
             return start, end
     return None
 

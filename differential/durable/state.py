@@ -6,6 +6,8 @@ manifests from it. So all workers know the same state, and none of them can be o
 **As of.** The inputs are loaded as of one time, at which the outputs are computed again: the last time that is final
 for all outputs, so that nothing is missing and little is computed twice. An output is appended to from its own `upper`
 on. Everything between inputs and outputs is a function of the inputs, so what was final is computed again as it was.
+Operators that look at the times of changes, such as windows, need these: with `replay`, inputs are loaded as of the
+first time that they retain.
 
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
 is at most `upper` - 1 of every collection of the program, whatever is to be kept.
@@ -90,12 +92,16 @@ class State:
         self.manifests = manifests
         self.writers = writers
         self._is_first = first
+        self._replays = replay
         self._used: list[OpenShard] = []
         self._began: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, worker: Worker, where: str | Place | None = None) -> State:
+    def open(cls, worker: Worker, where: str | Place | None = None, *, replay: bool = False) -> State:
         """Return the state at a place, on each worker: a directory, by default that of `timely run --state DIR`.
+
+        With `replay`, all that the inputs retain happens again at its own times. That takes longer, and serves programs
+        whose answers depend on the times of changes (`window`, `delay`), and new outputs that are to have a past.
 
         Raises ConfigError if no place is given, StateError if a collection is damaged or of another format, StoreError
         if the place cannot be read or written.
@@ -114,7 +120,7 @@ class State:
                 writers[name].remove_garbage()
         known = [(name, writer.manifest.to_bytes()) for name, writer in writers.items()]
         manifests = {name: Manifest.from_bytes(data, name) for name, data in _agreed(worker, known)}
-        return cls(place, manifests, writers, first=worker.index == 0)
+        return cls(place, manifests, writers, first=worker.index == 0, replay=replay)
 
     @property
     def names(self) -> list[str]:
@@ -171,6 +177,8 @@ class State:
                     f"{shard.shard} is final before {opened.upper}, but the inputs of the program are compacted up to "
                     f"{compacted}, so its next changes cannot be computed: remove it to begin it again"
                 )
+        if self._replays:
+            return compacted
         if outputs:
             return min(max(opened.since, opened.upper - 1) for _, opened in outputs)
         return max(compacted, min((opened.upper for _, opened in inputs), default=1) - 1)
