@@ -2,11 +2,11 @@
 
     timely run --state upgrade.state --restart 10 -n 2 examples/durable.py
 
-The program replays the upgrade of a Linux distribution (`examples/upgrade.py`). The dependencies are durable, and so are
-two answers: how many dependency cycles there are of each size, and on how many packages how many others depend. Kill
-any process, at any time: all processes are started again, and go on with the first step that is not durable. Run the
-program once more with another `-n`, or with more `--steps`: it goes on from there. Other programs read the answers, now
-and as they were:
+The program replays the upgrade of a Linux distribution (`examples/upgrade.py`). The dependencies are durable, and so
+are two answers: the number of dependency cycles of each size, and the number of packages with each number of
+dependants. Kill any process, at any time: all processes are started again, and go on with the first step that is not
+durable. Run the program once more with another `-n`, or with more `--steps`: it goes on from there. Other programs read
+the answers, now and as they were:
 
     timely state upgrade.state
     python examples/durable.py --read upgrade.state --as-of 100

@@ -10,7 +10,7 @@ from differential.durable.local import MANIFEST, LocalStore
 from differential.durable.store import Store
 from timely.errors import ConfigError, StoreError
 
-VARIABLE = "TIMELY_STATE"
+VARIABLE = "TIMELY_STATE_DIR"
 """The environment variable by which `timely run --state DIR` passes the directory to the program."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

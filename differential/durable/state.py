@@ -86,7 +86,7 @@ class State:
     """
 
     def __init__(
-        self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool
+        self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool, replay: bool
     ) -> None:
         self.place = place
         self.manifests = manifests

@@ -15,7 +15,7 @@ from timely.errors import ConfigError, TimelyError
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
-from timely.run.state import add_state, pass_on
+from timely.run.state import add_options, add_state, pass_on
 from timely.worker.garbage import keep_short
 
 _USAGE_ERROR = 2
@@ -116,14 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
-    run.add_argument("--state", metavar="DIR", help="where the program keeps its durable collections")
-    run.add_argument(
-        "--restart",
-        metavar="TIMES",
-        type=int,
-        default=0,
-        help="start all again, so often at most, when a process dies (default: 0)",
-    )
+    add_options(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)

@@ -17,7 +17,7 @@ PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
 
 KNOWN = frozenset(
     {variable(field.name) for field in fields(Config)}
-    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_STATE", "TIMELY_COMPILE"}
+    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_STATE_DIR", "TIMELY_COMPILE"}
     | {"DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
 )
 """All variables that the packages, or their builds, read."""

@@ -1,4 +1,4 @@
-"""`timely state`: what the durable collections in a directory are, and whether they are whole.
+"""What `timely` knows of durable collections: `timely run --state DIR --restart TIMES`, and `timely state DIR`.
 
 The collections are those of `differential`, which stands on this package. So its command is found by name.
 """
@@ -12,10 +12,22 @@ from typing import Any
 
 from timely.errors import ConfigError
 
-VARIABLE = "TIMELY_STATE"
+VARIABLE = "TIMELY_STATE_DIR"
 """The environment variable that names the directory to the program."""
 
 _COMMAND = "differential.durable.command"
+
+
+def add_options(run: argparse.ArgumentParser) -> None:
+    """Add the options of `timely run`."""
+    run.add_argument("--state", metavar="DIR", help="where the program keeps its durable collections")
+    run.add_argument(
+        "--restart",
+        metavar="TIMES",
+        type=int,
+        default=0,
+        help="start all again, so often at most, when a process dies (default: 0)",
+    )
 
 
 def add_state(commands: Any) -> None:
