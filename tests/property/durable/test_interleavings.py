@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -77,15 +78,24 @@ class RecordingDisk(SimulatedDisk):
         assert survived is None or self.committed
 
 
+def run(interleave: Callable[[int], None], seed: int) -> None:
+    """Run one interleaving; an error names its seed."""
+    try:
+        interleave(seed)
+    except Exception as error:
+        error.add_note(f"{interleave.__name__}({seed})")
+        raise
+
+
 @pytest.mark.parametrize("interleave", [interleave_on_a_store, interleave_on_a_disk])
-def test_appends_are_linearizable_whatever_fails(interleave: object) -> None:
+def test_appends_are_linearizable_whatever_fails(interleave: Callable[[int], None]) -> None:
     for seed in range(QUICK // 2):
-        interleave(seed)  # type: ignore[operator]
+        run(interleave, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(24 * 3600)
 @pytest.mark.parametrize("interleave", [interleave_on_a_store, interleave_on_a_disk])
-def test_appends_are_linearizable_in_many_interleavings(interleave: object) -> None:
+def test_appends_are_linearizable_in_many_interleavings(interleave: Callable[[int], None]) -> None:
     for seed in range(QUICK, QUICK + INTERLEAVINGS // 2):
-        interleave(seed)  # type: ignore[operator]
+        run(interleave, seed)
