@@ -98,6 +98,11 @@ class SimulatedStore:
         """Return the manifest that took effect last."""
         return self.committed[-1] if self.committed else None
 
+    def settle(self) -> None:
+        """Let all that is late take effect."""
+        while self._late:
+            self._late.pop()()
+
     def _set(self, expected: bytes | None, manifest: bytes) -> bool:
         if self.present() != expected:
             return False

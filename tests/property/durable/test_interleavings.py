@@ -38,6 +38,7 @@ def interleave_on_a_store(seed: int) -> None:
         clients.append(partial(reading, shard, random, history, lambda: store.committed))
     turns.run(clients)
     seeded.failing = seeded.crashing = 0
+    store.settle()
     check(store.committed, history, shard)
 
 
