@@ -81,7 +81,7 @@ class Appender:
         def run() -> None:
             try:
                 writer = self._shard.writer
-                writer.append(upper, batches, offsets, limit=self._shard.state.limit())
+                writer.append(upper, batches, offsets, limit=self._shard.state.limit(self._shard))
                 if self._may_compact():
                     self._activate()  # what was appended is durable; what follows may take a while
                     writer.compact()

@@ -126,7 +126,10 @@ class DurableSession:
         self._positions.advance_to(time)
 
     def close(self) -> None:
-        """Send the changes made so far and end the session. A program that is started again can go on."""
+        """Send the changes made so far and end the session. A program that is started again can go on.
+
+        Inputs that are closed do not hold the outputs back, so where others go on, it goes on at their epoch.
+        """
         if not self._positions.is_closed:
             if self.epoch:
                 # No change of the epochs before this one is missing, whether they had any or not.

@@ -146,16 +146,17 @@ def _nothing(changes: InputPort) -> None:
 
 
 def _upper(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
-    """Return the time before which the collection is final.
+    """Return the time before which the collection is final, for this run and for all that follow.
 
-    At the end that is how far its inputs are durable: a program that goes on from there changes it at later times. If
-    it has no durable inputs, it is the time after the last change.
+    That is the frontier, but at most how far the inputs are durable: once they are closed, operators that hold changes
+    for later times, such as windows, let the frontier pass times at which a program that goes on still makes changes.
+    Without durable inputs, it is the time after the last change at the end.
     """
-    for (time,) in changes.frontier.elements:
-        return time
     inputs = shard.state.input_upper()
+    for (time,) in changes.frontier.elements:
+        return time if inputs is None else min(time, inputs)
     if inputs is not None:
-        return max(inputs, appender.upper)
+        return inputs
     last = appender.last_staged()
     return appender.upper if last is None else max(last + 1, appender.upper)
 

@@ -159,13 +159,17 @@ class State:
             self._began = as_of, first
         return self._began
 
-    def limit(self) -> int:
-        """Return the last time as of which every input must stay readable, on worker 0."""
-        return min(shard.writer.manifest.upper for shard in self._used) - 1
+    def limit(self, shard: OpenShard) -> int | None:
+        """Return the last time as of which a collection must stay readable for the others, on worker 0; None if any."""
+        uppers = [other.writer.manifest.upper for other in self._used if other is not shard]
+        return min(uppers) - 1 if uppers else None
 
     def input_upper(self) -> int | None:
-        """Return the time before which all durable inputs are durable, on worker 0; None if there are no inputs."""
-        return min((shard.writer.manifest.upper for shard in self._of(INPUT)), default=None)
+        """Return how far the furthest durable input is durable, on worker 0; None if there are no inputs.
+
+        The program changes no collection at earlier times, now or when it is started again.
+        """
+        return max((shard.writer.manifest.upper for shard in self._of(INPUT)), default=None)
 
     def _as_of(self) -> int:
         outputs = [(shard, shard.opened) for shard in self._of(OUTPUT) if shard.opened is not None]
