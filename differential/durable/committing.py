@@ -33,9 +33,9 @@ class Appender:
         self._may_compact = may_compact
         self._staged: list[Updates] = []
         self._offsets: list[Offset] = []
-        self._thread: Thread | None = None
+        self._is_busy = False
         self._error: BaseException | None = None
-        self._next_at = 0.0
+        self._next_at = self._awaited_at = 0.0
 
     @property
     def upper(self) -> int:
@@ -47,12 +47,13 @@ class Appender:
         """Whether an append is under way. Raises what the last one raised, if it failed."""
         if self._error is not None:
             raise self._error
-        return self._thread is not None and self._thread.is_alive()
+        return self._is_busy
 
     def is_due(self) -> bool:
         """Return whether it is time for the next append; if it is not, the operator is activated when it is."""
         remaining = self._next_at - clock.monotonic()
-        if remaining > 0:
+        if remaining > 0 and self._awaited_at != self._next_at:
+            self._awaited_at = self._next_at
             self._activate.activate_after(remaining)
         return remaining <= 0
 
@@ -77,21 +78,23 @@ class Appender:
         offsets = {source: position for epoch, source, position in self._offsets if epoch < upper and source}
         self._offsets = [offset for offset in self._offsets if offset[0] >= upper]
         self._next_at = clock.monotonic() + self._flush
+        may_compact = self._may_compact()
 
         def run() -> None:
             try:
                 writer = self._shard.writer
                 writer.append(upper, batches, offsets, limit=self._shard.state.limit(self._shard))
-                if self._may_compact():
+                if may_compact:
                     self._activate()  # what was appended is durable; what follows may take a while
                     writer.compact()
             except BaseException as error:  # raised again on the worker's thread
                 self._error = error
             finally:
+                self._is_busy = False  # first, because the operator asks for it when it is activated
                 self._activate()
 
-        self._thread = Thread(target=run, name=f"append to {self._shard.name}", daemon=True)
-        self._thread.start()
+        self._is_busy = True
+        Thread(target=run, name=f"append to {self._shard.name}", daemon=True).start()
 
 
 def split(batches: list[Updates], upper: int) -> tuple[list[Updates], list[Updates]]:
