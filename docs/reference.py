@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 import differential
 import differential.capture
 import differential.delta
+import differential.durable
 import differential.graphs
 import timely
 import timely.capture
@@ -35,6 +36,7 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),
     "captured-collections": ("Captured collections", differential.capture),
+    "durable": ("Durable collections", differential.durable),
     "delta": ("Delta queries", differential.delta),
     "graphs": ("Graphs", differential.graphs),
 }

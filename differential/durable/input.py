@@ -53,6 +53,32 @@ class DurableSession:
     It is used like an `InputSession`, and begins at the first epoch whose changes are not durable (`epoch`). A change
     has an effect once it is durable. `at` records how far a source has been read, so that a program which is started
     again reads on from there (`offsets`).
+
+    >>> import tempfile
+    >>> from differential.durable.state import State
+    >>> place = tempfile.mkdtemp()
+    >>> def program(worker):
+    ...     state = State.open(worker, place)
+    ...     with worker.dataflow() as scope:
+    ...         stock, parts = durable_input(scope, state.shard("stock", fields=["part"]))
+    ...         output = parts.output()
+    ...     print(stock.epoch, stock.offsets)
+    ...     stock.insert(np.array(["nut", "bolt"]))
+    ...     stock.update("nut", diff=4)
+    ...     stock.remove("bolt")
+    ...     stock.at("deliveries", 3)
+    ...     stock.flush()
+    ...     stock.advance_to(stock.epoch + 1)
+    ...     worker.step_while(lambda: not stock.is_durable(stock.epoch))
+    ...     stock.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return output.contents()
+    >>> execute_directly(program)
+    0 {}
+    {('nut',): 5}
+    >>> execute_directly(program)
+    1 {'deliveries': 3}
+    {('nut',): 10}
     """
 
     def __init__(self, scope: Scope, shard: OpenShard, name: str) -> None:

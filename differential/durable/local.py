@@ -30,11 +30,11 @@ class LocalStore:
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = LocalStore(f"{directory}/words")
     ...     store.put_new("first", b"...")
-    ...     print(store.get("first"), store.get("second"), store.names())
+    ...     print(store.get("first"), store.get("second"), store.names(), store.path("first").endswith("parts/first"))
     ...     print(store.compare_and_set(None, b"{}"), store.compare_and_set(None, b"[]"), store.get_manifest())
     ...     store.delete("first")
     ...     print(store.names())
-    b'...' None ['first']
+    b'...' None ['first'] True
     True False b'{}'
     []
     """

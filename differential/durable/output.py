@@ -40,7 +40,26 @@ class GatherUpdates(OfUpdates, Gather):
 
 
 class DurableOutput:
-    """Knows how far a collection is durable, on every worker."""
+    """Knows how far a collection is durable, on every worker.
+
+    >>> import tempfile
+    >>> from differential.durable.input import durable_input
+    >>> from differential.durable.state import State
+    >>> place = tempfile.mkdtemp()
+    >>> def program(worker):
+    ...     state = State.open(worker, place)
+    ...     with worker.dataflow() as scope:
+    ...         words, collection = durable_input(scope, state.shard("words"))
+    ...         copy = persist(collection, state.shard("copy"))
+    ...     words.insert("to")
+    ...     words.advance_to(1)
+    ...     worker.step_while(lambda: not copy.is_durable(1))
+    ...     words.close()
+    ...     worker.step_while(lambda: not copy.done())
+    ...     return copy.frontier
+    >>> execute_directly(program)
+    Antichain([])
+    """
 
     def __init__(self, shard: OpenShard, probe: Probe) -> None:
         self._shard = shard

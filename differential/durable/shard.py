@@ -1,14 +1,4 @@
-"""A durable collection, to read: as of any time that is final and not compacted away.
-
->>> import tempfile
->>> from differential.durable.writer import Writer
->>> shard = Shard("words", LocalStore(tempfile.mkdtemp()))
->>> writer = Writer.claim(shard, "output")
->>> for epoch, word in enumerate(["to", "be", "to"]):
-...     writer.append(epoch + 1, [Updates.at((epoch,), (np.array([word]),))])
->>> shard.read(as_of=1), shard.read()
-({('be',): 1, ('to',): 1}, {('be',): 1, ('to',): 2})
-"""
+"""A durable collection, to read: as of any time that is final and not compacted away."""
 
 from __future__ import annotations
 
@@ -29,6 +19,21 @@ class Shard:
     """A durable collection in a store, to read. Reading needs no lock: what a manifest refers to never changes.
 
     All methods raise StateError if the collection does not exist, is damaged, or cannot be read as of the time.
+
+    >>> import tempfile
+    >>> from differential.durable.writer import Writer
+    >>> shard = Shard("words", LocalStore(tempfile.mkdtemp()))
+    >>> writer = Writer.claim(shard, "output")
+    >>> writer.names = ("word",)
+    >>> for epoch, word in enumerate(["to", "be", "to"]):
+    ...     writer.append(epoch + 1, [Updates.at((epoch,), (np.array([word]),))])
+    >>> shard.read(as_of=1), shard.read()
+    ({('be',): 1, ('to',): 1}, {('be',): 1, ('to',): 2})
+    >>> shard.table().column_names, len(shard.updates(lower=1)), len(shard.paths()), shard.manifest().upper
+    (['word', 'diff'], 2, 3, 3)
+    >>> shard.verify()
+    >>> [len(shard.part(part)) == part.size for part in shard.manifest().parts]
+    [True, True, True]
     """
 
     def __init__(self, name: str, store: Store) -> None:

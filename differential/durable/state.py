@@ -83,6 +83,12 @@ class State:
     """The durable collections of a program, on one worker.
 
     A place belongs to one program that runs: opening it ends the program that opened it before.
+
+    >>> def program(worker):
+    ...     state = State.open(worker, "no-such-directory")
+    ...     return state.names, state.shard("words", fields=["word"], keep=0)
+    >>> execute_directly(program)
+    ([], OpenShard('words'))
     """
 
     def __init__(
