@@ -35,7 +35,7 @@ execute(program)
 """
 
 
-@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("processes", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_program_whose_process_dies_goes_on_until_its_end(tmp_path: Path, processes: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     state = tmp_path / "state"

@@ -9,13 +9,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Collection, Updates
 from differential.durable import Directory, Shard, State, compaction, durable_input, persist, rows
 from differential.durable.keep import Keep
 from differential.durable.local import LocalStore
 from differential.durable.writer import Writer
+from tests.thorough import examples
 from timely import Config, Worker, execute
 
 Update = tuple[tuple[Any, ...], int, int]
@@ -140,6 +141,7 @@ def least(numbers: Collection) -> Collection:
     return numbers.count()
 
 
+@settings(max_examples=examples(45), deadline=None)
 @given(st.data())
 def test_the_answers_at_each_epoch_are_those_of_the_changes(data: st.DataObject) -> None:
     """Runs that crash anywhere, with any numbers of workers, against the definition."""
