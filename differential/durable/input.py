@@ -18,7 +18,6 @@ from typing import Any, cast
 import numpy as np
 
 from differential.collection import Collection
-from differential.data.pact import OfUpdates
 from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.committing import Appender, Offset
@@ -26,6 +25,7 @@ from differential.durable.keep import seconds_of
 from differential.durable.manifest import Position
 from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, interned_updates
+from differential.operators.output import GatherUpdates
 from timely import Probe, Scope, Stream
 from timely.errors import BuildError, DataError, StateError
 from timely.lowlevel import (
@@ -43,10 +43,6 @@ from timely.lowlevel import (
 )
 
 
-class GatherUpdates(OfUpdates, Gather):
-    """A pact: worker 0 receives all updates."""
-
-
 class DurableSession:
     """Changes a durable collection, epoch by epoch. Use from the worker's thread.
 
@@ -55,10 +51,10 @@ class DurableSession:
     again reads on from there (`offsets`).
 
     >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
     >>> from differential.durable.state import State
-    >>> place = tempfile.mkdtemp()
     >>> def program(worker):
-    ...     state = State.open(worker, place)
+    ...     state = State.open(worker, directory.name)
     ...     with worker.dataflow() as scope:
     ...         stock, parts = durable_input(scope, state.shard("stock", fields=["part"]))
     ...         output = parts.output()
@@ -79,6 +75,7 @@ class DurableSession:
     >>> execute_directly(program)
     1 {'deliveries': 3}
     {('nut',): 10}
+    >>> directory.cleanup()
     """
 
     def __init__(self, scope: Scope, shard: OpenShard, name: str) -> None:
@@ -200,10 +197,10 @@ def durable_input(
     `flush` is no duration.
 
     >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
     >>> from differential.durable.state import State
-    >>> place = tempfile.mkdtemp()
     >>> def program(worker):
-    ...     state = State.open(worker, place)
+    ...     state = State.open(worker, directory.name)
     ...     with worker.dataflow() as scope:
     ...         words, collection = durable_input(scope, state.shard("words", fields=["word"]))
     ...         output = collection.output()
@@ -215,6 +212,7 @@ def durable_input(
     ...     return start, sorted(output.contents())
     >>> execute_directly(program), execute_directly(program)
     ((0, [('to',)]), (1, [('be',), ('to',)]))
+    >>> directory.cleanup()
     """
     if scope.width != 1:
         raise BuildError(f"a durable input needs times of one coordinate, and those of {scope} have {scope.width}")
@@ -275,7 +273,7 @@ def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | Non
 def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: float) -> Stream:
     """Return a stream whose frontier is how far the changes of a session are durable."""
     builder = OperatorBuilder(session.stream.scope, f"{shard.name}: append")
-    changes = builder.add_input(session.stream, GatherUpdates(), frontier=True)
+    changes = builder.add_input(session.stream, GatherUpdates(0), frontier=True)
     positions = builder.add_input(session.positions, Gather(), frontier=True)
     loading = builder.add_input(loaded, Pipeline(), frontier=True)
     output, committed = builder.add_output(initial=True)

@@ -13,12 +13,12 @@ from typing import cast
 import numpy as np
 
 from differential.arrangement.core import CollectionCore
-from differential.data.pact import OfUpdates
 from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.committing import Appender, split
 from differential.durable.keep import seconds_of
 from differential.durable.state import OUTPUT, OpenShard
+from differential.operators.output import GatherUpdates
 from timely import Probe
 from timely.errors import BuildError, ConfigError, StateError
 from timely.lowlevel import (
@@ -26,7 +26,6 @@ from timely.lowlevel import (
     Antichain,
     Capability,
     CapabilitySet,
-    Gather,
     InputPort,
     Moment,
     OperatorBuilder,
@@ -35,19 +34,15 @@ from timely.lowlevel import (
 ON_DIFFERENCE = ("raise", "correct")
 
 
-class GatherUpdates(OfUpdates, Gather):
-    """A pact: worker 0 receives all updates."""
-
-
 class DurableOutput:
     """Knows how far a collection is durable, on every worker.
 
     >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
     >>> from differential.durable.input import durable_input
     >>> from differential.durable.state import State
-    >>> place = tempfile.mkdtemp()
     >>> def program(worker):
-    ...     state = State.open(worker, place)
+    ...     state = State.open(worker, directory.name)
     ...     with worker.dataflow() as scope:
     ...         words, collection = durable_input(scope, state.shard("words"))
     ...         copy = persist(collection, state.shard("copy"))
@@ -59,6 +54,7 @@ class DurableOutput:
     ...     return copy.frontier
     >>> execute_directly(program)
     Antichain([])
+    >>> directory.cleanup()
     """
 
     def __init__(self, shard: OpenShard, probe: Probe) -> None:
@@ -97,10 +93,10 @@ def persist(
     ConfigError if `flush` is no duration, or `on_difference` neither "raise" nor "correct".
 
     >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
     >>> from differential.durable import State, durable_input
-    >>> place = tempfile.mkdtemp()
     >>> def program(worker):
-    ...     state = State.open(worker, place)
+    ...     state = State.open(worker, directory.name)
     ...     with worker.dataflow() as scope:
     ...         words, collection = durable_input(scope, state.shard("words"))
     ...         counts = persist(collection.count(), state.shard("counts", fields=["word", "count"]))
@@ -110,6 +106,7 @@ def persist(
     ...     return state.shard("counts").shard.read()
     >>> execute_directly(program), execute_directly(program)
     ({('to', 1): 1}, {('to', 2): 1})
+    >>> directory.cleanup()
     """
     scope = collection.scope
     if scope.width != 1:
@@ -119,7 +116,7 @@ def persist(
     seconds = 0.0 if flush is None else seconds_of(flush)
     shard.take(OUTPUT)
     builder = OperatorBuilder(scope, f"{shard.name}: persist")
-    changes = builder.add_input(collection.stream, GatherUpdates(), frontier=True)
+    changes = builder.add_input(collection.stream, GatherUpdates(0), frontier=True)
     output, committed = builder.add_output(initial=True)
     builder.connect(changes, output, None)
     activate = Activator(builder.operator)

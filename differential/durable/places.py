@@ -32,9 +32,11 @@ class Directory:
     """A place with a directory for each collection.
 
     >>> import tempfile
-    >>> place = Directory(tempfile.mkdtemp())
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> place = Directory(directory.name)
     >>> place.store("words").compare_and_set(None, b"{}"), place.names()
     (True, ['words'])
+    >>> directory.cleanup()
     """
 
     def __init__(self, path: str) -> None:

@@ -21,8 +21,9 @@ class Shard:
     All methods raise StateError if the collection does not exist, is damaged, or cannot be read as of the time.
 
     >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
     >>> from differential.durable.writer import Writer
-    >>> shard = Shard("words", LocalStore(tempfile.mkdtemp()))
+    >>> shard = Shard("words", LocalStore(directory.name))
     >>> writer = Writer.claim(shard, "output")
     >>> writer.names = ("word",)
     >>> for epoch, word in enumerate(["to", "be", "to"]):
@@ -34,6 +35,7 @@ class Shard:
     >>> shard.verify()
     >>> [len(shard.part(part)) == part.size for part in shard.manifest().parts]
     [True, True, True]
+    >>> directory.cleanup()
     """
 
     def __init__(self, name: str, store: Store) -> None:

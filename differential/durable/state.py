@@ -10,7 +10,7 @@ Operators that look at the times of changes, such as windows, need these: with `
 first time that they retain.
 
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
-is at most `upper` - 1 of every collection of the program, whatever is to be kept.
+is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
 """
 
 from __future__ import annotations
@@ -166,9 +166,14 @@ class State:
         return self._began
 
     def limit(self, shard: OpenShard) -> int | None:
-        """Return the last time as of which a collection must stay readable for the others, on worker 0; None if any."""
-        uppers = [other.writer.manifest.upper for other in self._used if other is not shard]
-        return min(uppers) - 1 if uppers else None
+        """Return the last time as of which a collection must stay readable, on worker 0; None if any will do.
+
+        That is for inputs: the time as of which they would be loaded after a crash.
+        """
+        others = self._of(OUTPUT) or [other for other in self._of(INPUT) if other is not shard]
+        if shard.role == OUTPUT or not others:
+            return None
+        return min(other.writer.manifest.upper for other in others) - 1
 
     def input_upper(self) -> int | None:
         """Return how far the furthest durable input is durable, on worker 0; None if there are no inputs.

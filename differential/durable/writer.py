@@ -38,8 +38,8 @@ _FIRST_PAUSE = 0.02
 class Writer:
     """The writer of a durable collection. Use from one thread at a time.
 
-    All methods raise FencedError if another writer has claimed the collection, StoreError if the store fails. After an
-    error nothing further can be written: the outcome is that of a crash, and is resolved by the next claim.
+    All methods raise FencedError if another writer has claimed the collection, StoreError if the store fails. After a
+    StoreError the last change may have happened or not, as after a crash: the next claim finds out.
     """
 
     def __init__(self, shard: Shard, manifest: Manifest, pause: Callable[[float], None] = clock.sleep) -> None:

@@ -265,6 +265,33 @@ def test_a_new_input_begins_where_the_outputs_end(tmp_path: Path) -> None:
     assert execute_directly(two) == (5, 5)
 
 
+def test_an_input_that_was_closed_keeps_no_past_of_the_others(tmp_path: Path) -> None:
+    def run(worker: Worker, first: int, last: int) -> dict[Any, int]:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            table, static = durable_input(scope, state.shard("table", keep=0))
+            session, numbers = durable_input(scope, state.shard("numbers", keep=0))
+            answer = persist(numbers.concat(static), state.shard("answer", keep=0))
+        if table.epoch == 0:
+            table.insert(17)
+        table.close()
+        for epoch in range(first, last):
+            session.insert(epoch)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: not answer.is_durable(session.epoch))
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return state.shard("answer").shard.read()
+
+    for first, last in ((0, 5), (5, 9)):
+        assert execute_directly(lambda worker, f=first, t=last: run(worker, f, t)) == {
+            (number,): 1 for number in (17, *range(last))
+        }
+        place = Directory(str(tmp_path))
+        sinces = [Shard(name, place.store(name)).manifest().since for name in ("numbers", "answer")]
+        assert sinces == [last - 2, last - 1], "the input as of what the answer was durable when it was appended to"
+
+
 def test_an_output_that_needs_what_the_inputs_gave_up_is_refused(tmp_path: Path) -> None:
     where = str(tmp_path)
     execute_directly(program(where, 4, alone))
