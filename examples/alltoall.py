@@ -22,9 +22,8 @@ from pace import Pace
 from splitmix import splitmix
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of
-from differential.jobs.display import Display
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.command_line import add_output, options_from, parser_of
+from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels
 from differential.jobs.status import CheckError, status_of
 from timely import Columns, Gather, InputPort, OutputPort, Worker, execute, new_input
@@ -39,6 +38,8 @@ examples:
   timely run -n 2 {script} --check --csv traffic.csv         (two processes)
   timely run -n 2 -w 2 {script} --records 10 --epochs 10000  (small messages)
 """
+
+WITHOUT_CHANGES = "its answer is what arrived by the end, and does not change; --csv FILE writes it"
 
 RECORD = 24
 """The bytes of a record."""
@@ -161,7 +162,7 @@ def check(found: Traffic, size: int, epochs: int, peers: int) -> None:
 def run(worker: Worker, options: argparse.Namespace) -> None:
     """Exchange records on one worker; worker 0 prints and writes the answer."""
     is_first = worker.index == 0
-    with Outputs("alltoall", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("alltoall", worker, options) as (outputs, display):
         display.begin("exchanging", options.epochs)
 
         def shown(epoch: int, sent: int) -> None:
@@ -199,11 +200,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     check = "compare what each worker received with what each sent, added up in plain Python"
     add("--check", action="store_true", help=check)
     plot = "draw the latencies of epochs (.svg, .png, .pdf)"
-    add_output(parser, without=["--parquet", "--changes"], csv="write what each worker received to FILE", plot=plot)
-    options = parser.parse_args(arguments)
-    if options.json == "-" == options.csv:
-        parser.error("only one output can be standard output")
-    return options
+    add_output(parser, without={"--changes": WITHOUT_CHANGES}, csv="write what each worker received to FILE", plot=plot)
+    return options_from(parser, arguments)
 
 
 def main() -> int:

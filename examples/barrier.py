@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of
-from differential.jobs.display import Display
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.command_line import add_output, options_from, parser_of
+from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels
 from differential.jobs.report import percentiles
 from differential.jobs.status import CheckError, status_of
@@ -38,6 +37,8 @@ examples:
   timely run -n 2 {script} --check --csv rounds.csv    (two processes)
   timely run -w 2 {script} --plot barrier.svg        (two threads)
 """
+
+WITHOUT_CHANGES = "its answer is how long rounds took, and does not change; --csv FILE writes it"
 
 WARM_UP = 200
 """Rounds before the first one that is measured."""
@@ -99,7 +100,7 @@ def agreed(worker: Worker, barrier: Barrier, rounds: int) -> list[tuple[int, int
 def run(worker: Worker, options: argparse.Namespace) -> None:
     """Run the loop on one worker; worker 0 prints and writes the answer."""
     is_first = worker.index == 0
-    with Outputs("barrier", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("barrier", worker, options) as (outputs, display):
         display.begin("notifying", options.rounds + WARM_UP)
         barrier = program(worker, options.rounds, lambda number: display.advance(number, number, "rounds"))
         counts = agreed(worker, barrier, options.rounds) if options.check else []
@@ -133,11 +134,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=at_least(1), default=10_000, metavar="N", help="rounds to measure (default 10,000)")
     add("--check", action="store_true", help="check that each worker is notified of each time once, in order")
     plot = "draw the time of each round, and their distribution (.svg, .png, .pdf)"
-    add_output(parser, without=["--parquet", "--changes"], csv="write the time of each round to FILE", plot=plot)
-    options = parser.parse_args(arguments)
-    if options.json == "-" == options.csv:
-        parser.error("only one output can be standard output")
-    return options
+    add_output(parser, without={"--changes": WITHOUT_CHANGES}, csv="write the time of each round to FILE", plot=plot)
+    return options_from(parser, arguments)
 
 
 def main() -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import gzip
-import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.jobs.access import reading
 from timely.errors import DataError
 
 Column = NDArray[np.int64]
@@ -114,19 +114,14 @@ def _rows(path: Path, fields: str) -> list[list[str]]:
 
 
 def _text(path: Path) -> str:
-    try:
+    is_packed = path.suffix == ".gz"
+    with reading(str(path), "gzip" if is_packed else "text"):
         data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
+        data = gzip.decompress(data) if is_packed else data
+    try:
         return data.decode()
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {data.count(10, 0, error.start) + 1}: not UTF-8 text") from None
-    except EOFError:
-        raise DataError(f"{path}: cut off: the compressed data has no end; copy the file again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: damaged or not gzip ({error})") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
 
 
 def _starts(path: Path, fields: list[str]) -> Column:

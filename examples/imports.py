@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-import time as clock
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,10 +29,11 @@ from pace import Pace
 from differential import Collection, new_input
 from differential.graphs import reachability, strongly_connected_components
 from differential.jobs import counted
-from differential.jobs.command_line import add_output, at_least, parser_of, refuse_two_streams
+from differential.jobs.command_line import add_output, at_least, options_from, parser_of
 from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.interrupt import Interrupt
+from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
 from timely.errors import DataError
@@ -103,10 +103,10 @@ class Program:
             (self.answer.add if diff > 0 else self.answer.remove)(record)
         return Change(epoch, [record for record, _ in changes], [diff for _, diff in changes])
 
-    def wait(self, seconds: float) -> None:
-        """Step, and sleep until it is time to look at the files again."""
+    def wait(self, seconds: float, interrupt: Interrupt) -> None:
+        """Step, and sleep until it is time to look at the files again, or Ctrl-C comes."""
         self._worker.step()
-        clock.sleep(seconds)
+        interrupt.wait(seconds)
 
     def finish(self) -> None:
         """Close the inputs, and step until all workers have done so."""
@@ -190,23 +190,35 @@ def known(tree: Tree, names: Sequence[str]) -> list[str]:
 
 
 def read(tree: Tree, program: Program, options: argparse.Namespace, outputs: Outputs, display: Display) -> list[str]:
-    """Answer for the files as they are, and follow them if that is asked for; return the modules asked about."""
+    """Answer for the files as they are; return the modules asked about."""
     display.begin("reading files", None)
     gone, new = tree.refresh()
     if not tree.modules:
         raise DataError(f"{options.directory} has no Python files")
-    reported: Mapping[str, str] = dict(tree.faults)
-    warn(reported.values())
+    warn(tree.faults.values())
     changed = known(tree, options.reach)
     display.begin("computing the answer", None)
     change = program.take(gone, new, changed)
     outputs.change(*change)
-    if options.follow:
-        outputs.print(*described(program, tree, changed))
-    while options.follow:
+    return changed
+
+
+def follow(
+    tree: Tree,
+    program: Program,
+    options: argparse.Namespace,
+    outputs: Outputs,
+    changed: Sequence[str],
+    interrupt: Interrupt,
+) -> None:
+    """Keep the answer up to date while files are edited, until Ctrl-C."""
+    outputs.print(*described(program, tree, changed))
+    reported: Mapping[str, str] = dict(tree.faults)
+    interrupt.expect()
+    while not interrupt.has_come():
         if options.check:
             check(program.answer, tree, changed)
-        program.wait(options.interval)
+        program.wait(options.interval, interrupt)
         gone, new = tree.refresh()
         warn(fault for path, fault in tree.faults.items() if reported.get(path) != fault)
         reported = dict(tree.faults)
@@ -217,7 +229,6 @@ def read(tree: Tree, program: Program, options: argparse.Namespace, outputs: Out
                 edit = [f"- {source} imports {target}" for source, target in gone]
                 edit += [f"+ {source} imports {target}" for source, target in new]
                 outputs.print(*edit, *(news(change) or ["  the answers stay the same"]))
-    return changed
 
 
 def warn(faults: Any) -> None:
@@ -226,12 +237,14 @@ def warn(faults: Any) -> None:
         print(f"imports: left out: {fault}", file=sys.stderr, flush=True)
 
 
-def run(worker: Worker, options: argparse.Namespace) -> None:
+def run(worker: Worker, options: argparse.Namespace, interrupt: Interrupt) -> None:
     """Answer on one worker; worker 0 reads the files, and prints and writes the answer."""
     is_first = worker.index == 0
-    with Outputs("imports", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("imports", worker, options) as (outputs, display):
         tree, program = Tree(options.directory, options.at_import), Program(worker)
         changed = read(tree, program, options, outputs, display) if is_first else []
+        if options.follow and is_first:
+            follow(tree, program, options, outputs, changed, interrupt)
         program.finish()
         if is_first:
             if options.check:
@@ -276,16 +289,19 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--interval", type=at_least(0.0), default=0.5, metavar="SECONDS", help=interval)
     add("--check", action="store_true", help="compute each answer from scratch with networkx, and compare")
     plot = "draw the most imported modules, and the largest cycle (.svg, .png, .pdf)"
-    add_output(parser, without=["--parquet"], plot=plot)
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
-    return options
+    add_output(parser, plot=plot)
+    return options_from(parser, arguments)
 
 
 def main() -> int:
     """Run the program with the options of the command line; return the exit status."""
     options = options_of()
-    return status_of("imports", lambda: execute(lambda worker: run(worker, options)))
+
+    def body() -> None:
+        with Interrupt(options.follow) as interrupt:
+            execute(lambda worker: run(worker, options, interrupt))
+
+    return status_of("imports", body)
 
 
 if __name__ == "__main__":

@@ -30,10 +30,9 @@ from tweets import Ints, TweetFile, Tweets, add_arguments, stream_of
 from differential import Collection, new_input
 from differential.delta import AltNeu, Prefixes
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
-from differential.jobs.display import Display
+from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.gathered import Delta, Gathered
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
@@ -169,7 +168,7 @@ def run(worker: Worker, options: argparse.Namespace) -> None:
     """Follow the tweets on one worker; worker 0 prints and writes the answer."""
     tweets, is_first = stream_of(options), worker.index == 0
     kept: list[Epoch] = []
-    with Outputs("kexposure", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("kexposure", worker, options) as (outputs, display):
         wants_all = bool(options.csv or options.changes_to or options.check)
         running = Program(worker, wants_all)
         display.begin("following tweets", options.count if options.tweets is None else None)
@@ -237,10 +236,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--check", action="store_true", help="compute the last answer from scratch in plain Python, and compare the two"
     )
-    add_output(parser, without=["--parquet"], plot="draw the exposures, and the latencies of epochs (.svg, .png, .pdf)")
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
-    return options
+    add_output(parser, plot="draw the exposures, and the latencies of epochs (.svg, .png, .pdf)")
+    return options_from(parser, arguments)
 
 
 def main() -> int:

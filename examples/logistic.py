@@ -24,16 +24,15 @@ import numpy as np
 from logistic_data import SHARDS, Data, Shard, Vector, generated, load, sigmoid
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of
-from differential.jobs.display import Display
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.command_line import add_output, options_from, parser_of
+from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import BLUE, GREY, nothing
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
 
 EPILOG = """\
 The answer has a record (feature, weight, mean, deviation) for each column: the weight is that of the scaled column,
-(value - mean) / deviation.
+(value - mean) / deviation. The changes are those of (feature, weight) in each round of the loop, from 0.
 
 examples:
   {program} --rows 1000000 --features 50 --tree
@@ -57,6 +56,8 @@ class Descent:
     def __init__(self, worker: Worker, data: Data, tolerance: float, rounds: int, tree: bool) -> None:
         self.rounds = 0
         self.weights = np.zeros(data.features)
+        self.steps: list[Vector] = []
+        """The weights after each round."""
         self.norms: list[float] = []
         """The norm of the mean gradient in each round."""
         self._own = [data.shard(number) for number in range(SHARDS) if number * worker.peers // SHARDS == worker.index]
@@ -83,16 +84,22 @@ class Descent:
 
     def _note(self, time: tuple[int, ...], state: Any) -> None:
         self.rounds, self.weights = time[1] + 1, state[:-1]
+        self.steps.append(self.weights)
         self.norms.append(float(state[-1]))
 
 
 def program(
-    worker: Worker, data: Data, tolerance: float, rounds: int, tree: bool, shown: Callable[[int], None] = lambda _: None
+    worker: Worker,
+    data: Data,
+    tolerance: float,
+    rounds: int,
+    tree: bool,
+    shown: Callable[[Descent], None] = lambda _: None,
 ) -> Descent:
-    """Return the descent at its end; `shown` is called with the number of rounds while it runs."""
+    """Return the descent at its end; `shown` is called with it while it runs."""
     descent = Descent(worker, data, tolerance, rounds, tree)
     while worker.step_or_park():
-        shown(descent.rounds)
+        shown(descent)
     return descent
 
 
@@ -117,14 +124,35 @@ def digest(weights: Vector) -> str:
 def run(worker: Worker, data: Data, options: argparse.Namespace) -> None:
     """Fit the model on one worker; worker 0 prints and writes the answer."""
     is_first = worker.index == 0
-    with Outputs("logistic", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("logistic", worker, options) as (outputs, display):
         display.begin("descending", options.rounds)
         given = options.tolerance, options.rounds, options.tree
-        descent = program(worker, data, *given, lambda rounds: display.advance(rounds, rounds, "rounds"))
+        written = 0
+
+        def shown(running: Descent) -> None:
+            nonlocal written
+            display.advance(running.rounds, running.rounds, "rounds")
+            while outputs.has_changes and written < running.rounds:
+                outputs.change(written, *changes(data.names, running.steps, written))
+                written += 1
+
+        descent = program(worker, data, *given, shown)
+        shown(descent)
         if is_first:
             if options.check:
                 check(descent, data)
             outputs.finish(result(descent, data, options.tolerance))
+
+
+def changes(names: Sequence[str], steps: Sequence[Vector], number: int) -> tuple[list[tuple[str, float]], list[int]]:
+    """Return how the records (feature, weight) change in a round: the records, and by how much each occurs more."""
+    before = steps[number - 1] if number else np.full(len(names), np.nan)
+    records, diffs = [], []
+    for name, old, new in zip(names, before.tolist(), steps[number].tolist()):
+        if old != new:
+            records += [(name, new)] if not number else [(name, old), (name, new)]
+            diffs += [1] if not number else [-1, 1]
+    return records, diffs
 
 
 def result(descent: Descent, data: Data, tolerance: float) -> Result:
@@ -175,12 +203,10 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--tree", action="store_true", help="add up gradients along a tree of workers")
     check = "take the same steps over all rows in plain NumPy, and compare the weights"
     add("--check", action="store_true", help=check)
+    changed = "write how the weights change, as lines of a round, '+' or '-', a feature and its weight"
     plot = "draw the norm of the gradient in each round, and how predictions agree with labels (.svg, .png, .pdf)"
-    add_output(parser, without=["--parquet", "--changes"], csv="write the weights to FILE", plot=plot)
-    options = parser.parse_args(arguments)
-    if options.json == "-" == options.csv:
-        parser.error("only one output can be standard output")
-    return options
+    add_output(parser, csv="write the weights to FILE", changes=changed, plot=plot)
+    return options_from(parser, arguments)
 
 
 def main() -> int:

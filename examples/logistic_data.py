@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.jobs.lines import Line, lines, reading
+from differential.jobs.access import reading
+from differential.jobs.lines import Line, lines
 from timely.errors import DataError
 
 SHARDS = 8
@@ -118,7 +119,7 @@ def load(path: str) -> Data:
 def _matrix(path: str) -> tuple[list[str], NDArray[np.float64]]:
     """Return names for the features of a .npy file, and its matrix."""
     try:
-        with reading(path):
+        with reading(path, ".npy"):
             array: Any = np.lib.format.open_memmap(path, mode="r")
         table = array.astype(np.float64)
     except (ValueError, TypeError, AttributeError) as error:

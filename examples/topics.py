@@ -32,10 +32,9 @@ from differential import Arrangement, Collection, InputSession, Output, new_inpu
 from differential.delta import Prefixes
 from differential.graphs import weakly_connected_components
 from differential.jobs import at_least
-from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
-from differential.jobs.display import Display
+from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.gathered import Gathered
-from differential.jobs.outputs import Outputs
+from differential.jobs.outputs import reporting
 from differential.jobs.status import status_of
 from timely import Worker, execute
 
@@ -108,6 +107,8 @@ class Program:
         `report` is called now and then, with the program as it is.
         """
         plan, waiting = self._plan, self._plan.queries()
+        if plan.is_alone and self._worker.index:
+            return self._follow()
         begun = clock.perf_counter()
         while self._tweets.epoch < plan.epochs or waiting:
             now = clock.perf_counter() - begun
@@ -119,12 +120,24 @@ class Program:
                 self._ask(waiting.popleft())
             self._step(begun)
             report(self)
-        for session in (self._tweets, self._stale, self._fresh):
-            session.close()
-        while not (self._stale_answers.done() and self._fresh_answers.done()):
+        self._close()
+        while not self._is_done():
             self._step(begun)
         self._step(begun)
         return self
+
+    def _follow(self) -> Program:
+        """Send nothing; return when all queries of worker 0 are answered."""
+        self._close()
+        self._worker.step_while(lambda: not self._is_done())
+        return self
+
+    def _close(self) -> None:
+        for session in (self._tweets, self._stale, self._fresh):
+            session.close()
+
+    def _is_done(self) -> bool:
+        return self._stale_answers.done() and self._fresh_answers.done()
 
     def described(self) -> str:
         """Return a short text with the latencies of queries."""
@@ -151,7 +164,8 @@ class Program:
         """Send this worker's share of the tweets of the epoch, and end the epoch."""
         plan, worker, epoch = self._plan, self._worker, self._tweets.epoch
         columns = plan.tweets.batch(epoch * plan.size, plan.size)
-        self._tweets.insert(*(column[worker.index :: worker.peers] for column in columns))
+        index, peers = (0, 1) if plan.is_alone else (worker.index, worker.peers)
+        self._tweets.insert(*(column[index::peers] for column in columns))
         self._tweets.advance_to(epoch + 1)
         self._fresh.advance_to(epoch + 1)
         self._stale.advance_to(max(self._stale.epoch, epoch + 1 - plan.stale))
@@ -180,7 +194,7 @@ class Program:
 def run(worker: Worker, plan: Plan, options: argparse.Namespace) -> None:
     """Answer the queries on one worker; worker 0 prints and writes the answers."""
     is_first = worker.index == 0
-    with Outputs("topics", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("topics", worker, options) as (outputs, display):
         # A small run compiles and loads all code before the clock starts.
         Program(worker, Plan(Tweets(500, 50), 10, 0.01, 10, 3)).run()
         display.begin("following tweets", plan.epochs * plan.size)
@@ -214,12 +228,10 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     own("--check", action="store_true", help="compute the answer of each query from scratch with SciPy, and compare")
     add_output(
         parser,
-        without=["--parquet"],
         csv="write the queries and their answers to FILE",
         plot="draw the latencies (.svg, .png, .pdf)",
     )
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
+    options = options_from(parser, arguments)
     length = options.epoch / 1000
     if options.tags > MOST_TAGS or epochs_in(options.seconds, length) <= epochs_in(options.stale, length) + 1:
         parser.error(f"tweets must arrive for longer than --stale, and have at most {MOST_TAGS:,} hashtags")

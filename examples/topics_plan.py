@@ -6,7 +6,6 @@ import argparse
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from pace import percentiles
@@ -62,6 +61,11 @@ class Plan:
         return (self._begin + number + 0.5) * self.seconds
 
     @property
+    def is_alone(self) -> bool:
+        """Whether worker 0 sends all tweets; otherwise all workers divide them."""
+        return self.stream.is_alone
+
+    @property
     def stream(self) -> Tweets | TweetFile:
         """Where the tweets come from."""
         return self.tweets if isinstance(self.tweets, Tweets) else self.tweets.stream
@@ -77,11 +81,14 @@ class Plan:
 
 
 class Loaded:
-    """The tweets of a file in memory, with the interface of generated ones: `batch` returns the rows of tweets."""
+    """The tweets of a file in memory, with the interface of generated ones: `batch` returns the rows of tweets.
 
-    def __init__(self, stream: TweetFile) -> None:
+    The process of worker 0 reads them, and the others have none.
+    """
+
+    def __init__(self, stream: TweetFile, is_first: bool) -> None:
         self.stream = stream
-        self._epochs = [*stream.epochs(1)]
+        self._epochs = [*stream.epochs(1)] if is_first else []
 
     def __len__(self) -> int:
         return len(self._epochs)
@@ -108,16 +115,18 @@ def epochs_in(seconds: float, length: float) -> int:
 
 
 def plan_of(options: argparse.Namespace) -> Plan:
-    """Return the schedule that the options ask for. Raises DataError if a file of tweets is too short for it."""
+    """Return the schedule that the options ask for; processes without worker 0 do not read a file.
+
+    Raises DataError if a file of tweets is too short for the schedule.
+    """
     length, stream = options.epoch / 1000, stream_of(options)
     size, stale = max(int(options.rate * length), 1), epochs_in(options.stale, length)
     if isinstance(stream, Tweets):
         return Plan(stream, size, length, epochs_in(options.seconds, length), stale)
-    if Config.from_environ().processes > 1 and (options.tweets == "-" or Path(options.tweets).is_fifo()):
-        raise DataError(f"{stream.label} reaches one process alone, and each reads all tweets: give the path of a file")
-    loaded = Loaded(stream)
+    is_first = Config.from_environ().process == 0
+    loaded = Loaded(stream, is_first)
     epochs = min(epochs_in(options.seconds, length), len(loaded) // size)
-    if epochs <= stale + 1:
+    if is_first and epochs <= stale + 1:
         raise DataError(
             f"{stream.label} has {counted(len(loaded), 'tweet')}, which end {epochs * length:g} s after the start, "
             f"before the first query {options.stale:g} s stale: reduce --rate or --stale"

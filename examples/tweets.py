@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from splitmix import splitmix
 
 from differential.jobs import at_least
-from differential.jobs.lines import Line, label_of, lines
+from differential.jobs.access import label_of
+from differential.jobs.lines import Line, lines
 
 Ints = NDArray[np.int64]
 

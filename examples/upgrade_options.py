@@ -10,7 +10,9 @@ from pathlib import Path
 import debian
 
 from differential.jobs import at_least
-from differential.jobs.command_line import add_output, parser_of
+from differential.jobs.command_line import add_output, options_from, parser_of
+
+WITHOUT_TABLE = "the four answers have no columns in common; --json FILE writes them"
 
 WATCHED = ["libssl3", "libssl3t64", "python3"]
 
@@ -72,12 +74,16 @@ def parse(questions: Sequence[str]) -> argparse.Namespace:
     add("--upgrade", type=Path, metavar="FILE", help="replay other steps (default: those to trixie)")
     add_output(
         parser,
-        without=["--csv", "--parquet", "--quiet"],
+        without={
+            "--csv": WITHOUT_TABLE,
+            "--parquet": WITHOUT_TABLE,
+            "--quiet": "the answers are printed as they change",
+        },
         changes="write how the watched answers change: lines of a step, '+' or '-', a package and a number",
         json="write answers and figures to FILE",
         plot="draw the latency of each step, and the answers, over the steps (.svg, .png, .pdf)",
     )
-    options = parser.parse_args()
+    options = options_from(parser, None)
     for option, given in (("--print-changes", options.print_changes), ("--changes", options.changes_to is not None)):
         if given and "watch" not in options.only:
             parser.error(f"{option} is about the answer 'watch', which --only leaves out")

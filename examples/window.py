@@ -29,11 +29,10 @@ from tweets import Rows, TweetFile, Tweets, add_arguments, stream_of
 from differential import new_input
 from differential.graphs import strongly_connected_components, weakly_connected_components
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
-from differential.jobs.display import Display
+from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.extra import needed_for
 from differential.jobs.gathered import Gathered
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.picture import BLUE, ORANGE, beside, latency_panels, nothing
 from differential.jobs.status import CheckError, status_of
 from differential.trace.events import BatchInserted
@@ -170,7 +169,7 @@ def run(worker: Worker, options: argparse.Namespace) -> None:
     filling = 0 if is_alone else options.window
     recent: deque[Rows] = deque()
     sizes: Sizes = {}
-    with Outputs("window", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with reporting("window", worker, options) as (outputs, display):
         running = Program(worker, algorithm, options.window)
         slides = 200 if options.slides is None and not is_alone else options.slides
         source = tweets.seconds(options.rate, None if slides is None else slides + filling)
@@ -268,12 +267,9 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     group("--rate", type=at_least(1), default=100, metavar="N", help="generated tweets in a second (default 100)")
     add_output(
         parser,
-        without=["--parquet"],
         plot="draw the components over time, and the latencies of slides (.svg, .png, .pdf)",
     )
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
-    return options
+    return options_from(parser, arguments)
 
 
 def main() -> int:

@@ -27,10 +27,11 @@ import numpy as np
 from pace import Pace
 
 from differential.jobs import at_least, counted
-from differential.jobs.command_line import add_output, parser_of, refuse_two_streams
-from differential.jobs.display import Display
-from differential.jobs.lines import Line, followed, is_stream, label_of, lines
-from differential.jobs.outputs import Outputs, Result
+from differential.jobs.access import label_of
+from differential.jobs.command_line import add_output, options_from, parser_of
+from differential.jobs.interrupt import Interrupt
+from differential.jobs.lines import Line, followed, is_stream, lines
+from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
 from timely import Capability, Exchange, Gather, InputPort, OutputPort, Stream, Time, Worker, execute, new_input
@@ -138,16 +139,17 @@ def epochs(texts: Iterable[Line | None], size: int, wait: Callable[[], None]) ->
         yield epoch
 
 
-def count(worker: Worker, options: argparse.Namespace) -> None:
+def count(worker: Worker, options: argparse.Namespace, interrupt: Interrupt) -> None:
     """Count the words of all texts on one worker; worker 0 prints and writes the answer."""
     is_first, files = worker.index == 0, options.files
     is_alone = options.follow or any(map(is_stream, files))
     program, total = Program(worker), Counter[str]()
     texts: Iterable[Line | None] = ()
     if is_first or not is_alone:
-        texts = followed(files) if options.follow else chain.from_iterable(map(lines, files))
-    with Outputs("wordcount", options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+        texts = followed(files, interrupt.has_come) if options.follow else chain.from_iterable(map(lines, files))
+    with reporting("wordcount", worker, options) as (outputs, display):
         display.begin("counting", None)
+        interrupt.expect()
         for number, epoch in enumerate(epochs(texts, options.lines, program.wait)):
             mine = epoch if is_alone else epoch[worker.index :: worker.peers]
             changed = program.take(epoch, mine)
@@ -222,11 +224,8 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add(
         "--check", action="store_true", help="compute the last answer from scratch in plain Python, and compare the two"
     )
-    add_output(
-        parser, without=["--parquet"], plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)"
-    )
-    options = parser.parse_args(arguments)
-    refuse_two_streams(parser, options)
+    add_output(parser, plot="draw the frequencies, and the latencies of epochs (.svg, .png, .pdf)")
+    options = options_from(parser, arguments)
     if options.files.count("-") > 1:
         parser.error("standard input can be read only once")
     return options
@@ -235,7 +234,12 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     """Run the program with the options of the command line; return the exit status."""
     options = options_of()
-    return status_of("wordcount", lambda: execute(lambda worker: count(worker, options)))
+
+    def body() -> None:
+        with Interrupt(options.follow) as interrupt:
+            execute(lambda worker: count(worker, options, interrupt))
+
+    return status_of("wordcount", body)
 
 
 if __name__ == "__main__":

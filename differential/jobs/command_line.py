@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar, get_args
 
 from differential.jobs.catalogue import directory
 from differential.jobs.job import Job
@@ -54,15 +55,13 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
         parser.set_defaults(check=False)
     else:
         own.add_argument("--check", action="store_true", help=CHECK)
-    options = parser.parse_args(arguments)
-    options.rejects = None
-    if options.on_error.startswith("report:"):
-        options.on_error, _, options.rejects = options.on_error.partition(":")
+    options = options_from(parser, arguments)
+    if (options.on_error == "report") != (options.rejects is not None):
+        parser.error("--on-error report and --rejects FILE belong together: give both or neither")
     if options.graph == "-" == options.changes:
         parser.error("GRAPH and CHANGES cannot both be standard input")
     if options.follow and options.changes is None:
         parser.error("--follow is about CHANGES, which is missing")
-    refuse_two_streams(parser, options)
     try:
         if job.settle is not None:
             job.settle(options)
@@ -73,6 +72,8 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
     """Add the options about how input is read."""
+    from differential.jobs.input.faults import Policy  # only jobs about graphs need the libraries that read files
+
     group = parser.add_argument_group("input")
     add = group.add_argument
     kind = group.add_mutually_exclusive_group()
@@ -104,12 +105,12 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--on-error",
-        type=_policy,
+        choices=get_args(Policy),
         default="stop",
-        metavar="stop|skip|report:FILE",
-        help="a line that cannot be read, or removes an absent edge, ends the job (the default), is counted and left "
-        "out, or is written to FILE, too, with its number and what is wrong",
+        help="a line that cannot be read, or removes an absent edge, ends the job (stop, the default), is counted and "
+        "left out (skip), or is also written to the file of --rejects (report)",
     )
+    add("--rejects", metavar="FILE", help="write such lines to FILE, with their numbers and what is wrong")
 
 
 def parser_of(about: str, epilog: str, program: str | None = None) -> argparse.ArgumentParser:
@@ -154,21 +155,45 @@ OUTPUTS: dict[str, dict[str, Any]] = {
 }
 """The options about what is written."""
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def add_output(parser: argparse.ArgumentParser, without: Container[str] = (), **helps: str) -> None:
-    """Add the options about what is written, but those in `without`; `helps` are texts that replace those here."""
+
+def add_output(parser: argparse.ArgumentParser, without: Mapping[str, str] = NOTHING, **helps: str) -> None:
+    """Add the options about what is written; `helps` are texts that replace those here.
+
+    `without` maps an option that the job does not have to the reason, which `--help` gives, and the error of whoever
+    gives the option.
+    """
     add: Callable[..., Any] = parser.add_argument_group("output ('-' is standard output)").add_argument
     for name, given in OUTPUTS.items():
         if name in without:
+            kept = {key: given[key] for key in ("dest", "metavar") if key in given}
+            add(name, action=_Missing, help=f"not in this job: {without[name]}", **kept)
             continue
         text = helps.get(name.removeprefix("--"), given["help"])
         add(name, **({"type": _picture} if name == "--plot" else {}), **given | {"help": text})
 
 
-def refuse_two_streams(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Exit with status 2 if more than one output is standard output."""
-    if [getattr(options, name, None) for name in ("changes_to", "json", "csv", "parquet")].count("-") > 1:
+class _Missing(argparse.Action):
+    """An option that a job does not have, for a reason."""
+
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, help: str, metavar: str | None = None, default: Any = None
+    ) -> None:
+        values = "?" if metavar else 0
+        super().__init__(option_strings, dest, nargs=values, default=default, metavar=metavar, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Exit with status 2 and the reason."""
+        parser.error(f"{self.option_strings[0]} is {self.help}")
+
+
+def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options that a job receives. Exits with status 2 if more than one output is standard output."""
+    options = parser.parse_args(arguments)
+    if [getattr(options, name) for name in ("changes_to", "json", "csv", "parquet")].count("-") > 1:
         parser.error("only one output can be standard output")
+    return options
 
 
 def at_least(least: Number) -> Callable[[str], Number]:
@@ -186,12 +211,6 @@ def at_least(least: Number) -> Callable[[str], Number]:
         return given
 
     return number
-
-
-def _policy(text: str) -> str:
-    if text in ("stop", "skip") or (text.startswith("report:") and len(text) > len("report:")):
-        return text
-    raise argparse.ArgumentTypeError(f"{text!r} is neither 'stop' nor 'skip' nor 'report:FILE'")
 
 
 def _picture(text: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
 from differential.jobs.display import Display
-from differential.jobs.files import OutputFile, write_changes, write_csv, write_json, write_parquet
+from differential.jobs.files import OutputFile, print_lines, write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.edges import Graph
@@ -22,6 +22,7 @@ from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import Layout
 from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
+from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.outputs import CHECKED
 from differential.jobs.picture import draw, suffix_of
@@ -35,13 +36,14 @@ def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = 
     options = parse(job, arguments, program or program_of(sys.argv[0]))
 
     def body() -> None:
-        task = task_of(job, options)
-        execute(lambda worker: _work(worker, task))
+        with Interrupt(options.follow) as interrupt:
+            task = task_of(job, options, interrupt)
+            execute(lambda worker: _work(worker, task))
 
     return status_of(job.name, body)
 
 
-def task_of(job: Job, options: argparse.Namespace) -> Task:
+def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task:
     """Return the job with its input opened."""
     faults = Faults(options.on_error)
     weight = options.weight or ("3" if job.is_weighted(options) else None)
@@ -50,15 +52,25 @@ def task_of(job: Job, options: argparse.Namespace) -> Task:
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
     changes = None
     if options.changes is not None and is_first:
-        changes = changes_of(graph, options, layout, faults)
-    return Task(job, options, graph, changes, faults)
+        changes = changes_of(graph, options, layout, faults, interrupt)
+    return Task(job, options, graph, changes, faults, interrupt)
 
 
-def changes_of(graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults) -> Changes | Replacements:
+def changes_of(
+    graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults, interrupt: Interrupt
+) -> Changes | Replacements:
     """Return the changes that the options name."""
     if options.changes.startswith(PREFIX):
         return Replacements(options.changes, graph)
-    return open_changes(options.changes, graph.names, layout, faults, follow=options.follow, weight=graph.weight)
+    return open_changes(
+        options.changes,
+        graph.names,
+        layout,
+        faults,
+        follow=options.follow,
+        is_over=interrupt.has_come,
+        weight=graph.weight,
+    )
 
 
 def _work(worker: Worker, task: Task) -> None:
@@ -103,7 +115,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
         lines.append(CHECKED)
     if not options.quiet:
         stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
-        print(*lines, sep="\n", file=stream, flush=True)
+        print_lines(lines, stream)
     if "json" in files:
         write_json(files["json"], {"job": job.name, "answer": lines, **report.as_json()})
     if "csv" in files:

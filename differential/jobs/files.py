@@ -121,6 +121,24 @@ class OutputFile:
         return DataError(f"cannot write {self.name}: {error.strerror or error}")
 
 
+def print_lines(lines: Iterable[str], stream: IO[str]) -> None:
+    """Print the lines of a summary. Raises DataError where the stream cannot be written, as on a full disk."""
+    try:
+        print(*lines, sep="\n", file=stream, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"cannot write the summary: {error.strerror or error}") from None
+
+
+def empty_standard_output() -> None:
+    """Flush standard output; discard what it holds if that fails, or Python would complain once more at exit."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _has_no_reader(file: IO[Any]) -> bool:
     """Return whether a file is a pipe whose other end is closed."""
     try:

@@ -1,7 +1,7 @@
 """Lines of text from files, compressed or not, and from standard input: all of them, or as they arrive.
 
-The first bytes of a file show whether it is compressed with gzip or zstd. A line that is not UTF-8 text raises an error
-that names the file and the line.
+The first bytes of a file show whether it is compressed with gzip, zstd or bzip2. A line that is not UTF-8 text raises
+an error that names the file and the line.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from differential.jobs.access import LONGEST, codec_of, label_of, reading
 from differential.jobs.extra import needed_for
 from timely.errors import DataError
-
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-"""The first bytes of compressed files."""
 
 
 class Line(NamedTuple):
@@ -48,11 +45,11 @@ def lines(path: str) -> Iterator[Line]:
             yield Line(label, number, _text(data, label, number))
 
 
-def followed(paths: Sequence[str]) -> Iterator[Line | None]:
+def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) -> Iterator[Line | None]:
     """Yield the lines of texts as they arrive, and None whenever no line has.
 
-    It ends when no text can grow any more: when all are standard input, which has ended. Raises DataError as `lines`
-    does; a text that is followed must not be compressed.
+    It ends when no text can grow any more: when all are standard input, which has ended, or once `is_over` returns
+    True. Raises DataError as `lines` does; a text that is followed must not be compressed.
     """
     with needed_for("--follow"):
         from differential.jobs.input.follow import Followed
@@ -60,7 +57,7 @@ def followed(paths: Sequence[str]) -> Iterator[Line | None]:
         texts = {}
         for path in paths:
             with reading(label_of(path)):
-                text = Followed(path, os.dup(0) if path == "-" else None)
+                text = Followed(path, os.dup(0) if path == "-" else None, is_over)
             stack.callback(text.close)
             texts[path] = text
         while texts:
@@ -87,37 +84,20 @@ def is_stream(path: str) -> bool:
     return not os.path.isfile(path)
 
 
-def label_of(path: str) -> str:
-    """Return what to call a text: its path, or `standard input` for `-`."""
-    return "standard input" if path == "-" else path
-
-
-@contextmanager
-def reading(label: str) -> Iterator[None]:
-    """Raise DataError where a file cannot be read or decompressed."""
-    try:
-        yield
-    except EOFError:
-        raise DataError(f"{label}: cut off: the compressed data has no end; copy the file again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{label}: damaged ({error}); copy the file again") from None
-    except OSError as error:
-        raise DataError(f"cannot read {label}: {error.strerror or error}") from None
-
-
 @contextmanager
 def _opened(path: str, label: str) -> Iterator[Any]:
     """Open a text, decompressed."""
     with open(os.dup(0) if path == "-" else path, "rb") as file:
-        head = file.peek(len(ZSTD))
-        if head.startswith(GZIP):
-            yield gzip.open(file)  # noqa: SIM115  it holds nothing but `file`
-        elif head.startswith(ZSTD):
-            with needed_for(f"{label}, which is compressed with zstd,"):
-                from differential.jobs.input.blocks import Unpacked
-            yield io.BufferedReader(_Raw(Unpacked(label, file, "zstd")))
-        else:
-            yield file
+        codec = codec_of(file.peek(LONGEST))
+        with reading(label, codec or "text"):
+            if codec is None:
+                yield file
+            elif codec == "gzip":
+                yield gzip.open(file)  # noqa: SIM115  it holds nothing but `file`
+            else:
+                with needed_for(f"{label}, which is compressed with {codec},"):
+                    from differential.jobs.input.blocks import Unpacked
+                yield io.BufferedReader(_Raw(Unpacked(label, file, codec)))
 
 
 class _Raw(io.RawIOBase):

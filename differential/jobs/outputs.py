@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
-from differential.jobs.files import OutputFile, write_changes, write_json, write_records
+from differential.jobs.files import OutputFile, print_lines, write_changes, write_json, write_parquet, write_records
 from differential.jobs.picture import PANEL, Panel, save, suffix_of
+from timely import Worker
+
+FILES = ("changes_to", "json", "csv", "parquet", "plot")
+BINARY = ("parquet", "plot")
 
 CHECKED = "checked: the answer from scratch is the same"
 
@@ -45,18 +50,16 @@ class Outputs:
         self._stack = ExitStack()
         self._files: dict[str, OutputFile] = {}
         self.is_quiet = options.quiet or not is_first
-        names = {option: getattr(options, option, None) for option in ("changes_to", "json", "csv", "plot")}
+        names = {option: getattr(options, option, None) for option in FILES}
         self._names = {option: name for option, name in names.items() if name is not None} if is_first else {}
         self._prints_to = sys.stderr if "-" in self._names.values() else sys.stdout
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            if "plot" in self._names:
-                with needed_for("--plot"):
-                    import matplotlib  # noqa: F401  a missing library is reported before the work, not after it
+            self._require()
             for option, name in self._names.items():
                 is_live = option == "changes_to" and getattr(self._options, "follow", False)
-                self._files[option] = stack.enter_context(OutputFile(name, is_live=is_live, binary=option == "plot"))
+                self._files[option] = stack.enter_context(OutputFile(name, is_live=is_live, binary=option in BINARY))
             self._stack = stack.pop_all()
         return self
 
@@ -64,6 +67,15 @@ class Outputs:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, traceback)
+
+    def _require(self) -> None:
+        """Raise ConfigError, before the work and not after it, if a library is missing that an output needs."""
+        if "plot" in self._names:
+            with needed_for("--plot"):
+                import matplotlib  # noqa: F401
+        if "parquet" in self._names:
+            with needed_for("--parquet"):
+                import pyarrow  # noqa: F401
 
     @property
     def has_changes(self) -> bool:
@@ -78,7 +90,7 @@ class Outputs:
     def print(self, *lines: str) -> None:
         """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
         if lines and not self.is_quiet:
-            print(*lines, sep="\n", file=self._prints_to, flush=True)
+            print_lines(lines, self._prints_to)
 
     def change(self, epoch: Any, records: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
         """Write the changes of an epoch, if someone reads them."""
@@ -90,10 +102,16 @@ class Outputs:
         checked = [CHECKED] if getattr(self._options, "check", False) else []
         lines = [*result.lines, *checked]
         self.print(*lines)
+        records = list(result.records)
         if "json" in self._files:
             write_json(self._files["json"], {"job": self._job, "answer": lines, **result.figures})
         if "csv" in self._files:
-            write_records(self._files["csv"], result.header, result.records)
+            write_records(self._files["csv"], result.header, records)
+        if "parquet" in self._files:
+            import pyarrow as pa
+
+            columns = zip(*records) if records else ((),) * len(result.header)
+            write_parquet(self._files["parquet"], pa.table(dict(zip(result.header, map(pa.array, columns)))))
         if "plot" in self._files:
             save(
                 self._files["plot"].stream,
@@ -103,3 +121,11 @@ class Outputs:
                 result.columns,
                 result.shape,
             )
+
+
+@contextmanager
+def reporting(job: str, worker: Worker, options: argparse.Namespace) -> Iterator[tuple[Outputs, Display]]:
+    """Yield the outputs of a job and the display of its progress, of which only worker 0 shows anything."""
+    is_first = worker.index == 0
+    with Outputs(job, options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+        yield outputs, display

@@ -25,6 +25,7 @@ from differential.jobs.input.changes import Change, Changes
 from differential.jobs.input.edges import Edges, Graph
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.replacements import Replacements
+from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import Presence
 from differential.jobs.report import Report
@@ -40,13 +41,14 @@ WAIT = 0.05
 
 @dataclass
 class Task:
-    """What the workers of a process share: the job, its options, and its input."""
+    """What the workers of a process share: the job, its options, its input, and Ctrl-C."""
 
     job: Job
     options: argparse.Namespace
     graph: Graph
     changes: Changes | Replacements | None
     faults: Faults
+    interrupt: Interrupt
 
 
 class Outcome(NamedTuple):
@@ -100,6 +102,7 @@ class Run:
                 session.close()
             self._worker.step_while(lambda: not self._is_done())
             return None
+        self._task.interrupt.expect()
         for changes in (self._arrivals(), () if self._task.changes is None else self._task.changes.epochs()):
             for chunk in _chunks(changes, AHEAD, self._wait):
                 self._change(chunk)
@@ -222,7 +225,7 @@ class Run:
             self._advance()
             self._presence.learn(unknown, epoch)
         changes = iter(chunk)
-        while batch := list(islice(changes, self._task.options.batch)):
+        while not self._task.interrupt.is_overdue() and (batch := list(islice(changes, self._task.options.batch))):
             self._make(batch)
 
     def _make(self, batch: list[Change]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 
+from differential.jobs.files import empty_standard_output
 from timely import fail
 from timely.errors import ConfigError, DataError
 
@@ -26,10 +25,10 @@ def status_of(name: str, body: Callable[[], object]) -> int:
     try:
         body()
     except BrokenPipeError:
-        # Whoever read standard output has closed it. Python would complain once more when it flushes it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        empty_standard_output()
         return fail(f"{name}: standard output was closed before the job had ended")
     except (DataError, CheckError, ConfigError) as error:
+        empty_standard_output()
         return fail(f"{name}: {error}")
     except KeyboardInterrupt:
         return INTERRUPTED

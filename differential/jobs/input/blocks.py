@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import reading
 from differential.jobs.input.edges import Progress, ignore
 from timely.errors import DataError
 

@@ -17,7 +17,6 @@ from differential.jobs.input.rows import SLICE
 from differential.jobs.input.table import Table
 from timely.errors import DataError
 
-NAME = pa.dictionary(pa.int32(), pa.string())
 WANTED: Mapping[Kind, str] = {
     "name": "a name",
     "integer": "a 64-bit integer",
@@ -27,7 +26,7 @@ WANTED: Mapping[Kind, str] = {
 
 
 class CellRows(NamedTuple):
-    """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of dictionary-encoded names."""
+    """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of names."""
 
     columns: dict[str, Any]
     rows: NDArray[np.int64]
@@ -104,7 +103,7 @@ def cast(column: Any, kind: Kind) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if kind == "name":
-        return column.cast(pa.string()).dictionary_encode()
+        return column.cast(pa.string())
     if kind == "sign":
         if is_text(column.type):
             place = pc.index_in(column.cast(pa.string()), pa.array(["-", "+"]))
@@ -128,7 +127,7 @@ def faulty(column: Any, kind: Kind) -> NDArray[np.bool_]:
     """Return which values of a column are missing or not legal."""
     bad = pc.is_null(column)
     if kind == "name":
-        bad = pc.fill_null(pc.equal(column.cast(pa.string()), ""), True)
+        bad = pc.fill_null(pc.equal(column, ""), True)
     elif kind == "float":
         bad = pc.fill_null(pc.invert(pc.is_finite(column)), True)
     found: NDArray[np.bool_] = bad.to_numpy(zero_copy_only=False)
@@ -136,4 +135,4 @@ def faulty(column: Any, kind: Kind) -> NDArray[np.bool_]:
 
 
 def _as_rows(column: Any, kind: Kind) -> Any:
-    return pa.chunked_array([column], NAME) if kind == "name" else column.to_numpy(zero_copy_only=False)
+    return pa.chunked_array([column]) if kind == "name" else column.to_numpy(zero_copy_only=False)

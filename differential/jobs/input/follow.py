@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import stat
+from collections.abc import Callable
 from typing import NamedTuple
 
 READ = 1 << 20
@@ -25,10 +26,16 @@ class Piece(NamedTuple):
 
 
 class Followed:
-    """A text that grows; `standard_input` is a file descriptor to follow instead of a path."""
+    """A text that grows; `standard_input` is a file descriptor to follow instead of a path.
 
-    def __init__(self, path: str, standard_input: int | None = None) -> None:
+    It ends when standard input does, or once `is_over` returns True.
+    """
+
+    def __init__(
+        self, path: str, standard_input: int | None = None, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
         self._path = path
+        self._is_over = is_over
         self._is_ours = standard_input is None
         self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if standard_input is None else standard_input
         self._is_regular = stat.S_ISREG(os.fstat(self._file).st_mode)
@@ -36,7 +43,7 @@ class Followed:
         self._place = 0
         self._carry = b""
         self.is_ended = False
-        """Whether no more can arrive: standard input has ended."""
+        """Whether no more arrives."""
 
     def close(self) -> None:
         """Close the file."""
@@ -44,6 +51,9 @@ class Followed:
 
     def poll(self) -> Piece | None:
         """Return the whole lines that have arrived since the last call, or None if there are none."""
+        if self._is_over():
+            self.is_ended = True
+            return None
         data = self._read()
         if data:
             self._place += len(data)

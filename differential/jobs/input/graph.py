@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import label_of, reading
 from differential.jobs.input.edges import Edges, Graph
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import generated
@@ -10,7 +10,7 @@ from differential.jobs.input.layout import Layout
 from differential.jobs.input.matrix_market import BANNER, open_matrix
 from differential.jobs.input.nothing import Nothing
 from differential.jobs.input.rows import open_npy
-from differential.jobs.input.source import is_stream, label_of, open_source
+from differential.jobs.input.source import is_stream, open_source
 from differential.jobs.input.table_graph import TableGraph
 from differential.jobs.input.text import open_text
 

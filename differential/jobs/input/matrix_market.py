@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults

@@ -65,9 +65,9 @@ class Names:
     def number_ends(self, source: Any, target: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the codes of the sources and the targets of rows; number those that are new, row by row.
 
-        Both are Arrow chunked arrays of dictionary-encoded strings.
+        Both are Arrow chunked arrays of strings.
         """
-        distinct, (sources, targets) = unified([source, target])
+        distinct, (sources, targets) = unified([source.dictionary_encode(), target.dictionary_encode()])
         codes = self._codes_of(distinct, np.stack([sources, targets], axis=1).ravel())
         return codes[sources], codes[targets]
 
@@ -153,7 +153,7 @@ class _Strings(Sequence[str]):
 
 
 class NamedRows(NamedTuple):
-    """Rows whose nodes are names: Arrow chunked arrays of dictionary-encoded strings, and other columns."""
+    """Rows whose nodes are names: Arrow chunked arrays of strings, and other columns."""
 
     source: Any
     target: Any

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from differential.jobs.input.distinct import Distinct
 from differential.jobs.input.edges import Edges
-from differential.jobs.input.names import NamedRows, Names, unified
+from differential.jobs.input.names import NamedRows, Names
 
 
 def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
     """Yield the edges of all rows; read all rows first, and number their names in order.
 
-    Until then the rows are in memory as four bytes a node, besides the text of each batch's different names.
+    Until then the rows are in memory as four bytes a node, besides the text of each different name.
     """
-    kept = list(rows)
-    distinct, columns = unified([column for each in kept for column in (each.source, each.target)])
-    codes = names.begin(distinct)
-    columns.reverse()
+    distinct = Distinct()
+    kept = [(distinct.number(each.source), distinct.number(each.target), each.weight, each.time) for each in rows]
+    codes = names.begin(distinct.names())
     kept.reverse()
     while kept:
-        each = kept.pop()
-        source, target = columns.pop(), columns.pop()
-        yield Edges(codes[source], codes[target], each.weight, each.time)
+        source, target, weight, time = kept.pop()
+        yield Edges(codes[source], codes[target], weight, time)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import label_of, reading
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.follow import Followed
 from differential.jobs.input.layout import Layout, WeightKind
 from differential.jobs.input.names import Names
-from differential.jobs.input.source import PEEKED, codec_of, is_stream, label_of, open_source
+from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
 from differential.jobs.input.table_changes import TableChanges
 from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
 from timely.errors import DataError
@@ -23,18 +24,20 @@ def open_changes(
     faults: Faults,
     *,
     follow: bool = False,
+    is_over: Callable[[], bool] = lambda: False,
     weight: WeightKind | None = None,
 ) -> Changes:
     """Return the changes in a file, or on standard input (`-`).
 
-    `names` and `weight` are those of the graph. With `follow` the file is read as it grows; it must be a text that is
-    not compressed. Raises DataError if there is no such file, or if it has no changes of this form.
+    `names` and `weight` are those of the graph. With `follow` the file is read as it grows, until `is_over` returns
+    True; it must be a text that is not compressed. Raises DataError if there is no such file, or if it has no changes
+    of this form.
     """
     label = label_of(path)
     text = TextChanges(label, names, layout, faults, weight)
     if follow:
         with reading(label):
-            return Changes(FollowedChanges(_followed(path), text))
+            return Changes(FollowedChanges(_followed(path, is_over), text))
     source = open_source(path)
     if source.table is not None:
         return Changes(TableChanges(source.table, names, layout, faults, weight))
@@ -44,10 +47,10 @@ def open_changes(
         return Changes(FileChanges(source.text, text))
 
 
-def _followed(path: str) -> Followed:
+def _followed(path: str, is_over: Callable[[], bool]) -> Followed:
     if not is_stream(path):
         with open(path, "rb") as file:
             head = file.read(PEEKED)
-        if codec_of(path, head) is not None or b"\0" in head:
+        if packing_of(path, head) is not None or b"\0" in head:
             raise DataError(f"{path} cannot be followed: only a text that is not compressed can")
-    return Followed(path, os.dup(0) if path == "-" else None)
+    return Followed(path, os.dup(0) if path == "-" else None, is_over)

@@ -31,14 +31,14 @@ SMALL = 1 << 10
 MARKED = re.compile(rb"^[ \t]*(?:#|%|//)[^\n]*(?:\n|\Z)", re.MULTILINE)
 MARKS = tuple(mark.encode() for mark in COMMENTS)
 BEFORE = (b"\n", b" ", b"\t")
-NAME = pa.dictionary(pa.int32(), pa.string())
-TYPES = {"integer": pa.int64(), "float": pa.float64(), "name": NAME, "sign": NAME}
+SIGN = pa.dictionary(pa.int32(), pa.string())
+TYPES = {"integer": pa.int64(), "float": pa.float64(), "name": pa.string(), "sign": SIGN}
 KINDS = {"integer": "a 64-bit integer", "float": "a finite number", "sign": "+ or -"}
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of dictionary-encoded names."""
+    """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of names, and of dictionary-encoded signs."""
 
     columns: dict[str, Any]
     lines: NDArray[np.int64] | None
@@ -97,8 +97,9 @@ class Parser:
         except pa.ArrowInvalid:
             return None
         columns = {}
+        has_blanks = any(blank in text for blank in (b" ", b"\t") if blank != self._parse.delimiter.encode())
         for column, given in zip(self._form.columns, values_of):
-            values = self._values(column, given)
+            values = self._values(column, given, has_blanks)
             if values is None:
                 return None
             columns[column.role] = values
@@ -122,17 +123,18 @@ class Parser:
             block = _single_blanks(block)
         return block
 
-    def _values(self, column: Column, values: Any) -> Any:
-        """Return a column as `Rows` has it, or None if a value is not legal."""
+    def _values(self, column: Column, values: Any, has_blanks: bool) -> Any:
+        """Return a column as `Rows` has it, or None if a value is not legal; `has_blanks` if a field may have any."""
         if column.kind in ("integer", "float"):
             array = values.to_numpy()
             return array if column.kind == "integer" or np.isfinite(array).all() else None
-        chunks = [_trimmed(chunk) for chunk in values.chunks]
         if column.kind == "sign":
+            chunks = [_trimmed(chunk) for chunk in values.chunks]
             are_legal = all(set(chunk.dictionary.to_pylist()) <= {"+", "-"} for chunk in chunks)
-        else:
-            are_legal = not any(pc.any(pc.equal(chunk.dictionary, "")).as_py() for chunk in chunks)
-        return pa.chunked_array(chunks, NAME) if are_legal else None
+            return pa.chunked_array(chunks, SIGN) if are_legal else None
+        if has_blanks:
+            values = pc.utf8_trim(values, " \t")
+        return None if pc.min(pc.binary_length(values)).as_py() == 0 else values
 
     def _within_limits(self, columns: dict[str, Any]) -> bool:
         if self._form.limits is None:
@@ -184,7 +186,8 @@ class Parser:
             if column.kind in ("integer", "float"):
                 columns[column.role] = np.concatenate([_column(column, []), *values])
             else:
-                columns[column.role] = pa.chunked_array([chunk for each in values for chunk in each.chunks], NAME)
+                chunks = [chunk for each in values for chunk in each.chunks]
+                columns[column.role] = pa.chunked_array(chunks, TYPES[column.kind])
         none = np.empty(0, np.int64)
         at = np.concatenate([none, *(part.lines for part in parts if part.lines is not None)])
         return Rows(columns, at if self._with_lines else None)
@@ -247,11 +250,12 @@ def _column(column: Column, values: Sequence[Any]) -> Any:
     """Return values as `Rows` has them."""
     if column.kind in ("integer", "float"):
         return np.array(values, np.int64 if column.kind == "integer" else np.float64)
-    return pa.chunked_array([pa.array(values, pa.string()).dictionary_encode()], NAME)
+    texts = pa.array(values, pa.string())
+    return pa.chunked_array([texts if column.kind == "name" else texts.dictionary_encode()])
 
 
 def _trimmed(chunk: Any) -> Any:
-    """Return dictionary-encoded names without blanks around them."""
+    """Return dictionary-encoded signs without blanks around them."""
     trimmed = pc.utf8_trim(chunk.dictionary, " \t")
     return chunk if trimmed.equals(chunk.dictionary) else pa.DictionaryArray.from_arrays(chunk.indices, trimmed)
 

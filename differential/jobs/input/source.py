@@ -6,13 +6,11 @@ import os
 import stat
 from typing import NamedTuple
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import CODECS, codec_of, label_of, reading
 from differential.jobs.input.blocks import PackedText, PlainText, Stream, StreamText, Text, Unpacked, read_fully
 from differential.jobs.input.table import Table, open_ipc, open_ipc_stream, open_parquet
 from timely.errors import DataError
 
-STANDARD_INPUT = "standard input"
-CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
 IPC_STREAM = b"\xff\xff\xff\xff"
 ARCHIVES = {b"PK\x03\x04": "a zip archive", b"\xfd7zXZ\0": "compressed with xz", b"7z\xbc\xaf\x27\x1c": "a 7z archive"}
@@ -29,11 +27,6 @@ class Source(NamedTuple):
     table: Table | None = None
     array: str | None = None
     """The path of an npy file."""
-
-
-def label_of(path: str) -> str:
-    """Return what to call an input: its path, or `standard input` for `-`."""
-    return STANDARD_INPUT if path == "-" else path
 
 
 def is_stream(path: str) -> bool:
@@ -62,12 +55,12 @@ def descriptor_of(path: str) -> int:
     return os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)
 
 
-def codec_of(label: str, head: bytes) -> str | None:
-    """Return how a file is compressed, from its first bytes, or None. Raises DataError if it cannot be read."""
+def packing_of(label: str, head: bytes) -> str | None:
+    """Return how a file is compressed, from its first bytes, or None. Raises DataError for an archive of files."""
     for magic, what in ARCHIVES.items():
         if head.startswith(magic):
             raise DataError(f"{label} is {what}; unpack it, and give the path of what is inside, or pipe it to `-`")
-    return next((codec for magic, codec in CODECS.items() if head.startswith(magic)), None)
+    return codec_of(head)
 
 
 def _open_file(path: str, head: bytes) -> Source:
@@ -79,7 +72,7 @@ def _open_file(path: str, head: bytes) -> Source:
         return Source(table=open_ipc_stream(path))
     if head.startswith(NPY):
         return Source(array=path)
-    codec = codec_of(path, head)
+    codec = packing_of(path, head)
     return _checked(PlainText(path) if codec is None else PackedText(path, codec))
 
 
@@ -90,7 +83,7 @@ def _open_stream(label: str, path: str) -> Source:
         raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
     if head.startswith(IPC_STREAM):
         return Source(table=open_ipc_stream(label, whole.rest()))
-    codec = codec_of(label, head)
+    codec = packing_of(label, head)
     return _checked(whole if codec is None else StreamText(label, Unpacked(label, whole.rest(), codec)))
 
 

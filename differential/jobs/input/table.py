@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import reading
 
 BATCH = 1 << 18
 """How many rows of a Parquet file are read at once."""

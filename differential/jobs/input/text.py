@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults

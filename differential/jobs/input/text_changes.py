@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from differential.jobs.input.access import reading
+from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.change_form import USAGE, change_form
 from differential.jobs.input.changes import Batch, Order

@@ -13,6 +13,7 @@ from differential.jobs.command_line import parse
 from differential.jobs.display import Display
 from differential.jobs.entry import check, task_of
 from differential.jobs.gathered import Delta
+from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Job
 from differential.jobs.program import Outcome, Run
 from tests.examples_loading import EXAMPLES, example_module
@@ -35,7 +36,7 @@ def job(name: str) -> Job:
 def outcome(name: str, arguments: Sequence[str | Path], workers: int = 1) -> tuple[Outcome, list[tuple[Any, Delta]]]:
     """Run a job on threads; check its answer from scratch. Return the outcome and how the answer changed."""
     options = parse(job(name), [*map(str, arguments), "--check"], name)
-    task = task_of(job(name), options)
+    task = task_of(job(name), options, Interrupt())
     deltas: list[tuple[Any, Delta]] = []
 
     def program(worker: Any) -> Outcome | None:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import gzip
-import os
-import signal
 import subprocess
 import sys
-import time as clock
 from pathlib import Path
 
 import pytest
 
 from tests.integration.jobs.running import outcome, write_lines
-from tests.integration.launcher.launching import ROOT, signals_enabled
+from tests.integration.launcher.launching import ROOT
 from timely.errors import DataError
 
 SECONDS = 50
-INTERRUPTED = 130
 
 
 def run(*arguments: str | Path, script: str = "examples/components.py") -> subprocess.CompletedProcess[str]:
@@ -73,13 +69,21 @@ def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 def test_wrong_lines_are_reported(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3)])
     changes = write_lines(tmp_path / "changes.tsv", [("+", 4, 5), ("-", 8, 9), ("*", 1, 2)])
-    done = run(graph, changes, "--on-error", f"report:{tmp_path / 'rejects.tsv'}")
+    done = run(graph, changes, "--on-error", "report", "--rejects", tmp_path / "rejects.tsv")
     assert done.returncode == 0, done.stderr
     assert "3 lines rejected" in done.stdout
     header, *rows = (tmp_path / "rejects.tsv").read_text().splitlines()
     assert header == "file\tline\treason\ttext"
     found = [tuple(row.split("\t"))[:2] for row in rows]
     assert sorted(found) == [(str(changes), "2"), (str(changes), "3"), (str(graph), "2")]
+
+
+@pytest.mark.parametrize("given", [["--on-error", "report"], ["--rejects", "file"], ["--on-error", "report:file"]])
+def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) -> None:
+    done = run(*given, graph)
+    assert done.returncode == 2
+    wrong = "invalid choice: 'report:file'" if "report:file" in given else "--on-error report and --rejects FILE belong"
+    assert wrong in done.stderr
 
 
 def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> None:
@@ -108,6 +112,17 @@ def test_a_full_disk_is_named(graph: Path, tmp_path: Path) -> None:
         assert "cannot write /dev/full" in run(graph, option, "/dev/full").stderr
 
 
+@pytest.mark.parametrize("given", [[], ["--csv", "-"], ["--parquet", "-"], ["--changes", "-"]])
+def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[str]) -> None:
+    command = [sys.executable, "examples/components.py", str(graph), *given]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("components: cannot write")
+    assert done.stderr.endswith("No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> None:
     changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 5), ("-", 8, 9)])
     before = tmp_path / "answer.csv"
@@ -127,31 +142,3 @@ def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
         error = process.stderr.read()
         assert process.wait(SECONDS) == 1
     assert error == "components: standard output was closed before the job had ended\n"
-
-
-def test_ctrl_c_ends_the_job_and_leaves_nothing(graph: Path, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "changes")
-    command = [sys.executable, "examples/components.py", graph, tmp_path / "changes", "--follow"]
-    with signals_enabled():
-        process = subprocess.Popen(
-            [*map(str, command), "--csv", str(tmp_path / "answer.csv"), "--changes", str(tmp_path / "out")],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    with process, open(tmp_path / "changes", "w") as pipe:
-        pipe.write("+\t3\t5\n")
-        pipe.flush()
-        deadline = clock.monotonic() + SECONDS
-        out = tmp_path / "out"
-        while not (out.exists() and out.read_text().count("\n") > 5):
-            assert clock.monotonic() < deadline, "the change was not followed"
-            assert process.poll() is None, process.communicate()
-            clock.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        output, error = process.communicate(timeout=SECONDS)
-    assert process.returncode == INTERRUPTED, (output, error)
-    assert error == ""
-    assert not (tmp_path / "answer.csv").exists()
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith("partial")]

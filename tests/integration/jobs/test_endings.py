@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import csv
 from pathlib import Path
 
 import pytest
 
 from tests.examples_loading import EXAMPLES
 from tests.integration.jobs.programs import (
-    INTERRUPTED,
     SECONDS,
     TWEETS,
     answered,
@@ -61,6 +59,27 @@ def test_quiet_is_quiet_and_one_output_may_be_standard_output(name: str) -> None
 
 
 @JOBS
+def test_parquet_has_the_records_of_csv(name: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    answered(name, *SMALL[name], "--csv", tmp_path / "answer.csv", "--parquet", tmp_path / "answer.parquet")
+    with open(tmp_path / "answer.csv") as file:
+        header, *rows = csv.reader(file)
+    found = parquet.read_table(tmp_path / "answer.parquet")
+    assert found.column_names == header
+    assert [["" if value is None else str(value) for value in row.values()] for row in found.to_pylist()] == rows
+
+
+@pytest.mark.parametrize("name", ["barrier", "alltoall"])
+def test_a_job_whose_answer_does_not_change_gives_the_reason(name: str) -> None:
+    for given in (["--changes", "out"], ["--changes"]):
+        ended = here(name, *SMALL[name], *given)
+        assert ended.status == 2
+        assert "error: --changes is not in this job: its answer is" in ended.error
+        assert "does not change; --csv FILE writes it" in ended.error
+    assert "does not change; --csv FILE writes it" in " ".join(here(name, "--help").output.split())
+
+
+@JOBS
 def test_a_failure_leaves_the_file_from_before(name: str, tmp_path: Path) -> None:
     before = tmp_path / "answer.csv"
     before.write_text("good")
@@ -107,23 +126,6 @@ def test_a_closed_pipe_ends_the_job(name: str, arguments: list[str]) -> None:
             pass
         assert process.stderr.read() == f"{name}: standard output was closed before the job had ended\n"
         assert process.wait(SECONDS) == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [("wordcount", ["-", "--lines", "1"]), ("window", ["--tweets", "-", "--window", "2"])],
-)
-def test_ctrl_c_ends_the_job_and_leaves_nothing(name: str, arguments: list[str], tmp_path: Path) -> None:
-    with started(name, *arguments, "--changes", "-", "--csv", tmp_path / "answer.csv") as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("1\tada\t@bob #a\n2\tada\t@bob #b\n")
-        process.stdin.flush()
-        assert process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=SECONDS)
-    assert (process.returncode, error) == (INTERRUPTED, "")
-    assert os.listdir(tmp_path) == []
 
 
 def test_the_jobs_can_be_run_by_name() -> None:

@@ -38,6 +38,15 @@ JOBS = [
 LARGE = ("closure", "triangles --motif")
 """What has answers so large that it is asked about few edges."""
 
+PART = 1000
+"""Of so many edges of a real graph processes ask what has large answers."""
+
+QUICK = ("components", "distances", "asp", "degrees")
+"""What is asked after a whole upgrade; all else after its first `STEPS` changed edges, which takes as long, and what
+changes nearly everywhere (`DEAR`) after a tenth of these."""
+STEPS = 3000
+DEAR = ("pagerank", "kcore")
+
 
 @pytest.fixture(scope="module", params=["names", "integers"])
 def real(
@@ -130,18 +139,51 @@ def test_a_job_answers_about_a_whole_distribution_and_a_whole_company(question: 
     assert found.report.edges == 183_831
 
 
+def processes_answer(processes: int, name: str, *arguments: str | Path) -> None:
+    """Run a job on processes, which check its last answer from scratch."""
+    command = ["-m", "timely", "run", "-n", str(processes), f"examples/{name}.py", *map(str, arguments), "--check"]
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=550)
+    assert done.returncode == 0, done.stderr
+    assert "the answer from scratch is the same" in done.stdout
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("processes", [2, 3])
 @pytest.mark.parametrize("question", JOBS)
 def test_processes_answer_about_a_skewed_graph_and_its_changes(question: str, processes: int) -> None:
     name, *arguments = question.format(a=0, b=1, c=2).split()
-    command = ["-m", "timely", "run", "-n", str(processes), f"examples/{name}.py", "rmat:6,3,5", "replace:30"]
-    done = subprocess.run(
-        [sys.executable, *command, *arguments, "--check"], cwd=ROOT, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the answer from scratch is the same" in done.stdout
+    processes_answer(processes, name, "rmat:6,3,5", "replace:30", *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("question", JOBS)
+def test_processes_answer_about_a_distribution_and_its_upgrade(question: str, processes: int, tmp_path: Path) -> None:
+    graph, upgrade = DEBIAN, UPGRADE
+    if question.startswith(LARGE):
+        edges = head(DEBIAN, tmp_path / "part.tsv", PART)
+        graph, upgrade = tmp_path / "part.tsv", write_changes(tmp_path / "changes.tsv", edges, 200)
+    elif not question.startswith(QUICK):
+        upgrade = tmp_path / "upgrade.tsv"
+        head(UPGRADE, upgrade, STEPS // 10 if question.startswith(DEAR) else STEPS)
+    name, *arguments = question.format(a="perl", b="python3", c="libc6").split()
+    processes_answer(processes, name, graph, *arguments)
+    processes_answer(processes, name, graph, upgrade, "--batch", "100", *arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("question", JOBS)
+def test_processes_answer_about_a_company_and_its_changes(question: str, processes: int, tmp_path: Path) -> None:
+    is_large = question.startswith(LARGE)
+    edges = head(ENRON, tmp_path / "graph.tsv", PART if is_large else 200_000)
+    changes = write_changes(tmp_path / "changes.tsv", edges, 300)
+    name, *arguments = question.format(a=0, b=1, c=2).split()
+    processes_answer(processes, name, tmp_path / "graph.tsv", *arguments)
+    processes_answer(processes, name, tmp_path / "graph.tsv", changes, "--batch", "50", *arguments)
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -201,8 +201,9 @@ def test_edits_are_followed_until_ctrl_c(tmp_path: Path) -> None:
         wanted = reach, *cycle, ("reach", "app.core", "app"), ("reach", "app.web", "app")
         until(process, lambda: answer_is(*wanted), "the repaired file")
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=SECONDS)
+        output, error = process.communicate(timeout=SECONDS)
     assert process.returncode == INTERRUPTED
+    assert "1 import cycle, of 2 modules" in output
     fault = f"imports: left out: {path_of(root, 'app.web')}, line 1: "
     assert error.startswith(fault)
     assert error.count("\n") == 1

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.examples_loading import example_module
-from tests.integration.jobs.programs import answered, drawn, on_two_processes, refused, table
+from tests.integration.jobs.programs import answered, drawn, epochs, on_two_processes, refused, table
 from timely import Config, execute
 
 data = example_module("logistic_data")
@@ -51,6 +51,19 @@ def test_the_descent_ends_where_the_gradient_is_small_with_the_same_weights(tree
     assert 10 < rounds < 500
     assert np.linalg.norm(mean) < tolerance
     assert np.allclose(weights, data.true_weights(features), atol=0.3)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_changes_lead_from_no_weights_to_the_last_ones(tmp_path: Path, workers: int) -> None:
+    answer, changes = tmp_path / "answer.csv", tmp_path / "changes"
+    given = "--rows", "80", "--features", "3", "--rounds", "7", "--csv", answer, "--changes", changes
+    answered("logistic", *given, workers=workers)
+    found = epochs(changes)
+    assert list(found) == list(range(7))
+    assert {(feature, float(weight)) for feature, weight in found[6]} == {
+        (feature, float(weight)) for feature, weight, *_ in table(answer)
+    }
+    assert all(len(records) == 3 for records in found.values())
 
 
 @pytest.mark.parametrize(("form", "workers"), [("npy", 1), ("csv", 2), ("header", 3)])

@@ -64,14 +64,22 @@ def test_tweets_of_a_file_are_asked_about(tmp_path: Path, workers: int) -> None:
     for _, user, *answers in rows:
         for epoch, tag in (answers[:2], answers[3:5]):
             assert tag == top(posted[: 4 * (int(epoch) + 1)], user)
+    assert last(changes) == top_of_components(posted)
+
+
+def last(changes: Path) -> set[tuple[str, ...]]:
+    """Return the records after all changes."""
     found = epochs(changes)
+    return found[max(found)]
+
+
+def top_of_components(posted: list[Tweet]) -> set[tuple[str, ...]]:
+    """Return (component, top hashtag) of all components in which somebody uses a hashtag."""
     numbers = {name: number for number, name in enumerate(names(posted))}
     graph = nx.Graph([(tweet.author, each) for tweet in posted for each in [*tweet.mentions, tweet.author]])
-    expected = {
-        (str(min(numbers[user] for user in part)), top(posted, next(iter(part))))
-        for part in nx.connected_components(graph)
-    }
-    assert found[max(found)] == {record for record in expected if record[1]}
+    parts = nx.connected_components(graph)
+    found = {(str(min(numbers[user] for user in part)), top(posted, next(iter(part)))) for part in parts}
+    return {record for record in found if record[1]}
 
 
 def names(posted: list[Tweet]) -> list[str]:
@@ -93,10 +101,29 @@ def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
     assert "has 20 tweets, which end 0 s after the start" in refused("topics", "--tweets", tmp_path / "tweets")
 
 
-def test_standard_input_for_two_processes_is_refused() -> None:
+@pytest.mark.parametrize("is_read_from", ["standard input", "a file"])
+def test_two_processes_answer_about_tweets_that_one_reads(tmp_path: Path, is_read_from: str) -> None:
+    posted = write_tweets(tmp_path / "tweets", 1, 80, users=40, tags=9)
+    text = (tmp_path / "tweets").read_text()
+    answer, changes = tmp_path / "answer.csv", tmp_path / "changes"
+    source: str | Path = "-" if is_read_from == "standard input" else tmp_path / "tweets"
+    given = ["--tweets", source, "--rate", "200", "--epoch", "20", "--stale", "0.1", "--check", "--csv", answer]
+    ended = on_two_processes("topics", *given, "--changes", changes, input=text, workers=2)
+    assert ended.status == 0, ended.error
+    assert ended.output.startswith("80 tweets, 14 queries of each kind\n")
+    assert "the answer from scratch is the same" in ended.output
+    rows = table(answer)
+    assert len(rows) == 14
+    for _, user, *answers in rows:
+        for epoch, tag in (answers[:2], answers[3:5]):
+            assert tag == top(posted[: 4 * (int(epoch) + 1)], user)
+    assert last(changes) == top_of_components(posted)
+
+
+def test_two_processes_name_what_is_wrong_with_tweets() -> None:
     ended = on_two_processes("topics", "--tweets", "-", input="1\tada\t#a\n")
     assert ended.status == 1
-    assert "topics: standard input reaches one process alone, and each reads all tweets: give" in ended.error
+    assert ended.error.startswith("[0] topics: standard input has 1 tweet, which end 0 s after the start")
 
 
 def test_the_picture_has_axes(tmp_path: Path) -> None:

@@ -120,8 +120,11 @@ def test_a_pipe_is_followed_to_its_end() -> None:
     ("data", "message"),
     [
         (b"words\n\n\xff\xfe words\n", ", line 3: not UTF-8 text"),
-        (gzip.compress(NUMBERS)[:-40], ": cut off: the compressed data has no end; copy the file again"),
-        (b"\x1f\x8b\x08\x00 this is not gzip", ": damaged ("),
+        (
+            gzip.compress(NUMBERS)[:-40],
+            " is a damaged gzip file: it ends in the middle of the compressed data; copy the file again",
+        ),
+        (b"\x1f\x8b\x08\x00 this is not gzip", " is a damaged gzip file: "),
     ],
 )
 def test_a_damaged_text_is_named(tmp_path: Path, data: bytes, message: str) -> None:

@@ -122,7 +122,7 @@ def test_steps_begin_with_1(files: tuple[Path, Path]) -> None:
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:
     initial, changes = write_random_upgrade(tmp_path, seed=2)
     changes.write_bytes(changes.read_bytes()[:-12])
-    with pytest.raises(DataError, match=r"steps\.tsv\.gz: cut off"):
+    with pytest.raises(DataError, match=r"steps\.tsv\.gz is a damaged gzip file: it ends in the middle"):
         debian.load(initial, changes)
 
 
@@ -130,7 +130,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path, damage: object) -> None:
     initial, changes = write_random_upgrade(tmp_path, seed=2)
     initial.write_bytes(damage(initial.read_bytes()))  # type: ignore[operator]
-    with pytest.raises(DataError, match=r"initial\.tsv\.gz: damaged or not gzip"):
+    with pytest.raises(DataError, match=r"initial\.tsv\.gz is a damaged gzip file"):
         debian.load(initial, changes)
 
 

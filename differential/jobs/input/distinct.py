@@ -1,0 +1,77 @@
+"""The different names of a graph, numbered while the graph is read.
+
+Most names of a block of text are in no block before it if a graph has millions of nodes, so numbering the names of each
+block, and then those of all blocks, would look all of them up twice. One table has the names of all blocks instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from differential.kernels.names import COUNT, SLOT, STATE, TOP, number_names, with_more_slots
+
+AT_ONCE = 1 << 14
+"""So many rows are looked up at a time, so that room is made for few more names than there are."""
+LEAST_SLOTS = 1 << 10
+AFTER = 8
+"""So many bytes after the last name are read."""
+
+
+class Distinct:
+    """Different names: `number` returns the number of each row of a column, and `names` has the names by number.
+
+    >>> distinct = Distinct()
+    >>> distinct.number(pa.chunked_array([["pear", "apple", "pear"]])).tolist(), distinct.names().to_pylist()
+    ([0, 1, 0], ['pear', 'apple'])
+    """
+
+    def __init__(self) -> None:
+        self._table = np.zeros(LEAST_SLOTS * SLOT, np.int64)
+        self._long = np.empty(0, np.int64)
+        self._state = np.zeros(STATE, np.int64)
+        self._names: list[Any] = []
+
+    def number(self, column: Any) -> NDArray[np.int32]:
+        """Return the number of each row of a chunked array of strings; number the names that are new."""
+        parts = [self._number(chunk) for chunk in column.chunks]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+    def names(self) -> Any:
+        """Return the names, an Arrow array, in the order of their numbers."""
+        return pa.concat_arrays(self._names) if self._names else pa.array([], pa.string())
+
+    def _number(self, chunk: Any) -> NDArray[np.int32]:
+        """Return the number of each row of an array of strings without nulls."""
+        rows = len(chunk)
+        if not rows:
+            return np.empty(0, np.int32)
+        _, ends, content = chunk.buffers()
+        offsets = np.frombuffer(ends, np.int32, rows + 1, 4 * chunk.offset).astype(np.int64)
+        size = int(offsets[-1] - offsets[0])
+        data = np.empty(size + AFTER, np.uint8)
+        if size:
+            data[:size] = np.frombuffer(content, np.uint8, size, int(offsets[0]))
+        address = data.ctypes.data - int(offsets[0])
+        numbers = np.empty(rows, np.int32)
+        fresh = []
+        for start in range(0, rows, AT_ONCE):
+            part = offsets[start : start + AT_ONCE + 1]
+            self._make_room(len(part), int(part[-1] - part[0]))
+            numbers[start : start + AT_ONCE], new = number_names(self._table, self._long, self._state, part, address)
+            fresh.append(new + start)
+        self._names.append(pc.take(chunk, pa.array(np.concatenate(fresh))))
+        return numbers
+
+    def _make_room(self, names: int, size: int) -> None:
+        """Make room for as many more names, of so many bytes in all."""
+        needed = 2 * (int(self._state[COUNT]) + names)
+        if needed > len(self._table) // SLOT:
+            self._table = with_more_slots(self._table, 1 << (needed - 1).bit_length())
+        words = int(self._state[TOP]) + size // 8 + names
+        if words > len(self._long):
+            self._long = np.append(self._long, np.empty(max(words, 2 * len(self._long)) - len(self._long), np.int64))

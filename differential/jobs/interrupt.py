@@ -1,0 +1,80 @@
+"""Ctrl-C, as a job that follows its input takes it: the end of the input.
+
+The first one ends the input: the job makes the changes that it has read, prints its summary and completes its files,
+and then ends with the status of an interrupted program. A second one ends the job at once, as does the first one
+before the job follows anything. A terminal sends the signal to every process, so processes without worker 0 only wait
+for the end that worker 0 makes.
+"""
+
+from __future__ import annotations
+
+import signal
+import time as clock
+from threading import current_thread, main_thread
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from timely import Config
+
+SAME = 1.0
+"""Seconds within which a further signal is the same Ctrl-C: a terminal and the launcher both send it."""
+PATIENCE = 3.0
+"""Seconds after Ctrl-C in which a job still begins to make changes that it has read; it then ends in time for the
+launcher, which ends processes after ten seconds."""
+GLANCE = 0.05
+"""Seconds between two looks at whether it has come, while a job waits."""
+
+
+class Interrupt:
+    """Whether Ctrl-C has come. Use in a `with` block, which raises KeyboardInterrupt at its end if it has.
+
+    Without `is_followed` Ctrl-C raises KeyboardInterrupt at once, as in any program.
+    """
+
+    def __init__(self, is_followed: bool = False) -> None:
+        self._has_come = False
+        self._is_followed = is_followed
+        self._is_expected = Config.from_environ().process > 0
+        self._former: Any = None
+        self._came_at = 0.0
+
+    def __enter__(self) -> Self:
+        former = signal.getsignal(signal.SIGINT)
+        if self._is_followed and current_thread() is main_thread() and callable(former):
+            self._former = former
+            signal.signal(signal.SIGINT, self._take)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+        if kind is None and self._has_come:
+            raise KeyboardInterrupt
+
+    def expect(self) -> None:
+        """Let Ctrl-C end the input from now on: the job has begun to follow it."""
+        self._is_expected = True
+
+    def has_come(self) -> bool:
+        """Return whether Ctrl-C has come."""
+        return self._has_come
+
+    def is_overdue(self) -> bool:
+        """Return whether Ctrl-C came so long ago that the job leaves out what it has read and not yet begun."""
+        return self._has_come and clock.monotonic() > self._came_at + PATIENCE
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, until Ctrl-C comes at the longest."""
+        end = clock.monotonic() + seconds
+        while not self._has_come and (left := end - clock.monotonic()) > 0:
+            clock.sleep(min(left, GLANCE))
+
+    def _take(self, signum: int, frame: FrameType | None) -> None:
+        now = clock.monotonic()
+        if self._has_come and now < self._came_at + SAME:
+            return
+        if self._has_come or not self._is_expected:
+            self._former(signum, frame)
+        self._has_come, self._came_at = True, now

@@ -1,0 +1,147 @@
+"""Ctrl-C ends what a job follows: the summary is printed and files are complete. Anything else it ends at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from differential.jobs.interrupt import SAME, Interrupt
+from tests.examples_loading import EXAMPLES
+from tests.integration.jobs.programs import INTERRUPTED, SECONDS, epochs, started, table
+from tests.integration.launcher.launching import Run
+
+PROCESSES = pytest.mark.parametrize("processes", [1, 2])
+
+
+@contextmanager
+def running(processes: int, name: str, *arguments: str | Path) -> Iterator[Run]:
+    """Start a job on so many processes, in a session of its own."""
+    run = Run("run", "-n", str(processes), EXAMPLES / f"{name}.py", *arguments)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+def until(run: Run, condition: Callable[[], bool], what: str) -> None:
+    """Wait until a condition holds."""
+    deadline = clock.monotonic() + SECONDS
+    while not condition():
+        assert clock.monotonic() < deadline, f"{what} did not come: {run.output}{run.error}"
+        assert run.process.poll() is None, f"{what} did not come before the end: {run.output}{run.error}"
+        clock.sleep(0.05)
+
+
+def ctrl_c(run: Run) -> int:
+    """Send SIGINT to the launcher and to all processes, as a terminal does; return the exit status."""
+    os.killpg(run.process.pid, signal.SIGINT)
+    return run.end(SECONDS)
+
+
+def has_lines(path: Path, count: int) -> bool:
+    return path.exists() and path.read_text().count("\n") >= count
+
+
+@PROCESSES
+def test_a_graph_that_is_followed_has_a_last_answer(processes: int, tmp_path: Path) -> None:
+    graph, changes = tmp_path / "graph.tsv", tmp_path / "changes.tsv"
+    graph.write_text("1\t2\n2\t3\n5\t6\n")
+    changes.touch()
+    (tmp_path / "answer.csv").write_text("from before")
+    outputs = [f"--{kind}={tmp_path / name}" for kind, name in (("csv", "answer.csv"), ("json", "report.json"))]
+    given = graph, changes, "--follow", "--check", *outputs, "--changes", tmp_path / "out"
+    with running(processes, "components", *given) as run:
+        until(run, lambda: has_lines(tmp_path / "out", 5), "the first answer")
+        with changes.open("a") as file:
+            file.write("1\t+\t3\t5\n1\t+\t7\t8\n")
+        until(run, lambda: has_lines(tmp_path / "out", 11), "the change")
+        with changes.open("a") as file:  # an epoch of which more may come, which Ctrl-C completes
+            file.write("2\t+\t8\t1\n")
+        clock.sleep(0.2)
+        assert ctrl_c(run) == INTERRUPTED, run.error
+        assert run.error == ""
+        assert "2 changes of 3 edges" in run.output
+        assert "the answer from scratch is the same" in run.output
+    expected = {(str(node), "1") for node in (1, 2, 3, 5, 6, 7, 8)}
+    assert set(table(tmp_path / "answer.csv")) == expected
+    assert epochs(tmp_path / "out")[2] == expected
+    assert json.loads((tmp_path / "report.json").read_text())["changes"] == 2
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+@PROCESSES
+def test_a_text_that_is_followed_has_a_last_answer(processes: int, tmp_path: Path) -> None:
+    text, answer = tmp_path / "text", tmp_path / "answer.csv"
+    text.write_text("one two\n")
+    with running(processes, "wordcount", text, "--follow", "--csv", answer, "--changes", tmp_path / "out") as run:
+        until(run, lambda: has_lines(tmp_path / "out", 2), "the first answer")
+        with text.open("a") as file:
+            file.write("two three\n")
+        until(run, lambda: has_lines(tmp_path / "out", 5), "the change")
+        assert ctrl_c(run) == INTERRUPTED, run.error
+        assert run.error == ""
+        assert "4 words, 3 of them distinct, in 2 lines" in run.output
+    assert set(table(answer)) == {("one", "1"), ("two", "2"), ("three", "1")}
+
+
+@PROCESSES
+def test_ctrl_c_before_a_graph_is_followed_leaves_nothing(processes: int, tmp_path: Path) -> None:
+    (tmp_path / "changes.tsv").touch()
+    os.mkfifo(tmp_path / "graph")
+    given = tmp_path / "graph", tmp_path / "changes.tsv", "--follow", "--csv", tmp_path / "answer.csv"
+    with running(processes, "components", *given) as run:
+        with open(tmp_path / "graph", "w") as pipe:  # opening it waits until the job has opened it
+            pipe.write("1\t2\n")
+            pipe.flush()
+            assert ctrl_c(run) == INTERRUPTED, run.error
+        assert run.output == ""
+        assert "Traceback" not in run.error
+    assert sorted(os.listdir(tmp_path)) == ["changes.tsv", "graph"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("wordcount", ["-", "--lines", "1"]), ("window", ["--tweets", "-", "--window", "2"])],
+)
+def test_ctrl_c_ends_a_job_that_does_not_follow_at_once(name: str, arguments: list[str], tmp_path: Path) -> None:
+    with started(name, *arguments, "--changes", "-", "--csv", tmp_path / "answer.csv") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("1\tada\t@bob #a\n2\tada\t@bob #b\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=SECONDS)
+    assert (process.returncode, error) == (INTERRUPTED, "")
+    assert os.listdir(tmp_path) == []
+
+
+def interrupted(*, is_followed: bool) -> Interrupt:
+    """Return what a job sees of Ctrl-C, which comes while the block runs."""
+    with Interrupt(is_followed) as interrupt:
+        interrupt.expect()
+        begun = clock.monotonic()
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # the same Ctrl-C, from the terminal and from the launcher
+        assert interrupt.has_come()
+        interrupt.wait(60)
+        assert clock.monotonic() < begun + SAME
+        assert not interrupt.is_overdue()
+        clock.sleep(SAME)
+        signal.raise_signal(signal.SIGINT)
+    pytest.fail("a second Ctrl-C raises")
+
+
+def test_the_second_ctrl_c_ends_a_job_that_follows() -> None:
+    former = signal.getsignal(signal.SIGINT)
+    for is_followed in (True, False):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(is_followed=is_followed)
+        assert signal.getsignal(signal.SIGINT) is former
