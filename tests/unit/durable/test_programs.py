@@ -429,6 +429,27 @@ def test_what_uses_the_state_is_built_before_the_first_step(tmp_path: Path) -> N
         execute_directly(run)
 
 
+def test_a_dataflow_that_is_dropped_leaves_the_state_whole(tmp_path: Path) -> None:
+    def run(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            answer = persist(numbers.count(), state.shard("answer"))
+        for epoch in range(4):
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+            if epoch == 1:
+                worker.step_while(lambda: not answer.is_durable(2))
+            worker.step()
+        worker.drop_dataflow(scope.dataflow)
+        for _ in range(50):
+            worker.step()
+
+    execute_directly(run)
+    assert 2 <= execute_directly(program(str(tmp_path), 6, alone))[0] <= 4
+    assert updates(str(tmp_path)) == expected(6)
+
+
 def test_times_of_two_coordinates_are_refused(tmp_path: Path) -> None:
     def run(worker: Worker, use: Callable[[Any, State], object]) -> None:
         state = State.open(worker, str(tmp_path))
