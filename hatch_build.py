@@ -1,26 +1,31 @@
-"""Put the programs of the jobs into a wheel, and compile what `pyproject.toml` names to C while it is built.
+"""Put the programs of the jobs, compiled kernels and compiled modules into a wheel while it is built.
 
 The programs are those of `examples/`, with their data, under `differential/jobs/examples`, where
-`python -m differential.jobs` finds them. An editable install has no copy, for it finds those of the checkout.
+`python -m differential.jobs` finds them. An editable install has no copy, because it finds those of the checkout.
 
-What is compiled is ordinary Python, which mypyc checks the types of and compiles; with or without, the package does the
-same. Where that fails, for want of a C compiler, say, the wheel has Python alone, and a warning says why, which pip
-shows with `-v`. The environment decides otherwise: `TIMELY_COMPILE=0` leaves it out, and with `TIMELY_COMPILE=1` a
-failure ends the build. Editable installs are compiled with `TIMELY_COMPILE=1` only, in place: from then on changes of
-those sources take effect when it is done again.
+Compiled *modules* are those that `pyproject.toml` names: mypyc compiles ordinary Python to C, so with or without it
+the package does the same. Compiled *kernels* are the loops over rows, for the processor of this machine or, with
+`TIMELY_KERNELS=levels`, for each level of processor for which wheels are published. Both are compiled at the same time,
+on all cores. Where one fails, for want of a C compiler, say, the wheel does without, and a warning that pip shows with
+`-v` states why. The environment decides otherwise: `TIMELY_COMPILE=0` leaves the modules out and `TIMELY_KERNELS=0` the
+kernels. With `TIMELY_COMPILE=1`, and with `TIMELY_KERNELS=host` or `levels`, a failure ends the build.
 
-Whether what is installed is compiled, shows `python -P -c "import timely.order; print(timely.order.__file__)"`: an
-extension module, or `order.py`.
+Editable installs have neither. With `TIMELY_COMPILE=1` the modules are compiled in place: from then on changes of those
+sources take effect when it is done again. Kernels are compiled at their first use.
+
+`python -P -c "import timely.order; print(timely.order.__file__)"` shows whether the modules that are installed are
+compiled: it prints the name of an extension module, or of `order.py`.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import chdir, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -28,42 +33,46 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
-
-
 PROGRAMS, PROGRAMS_PLACE = "examples", "differential/jobs/examples"
 """Where the programs of the jobs are, in a checkout and in a wheel."""
 
 
 class WheelHook(BuildHookInterface[Any]):
-    """Adds the programs of the jobs; and extension modules, one beside each source, and one for what they share."""
+    """Adds the programs of the jobs, compiled kernels, and extension modules beside their sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile into a temporary directory, and add the files to the wheel or put them beside their sources."""
-        wish = os.environ.get("TIMELY_COMPILE", "")
+        modules, kernels = os.environ.get("TIMELY_COMPILE", ""), os.environ.get("TIMELY_KERNELS", "")
         is_editable = version == "editable"
         if not is_editable:
             build_data["force_include"][str(Path(self.root) / PROGRAMS)] = PROGRAMS_PLACE
-        if wish == "0" or (is_editable and wish != "1"):
-            return
-        sources = _sources(Path(self.root), self.config["modules"])
         self._built = Path(tempfile.mkdtemp(prefix="timely-compile-"))
+        with ThreadPoolExecutor() as pool:
+            steps = []
+            if modules != "0" and (not is_editable or modules == "1"):
+                sources = _sources(Path(self.root), self.config["modules"])
+                steps.append((pool.submit(_modules, Path(self.root), sources, self._built), modules == "1"))
+            if kernels != "0" and not is_editable:
+                steps.append((pool.submit(_kernels, Path(self.root), kernels or "host", self._built), bool(kernels)))
+            for step, is_required in steps:
+                self._add(step, is_required, is_editable, build_data)
+
+    def _add(self, step: Future[Path], is_required: bool, is_editable: bool, build_data: dict[str, Any]) -> None:
+        """Add the files of the directory that a step returns; unless they are required, do without if it fails."""
         try:
-            compiled = _compile(Path(self.root), sources, self._built)
+            directory = step.result()
         except (Exception, SystemExit) as error:
-            if wish == "1":
+            if is_required:
                 raise
-            self.app.display_warning(f"not compiled, which makes changes slower: {error}")
+            self.app.display_warning(f"not compiled, which makes changes slower, or the first start: {error}")
             return
-        for file in compiled:
-            place = file.relative_to(self._built / "lib")
+        for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+            place = file.relative_to(directory)
             if is_editable:
                 shutil.copy2(file, Path(self.root) / place)
             else:
                 build_data["force_include"][str(file)] = str(place)
-        if not is_editable:
-            build_data["pure_python"] = False
-            build_data["infer_tag"] = True
+                build_data["pure_python"], build_data["infer_tag"] = False, True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove the temporary directory."""
@@ -79,8 +88,8 @@ def _sources(root: Path, patterns: list[str]) -> list[str]:
     return sorted(chain.from_iterable(found.values()))
 
 
-def _compile(root: Path, sources: list[str], into: Path) -> list[Path]:
-    """Return the extension modules made of the sources, under `into / "lib"`."""
+def _modules(root: Path, sources: list[str], into: Path) -> Path:
+    """Return a directory with the extension modules made of the sources."""
     from mypyc.build import mypycify
     from setuptools import Distribution
 
@@ -91,15 +100,45 @@ def _compile(root: Path, sources: list[str], into: Path) -> list[Path]:
             group_name="timely",
             opt_level="2",
             debug_level="0",
+            multi_file=True,  # a file of C for each module, which compile at the same time
             target_dir=str(into / "c"),
         )
         for extension in extensions:  # another compiler's warnings are no reason to do without
             extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
         command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
-        command.build_temp, command.build_lib = str(into / "temp"), str(into / "lib")
+        command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
         command.ensure_finalized()
+        build = command.build_extensions
+
+        def build_in_parallel() -> None:
+            _compile_in_parallel(command.compiler)
+            build()
+
+        command.build_extensions = build_in_parallel
         command.run()
-    return sorted((into / "lib").rglob(f"*{SUFFIX}"))
+    return into / "modules"
+
+
+def _compile_in_parallel(compiler: Any) -> None:
+    """Have a compiler of setuptools compile the sources of an extension module at the same time."""
+    compile_one = compiler.compile
+
+    def compile_all(sources: list[str], **options: Any) -> list[str]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(chain.from_iterable(pool.map(lambda source: compile_one([source], **options), sources)))
+
+    compiler.compile = compile_all
+
+
+def _kernels(root: Path, target: str, into: Path) -> Path:
+    """Return a directory with the compiled kernels for the processor of this machine (host), or for all (levels)."""
+    place = into / "kernels" / "differential" / "kernels"
+    place.mkdir(parents=True)
+    command = [sys.executable, "-m", "differential.kernels", "--into", str(place), "--for", target]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(root)})
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return into / "kernels"
 
 
 @contextmanager

@@ -87,9 +87,9 @@ def install(clocks: Clocks) -> None:
     for owner, method, name in parts:
         setattr(owner, method, clocks.timed(getattr(owner, method), name))
     for kernel in kernels._KERNELS:
-        if kernel.dispatcher is not None:
+        if kernel.loaded is not None:
             label = f"kernel {kernel.source.__name__}"
-            timed = clocks.timed(kernel.dispatcher, lambda *_, label=label: label)
+            timed = clocks.timed(kernel.loaded, lambda *_, label=label: label)
             kernel.__setstate__((timed, (), {}, kernel.__dict__))  # type: ignore[attr-defined]
 
 

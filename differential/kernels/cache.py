@@ -1,16 +1,9 @@
-"""One compiled kernel in the cache, in the form for which Numba's dispatcher asks.
+"""What is kept of one compiled kernel, and what its object code depends on.
 
-Numba reduces a compiled function to a few objects that can be pickled, and rebuilds it from them; it does so for its
-own cache. The dispatcher asks an object for this, its `_cache`. An `Entry` is such an object: it keeps one kernel in a
-`Store`. Numba's own cache is not used, because it keeps what it compiles for each installation, trusts the files that
-it finds, and ends the run if one is damaged.
-
-This relies on parts of Numba that are not public: `Dispatcher._cache` and its `load_overload` and `save_overload`,
-`CompileResult._reduce` and `_rebuild`, `serialize.dumps`. If one of these is missing, each process compiles its
-kernels, and reports that.
-
-The key of an entry has, beside the kernel itself, the `environment()`: a kernel that is compiled with other versions,
-for another processor or with other settings is another entry.
+Object code is found by its key: the kernel's name and signature; a digest of its code, of the code that it calls and of
+its constants; how this package compiles it; and the `environment()`. A kernel that is compiled from other sources, for
+another processor or with other settings has another key. Numba's version is only part of the key of what is compiled on
+this machine: object code does not call Numba, so the kernels of a wheel are valid with every version.
 """
 
 from __future__ import annotations
@@ -18,141 +11,149 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import pickle
+import importlib.util
+import os
 import platform
 import sys
 import sysconfig
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from differential.kernels.loader import LoadError, load
+from differential.kernels.processor import Processor
+from differential.kernels.shipped import Shipped
+from differential.kernels.signature import Signature
 from differential.kernels.store import SUFFIX, Store, report
 
 _SETTINGS = (
     "BOUNDSCHECK",
-    "CPU_FEATURES",
-    "CPU_NAME",
     "DEBUGINFO_DEFAULT",
     "DEBUG_NRT",
-    "ENABLE_AVX",
-    "ENABLE_PROFILING",
     "EXTEND_VARIABLE_LIFETIMES",
     "LLVM_REFPRUNE_FLAGS",
     "LLVM_REFPRUNE_PASS",
     "LOOP_VECTORIZE",
     "OPT",
     "SLP_VECTORIZE",
-    "USING_SVML",
 )
-"""The settings of Numba that change machine code, or what the code calls."""
+"""The settings of Numba that change the code that it makes."""
+_CONFIGURATION = ".numba_config.yaml"
+"""A file of the working directory in which Numba also looks for settings."""
+_COMPILERS = ("bridge.py", "codegen.py", "loader.py", "runtime.py")
 _NAME_CHARACTERS = 100
 
 
 @functools.cache
-def environment() -> str:
-    """Return what machine code depends on besides its source, a line for each."""
-    numba = importlib.import_module("numba")
-    llvmlite = importlib.import_module("llvmlite")
-    processor = importlib.import_module("llvmlite.binding")
-    numpy = importlib.import_module("numpy")
-    settings = [f"{name}={getattr(numba.config, name, None)!r}" for name in _SETTINGS]
+def environment(processor: Processor) -> str:
+    """Return what object code for a processor depends on besides its source, a line for each."""
+    numpy = importlib.import_module("numpy._core._multiarray_umath")
+    settings = [f"{name}={os.environ[f'NUMBA_{name}']}" for name in _SETTINGS if f"NUMBA_{name}" in os.environ]
+    configuration = Path(_CONFIGURATION)
     return "\n".join(
         (
-            f"{platform.python_implementation()} {sys.version} {sysconfig.get_config_var('SOABI')}",
-            f"numpy {numpy.__version__}",
-            f"numba {numba.__version__}",
-            f"llvmlite {llvmlite.__version__} {processor.llvm_version_info}",
-            f"{processor.get_process_triple()} {processor.get_host_cpu_name()}",
-            processor.get_host_cpu_features().flatten(),
+            f"{platform.python_implementation()} {sysconfig.get_config_var('SOABI')} {sys.hexversion >> 16:x}",
+            f"objects of {object.__basicsize__} bytes, arrays of version {numpy._get_ndarray_c_version():x}",
+            str(processor),
             *settings,
+            *([configuration.read_text(errors="replace")] if configuration.is_file() else []),
         )
     )
 
 
-class Entry:
-    """What the cache has of one kernel, for one dispatcher.
+@functools.cache
+def compilers() -> str:
+    """Return a digest of the versions of the libraries that compile, without importing Numba."""
+    digest = hashlib.blake2b(digest_size=16)
+    for library in ("numba", "llvmlite"):
+        spec = importlib.util.find_spec(library)
+        for place in spec.submodule_search_locations or () if spec else ():
+            with open(Path(place) / "_version.py", "rb") as file:
+                digest.update(file.read())
+    return digest.hexdigest()
 
-    `kernel` is the kernel's qualified name; `key` spells out everything its machine code depends on.
+
+@functools.cache
+def way() -> str:
+    """Return a digest of the modules that make object code of kernels, and of the one that loads it."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in _COMPILERS:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()
+
+
+class Entry:
+    """What is kept of one kernel: by the package that is installed (`Shipped`), or for this user (`Store`).
+
+    `kernel` is the kernel's qualified name; `sources` spells out what its object code depends on in Python.
     """
 
-    def __init__(self, kernel: str, key: str) -> None:
-        self.digest = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
-        readable = "".join(each if each.isalnum() or each in "._" else "-" for each in kernel)
-        self.name = f"{readable[-_NAME_CHARACTERS:]}-{self.digest}{SUFFIX}"
-        self.store = Store.of_user()
+    def __init__(self, kernel: str, signature: Signature, sources: str) -> None:
         self._kernel = kernel
-        self._key = key
+        self._signature = signature
+        self._source = f"{kernel}{signature}\n{sources}\n{way()}"
+        self.readable = "".join(each if each.isalnum() or each in "._" else "-" for each in kernel)[-_NAME_CHARACTERS:]
+        self.symbol = f"kernel.{self.readable}.{_digest(self._source)}"
+        self.store = Store.of_user()
         self._payload: bytes | None = None
-        self._was_offered = False
+        self._is_shipped = True
 
-    @property
-    def cache_path(self) -> str:
-        """The directory, which a dispatcher's statistics show."""
-        return str(self.store.directory)
+    def key(self, processor: Processor) -> str:
+        """Return the key of this kernel's object code for a processor."""
+        return f"{self._source}\n{environment(processor)}"
 
-    @property
-    def is_read(self) -> bool:
-        """Whether there is something to load."""
-        return self._payload is not None
+    @functools.cached_property
+    def own_key(self) -> str:
+        """The key of what is compiled on this machine, for its processor."""
+        return f"{self.key(Processor.of_host())}\n{compilers()}"
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of the file in the store."""
+        return f"{self.readable}-{_digest(self.own_key)}{SUFFIX}"
 
     def exists(self) -> bool:
-        """Return whether the cache has the kernel, whole or damaged."""
-        return self.store.has(self.name)
+        """Return whether the kernel is kept, whole or damaged."""
+        return self._shipped() is not None or self.store.has(self.name)
 
-    def read(self) -> bool:
-        """Read the kernel from the cache; return whether it is there, whole and safe to load."""
-        self._payload = self.store.read(self.name, self._key)
-        return self.is_read
+    def read(self, known: bytes | None = None) -> bool:
+        """Read the object code, unless it is known; return whether it is there, whole and safe to load."""
+        self._payload = known or self._shipped() or self.kept()
+        return self._payload is not None
 
-    def load(self, dispatcher: Any, signature: str) -> bool:
-        """Load what was read into the dispatcher; return whether that succeeds, False if nothing was read."""
-        if not self.is_read:
-            return False
-        # `compile` calls `load_overload` first, which returns what was read, so nothing is compiled.
-        self._attach(dispatcher)
-        try:
-            dispatcher.compile(signature)
-        except Exception as error:  # a pickle of a Numba that differs under the same version can raise anything
-            self.store.discard(self.name, f"cannot be loaded ({type(error).__name__}: {error})")
-            return False
-        finally:
-            self._payload = None  # the dispatcher keeps this object, which would keep the machine code in memory twice
-        return True
+    def kept(self) -> bytes | None:
+        """Return the object code that was compiled on this machine, or None."""
+        return self.store.read(self.name, self.own_key)
 
-    def compile(self, dispatcher: Any, signature: str) -> None:
-        """Compile the dispatcher's function, and keep the result in the cache."""
-        self._payload = None
-        self._attach(dispatcher)
-        dispatcher.compile(signature)
-        if not self._was_offered:
-            _report_unknown("it asks for no cache")
-
-    def load_overload(self, signature: object, context: Any) -> Any:
-        """Return what was read as a result of Numba's compiler, or None; the dispatcher calls this."""
-        if self._payload is None:
+    def load(self) -> Callable[..., Any] | None:
+        """Return what was read as a function, or None if nothing was read or it cannot be loaded."""
+        payload, self._payload = self._payload, None
+        if payload is None:
             return None
-        context.refresh()
-        compiler: Any = importlib.import_module("numba.core.compiler")
-        return compiler.CompileResult._rebuild(context, *pickle.loads(self._payload))
-
-    def save_overload(self, signature: object, compiled: Any) -> None:
-        """Keep a result of Numba's compiler; the dispatcher calls this."""
-        self._was_offered = True
         try:
-            if compiled.lifted or compiled.library.has_dynamic_globals or not compiled.environment.can_cache():
-                report(f"{self._kernel} refers to objects of this process; it is compiled in each process")
-                return
-            serialize: Any = importlib.import_module("numba.core.serialize")
-            payload = serialize.dumps(compiled._reduce())
-        except Exception as error:  # the private parts of another Numba can raise anything
-            _report_unknown(f"{type(error).__name__}: {error}")
-        else:
-            self.store.write(self.name, self._key, payload)
+            return load(payload, self.symbol, self._kernel, self._signature)
+        except LoadError as error:
+            if self._shipped() is None:
+                self.store.discard(self.name, f"cannot be loaded ({error})")
+                return None
+            report(f"the compiled kernel {self._kernel} of this package cannot be loaded ({error}); it is not used")
+            self._is_shipped = False
+            self.read()
+            return self.load()
 
-    def _attach(self, dispatcher: Any) -> None:
-        if hasattr(dispatcher, "_cache"):
-            dispatcher._cache = self
+    def keep(self, payload: bytes) -> Callable[..., Any]:
+        """Return what was compiled on this machine as a function, and keep it."""
+        self.write(payload)
+        return load(payload, self.symbol, self._kernel, self._signature)
+
+    def write(self, payload: bytes) -> None:
+        """Keep what was compiled on this machine."""
+        self.store.write(self.name, self.own_key, payload)
+
+    def _shipped(self) -> bytes | None:
+        shipped = Shipped.of_package() if self._is_shipped else None
+        return shipped.payload(self.key(shipped.processor)) if shipped else None
 
 
-def _report_unknown(reason: str) -> None:
-    """Report that this Numba is not known well enough to cache what it compiles."""
-    version = importlib.import_module("numba").__version__
-    report(f"kernels are compiled in each process: Numba {version} cannot be made to cache them here ({reason})")
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,13 +1,13 @@
 """Compiling the loops over rows: at the first call, and once on a machine.
 
-A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: Numba is
-imported, and the kernel compiled or loaded, at its first call. From then on a call costs what Numba's own dispatch
-costs (about 0.3 µs, and 0.1 µs for each array): a kernel is a `functools.partial` whose function is replaced at the
-first call, and there is no cheaper callable that can be changed.
+A kernel is a function from int64 arrays to int64 arrays, marked `@kernel`. Importing it costs nothing: it is loaded at
+its first call, or compiled, for which Numba is imported. From then on a call costs about 0.1 µs, and some nanoseconds
+for each array: a kernel is a `functools.partial` whose function is replaced at the first call, by a built-in function
+of its object code (`bridge.py`).
 
 A kernel has exactly one signature, read off its annotations: `Ints` is int64[::1], `Table` is int64[:, ::1], `int` is
-int64, `float` is float64. Arrays of another kind (read-only, strided, int32) are refused with a TypeError; otherwise
-Numba would compile the kernel again for them, in the middle of a run.
+int64, `float` is float64 (`signature.py`). Arrays of another kind (read-only, strided, int32) are refused with a
+TypeError.
 
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
@@ -15,11 +15,12 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
 - `@bare`: an inner function that makes no arrays, and costs least to call;
 - `@primitive(meaning)`: a function that returns, when Numba may be imported, something only compiled code can call;
   `meaning` is what that means in Python;
-- another kernel may be called like an inner function.
+- another kernel may be called like an inner function; its result must be annotated, and its code stays its own.
 
-Compiled code is cached on disk, for all installations of a user (`store.py` describes where, and how safely). The key
-of a cached kernel has a digest of everything it calls and of the constants it uses, its signature, and the versions,
-the processor and the settings it is compiled for (`cache.py`). Where its source is installed does not matter.
+Object code (`codegen.py`) is in the package if that was installed as a wheel (`shipped.py`), or cached on disk, for all
+installations of a user (`store.py` describes where, and how safely). The key of a cached kernel has a digest of
+everything it calls and of the constants it uses, its signature, and the versions, the processor and the settings it is
+compiled for (`cache.py`). Where its source is installed does not matter.
 
 No two processes compile the same kernel. A process that needs a kernel that another one is compiling compiles others
 meanwhile, then waits, and loads it (`turn.py`). Compiling that takes longer than a second is reported on stderr.
@@ -42,20 +43,24 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.kernels.cache import Entry, environment
+from differential.kernels.cache import Entry
+from differential.kernels.digest import Part, digest_of, reached
 from differential.kernels.interrupts import interrupted_late, uninterrupted
+from differential.kernels.loader import payload_of
+from differential.kernels.processor import Processor
+from differential.kernels.signature import Signature
 from differential.kernels.turn import Turn, notice
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -69,53 +74,68 @@ NOTHING: Ints = np.empty(0, np.int64)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_SIGNATURE = {"Ints": "int64[::1]", "Table": "int64[:, ::1]", "int": "int64", "float": "float64"}
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
+_ahead: dict[str, bytes] = {}
+"""What was compiled while another process compiled the kernel that was needed, by symbol, until it is used."""
 
 
-class Kernel(functools.partial[Any]):
+class Kernel(functools.partial[Any], Part):
     """A function that is compiled or loaded at its first call."""
 
     source: Any
-    dispatcher: Any
+    loaded: Any
 
     def prepare(self) -> Any:
-        """Return Numba's dispatcher of this kernel, compiled or loaded; later calls of the kernel go straight to it."""
-        if self.dispatcher is None:
+        """Return this kernel as a function, compiled or loaded; later calls of the kernel go straight to it."""
+        if self.loaded is None:
             with _lock:
-                if self.dispatcher is None:
-                    self._use((_in_python if _IS_INTERPRETED else _compile_kernel)(self.source))
-        return self.dispatcher
+                if self.loaded is None:
+                    self._use(_in_python(self.source) if _IS_INTERPRETED else _loaded(self))
+        return self.loaded
+
+    def called(self) -> list[Kernel]:
+        """Return the other kernels that this one calls, or that those call."""
+        parts = {id(part) for part in reached(self.source) if part is not self.source}
+        return [one for one in _KERNELS if id(one.source) in parts]
+
+    def entry(self) -> Entry:
+        """Return what is kept of this kernel. Its key also spells out how this module compiles functions."""
+        signature = Signature.of(self.source)
+        with uninterrupted():
+            return Entry(f"{self.source.__module__}.{self.source.__qualname__}", signature, digest_of(self.source))
 
     def is_compiled(self) -> bool:
-        """Return whether this kernel is in use or cached, so that it is loaded at most."""
-        return bool(self.dispatcher) or _entry_of(self.source).exists()
+        """Return whether this kernel is in use or kept, so that it is loaded at most."""
+        return bool(self.loaded) or self.entry().exists()
 
-    def prepare_if_nobody_has(self) -> bool:
-        """Compile this kernel unless it is compiled, or some process is compiling it or one that it calls.
+    def object_codes(self, processors: list[Processor]) -> list[bytes]:
+        """Return the object code of this kernel for each processor, with the names that it needs."""
+        codegen, symbol = _codegen(), self.entry().symbol
+        copy, namespace = _copy(self.source)
+        copy.__qualname__ = symbol  # names of machine code are unique in a process
+        _resolve(self.source, namespace)
+        made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors)
+        return [payload_of(code, needs) for code, needs in made]
 
-        Returns whether it is compiled now by this call.
-        """
-        called = {part for part in _reached(self.source) if part is not self.source}
-        if self.dispatcher or not all(one.is_compiled() for one in _KERNELS if one.source in called):
-            return False
-        dispatcher = _compile_kernel(self.source, is_wanted=False)
-        if dispatcher is not None:
-            self._use(dispatcher)
-        return dispatcher is not None
+    def external(self) -> Any:
+        """Return what stands for this kernel in the globals of kernels that are compiled."""
+        signature = Signature.of(self.source)
+        if not signature.result:
+            raise TypeError(f"kernel {self.source.__qualname__}: a kernel calls it, so its result needs an annotation")
+        return _codegen().external(self.entry().symbol, signature)
 
-    def _use(self, dispatcher: Any) -> None:
-        self.dispatcher = dispatcher
-        self.__setstate__((dispatcher, (), {}, self.__dict__))  # type: ignore[attr-defined]
+    def _use(self, loaded: Any) -> None:
+        self.loaded = loaded
+        self.__setstate__((loaded, (), {}, self.__dict__))  # type: ignore[attr-defined]
 
 
 _BARE = {"_nrt": False, "forceinline": True}
 """Numba's options for functions that count no references. A Numba that lacks one does without it."""
 
 
-class _Inner:
+class _Inner(Part):
     """A function to be compiled into its callers."""
 
     def __init__(self, source: FunctionType, is_bare: bool) -> None:
@@ -126,30 +146,21 @@ class _Inner:
     def __call__(self, *_: object) -> Any:
         raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
 
+    def way(self) -> str:
+        return f"inner {_BARE if self.is_bare else ''}"
+
     def prepare(self) -> Any:
         if self.dispatcher is None and _IS_INTERPRETED:
             self.dispatcher, namespace = _copy(self.source)
             _resolve(self.source, namespace)
         elif self.dispatcher is None:
-            njit = _numba().njit
-            known = importlib.import_module("numba.core.cpu").CPUTargetOptions
-            dispatcher = njit(
-                _resolved(self.source),
-                nogil=True,
-                error_model="numpy",
-                no_cpython_wrapper=True,
-                no_cfunc_wrapper=True,
-                **{name: value for name, value in _BARE.items() if self.is_bare and hasattr(known, name)},
-            )
-            resolve = dispatcher.get_call_template
-            unliteral = importlib.import_module("numba.core.types").unliteral
-            # Without `unliteral` Numba would compile the function again for each constant among its arguments.
-            dispatcher.get_call_template = lambda args, kws: resolve([unliteral(one) for one in args], kws)
+            dispatcher = _codegen().jitted(_resolved(self.source), **(_BARE if self.is_bare else {}))
+            dispatcher.get_call_template = _codegen().unliteral(dispatcher.get_call_template)
             self.dispatcher = dispatcher
         return self.dispatcher
 
 
-class _Primitive:
+class _Primitive(Part):
     """A function that makes something compiled code can call; it runs when Numba may be imported."""
 
     def __init__(self, source: FunctionType, meaning: Callable[..., Any]) -> None:
@@ -161,7 +172,8 @@ class _Primitive:
 
     def prepare(self) -> Any:
         if self.made is None:
-            self.made = self.source()
+            made = self.source()
+            self.made = _codegen().jitted(made) if hasattr(made, "py_func") else made
         return self.made
 
 
@@ -173,7 +185,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
     made = Kernel(first_call)
     made.source = cast(FunctionType, function)
-    made.dispatcher = None
+    made.loaded = None
     functools.update_wrapper(made, function)
     _KERNELS.append(made)
     return cast("Callable[Parameters, Result]", made)
@@ -207,9 +219,9 @@ def primitive(
     return decorate
 
 
-def _largest_first() -> list[Kernel]:
+def largest_first() -> list[Kernel]:
     """Return all kernels, those with the most code first."""
-    sizes = {one: sum(len(part.__code__.co_code) for part in _reached(one.source)) for one in _KERNELS}
+    sizes = {one: sum(len(part.__code__.co_code) for part in reached(one.source)) for one in _KERNELS}
     return sorted(sizes, key=sizes.__getitem__, reverse=True)
 
 
@@ -223,15 +235,22 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 
     The largest come first, so that several processes finish at about the same time.
     """
-    for position, one in enumerate(_largest_first(), 1):
+    for position, one in enumerate(largest_first(), 1):
         started = time.perf_counter()
         one.prepare()
         name = f"{one.source.__module__}.{one.source.__qualname__}"
         report(f"{position}/{len(_KERNELS)} {name}: {time.perf_counter() - started:.2f} s")
 
 
-def _numba() -> Any:
-    return importlib.import_module("numba")
+def _codegen() -> Any:
+    try:
+        return importlib.import_module("differential.kernels.codegen")
+    except (AttributeError, ImportError) as error:
+        version = getattr(sys.modules.get("numba"), "__version__", "")
+        raise RuntimeError(
+            f"Numba {version} cannot compile the kernels of this package ({error}); install another version of Numba, "
+            "or a wheel of this package that has compiled kernels"
+        ) from error
 
 
 def _resolved(function: FunctionType) -> FunctionType:
@@ -251,10 +270,13 @@ def _copy(function: FunctionType) -> tuple[FunctionType, dict[str, Any]]:
 
 
 def _resolve(function: FunctionType, namespace: dict[str, Any]) -> None:
-    """Replace the kernels, inner functions and primitives that `function` names by what is prepared of them."""
+    """Replace the kernels, inner functions and primitives that `function` names by what stands for them."""
     for name in function.__code__.co_names:
-        if isinstance(namespace.get(name), (Kernel, _Inner, _Primitive)):
-            namespace[name] = namespace[name].prepare()
+        part = namespace.get(name)
+        if isinstance(part, Kernel) and not _IS_INTERPRETED:
+            namespace[name] = part.external()
+        elif isinstance(part, (Kernel, _Inner, _Primitive)):
+            namespace[name] = part.prepare()
 
 
 def _in_python(function: FunctionType) -> Any:
@@ -268,133 +290,47 @@ def _in_python(function: FunctionType) -> Any:
     return interpreted
 
 
-def _digest(function: FunctionType) -> str:
-    """Return a digest of the code and the constants that `function` reaches through its globals."""
-    digest = hashlib.blake2b(digest_size=16)
-    for one in _reached(function):
-        cells = [_constant(cell.cell_contents) for cell in one.__closure__ or ()]
-        digest.update(repr((_spelled_out(one.__code__), repr(one.__defaults__), cells)).encode())
-        for name in _names(one.__code__):
-            if name in one.__globals__:
-                digest.update(f"{name}={_constant(one.__globals__[name])};".encode())
-    return digest.hexdigest()
-
-
-def _constant(value: object) -> str:
-    """Return as text what compiled code takes from the value of a global; functions are digested on their own."""
-    if isinstance(value, (Kernel, _Inner, _Primitive)):
-        return f"{type(value).__name__} {isinstance(value, _Inner) and value.is_bare}"
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {value.tobytes()!r}"
-    if hasattr(value, "__qualname__"):  # a class or a function, whose representation may hold its address
-        return f"{value.__module__}.{value.__qualname__}"
-    return repr(value)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the global names that code, and the functions defined in it, may look up."""
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)
-
-
-def _spelled_out(code: CodeType) -> str:
-    """Return as text what code does, without its file and lines: the same text in every process."""
-    constants = [_spelled_out(each) if isinstance(each, CodeType) else _literal(each) for each in code.co_consts]
-    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
-    return repr((code.co_code, code.co_exceptiontable, constants, arguments, names))
-
-
-def _literal(constant: object) -> str:
-    """Return a constant of code as text; a set is sorted, because its order differs between processes."""
-    return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
-
-
-def _reached(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield `function` and what it reaches through its globals, each once."""
-    reached: set[int] = set()
-    found = [function]
-    while found:
-        one = found.pop()
-        if id(one.__code__) not in reached:
-            reached.add(id(one.__code__))
-            yield one
-            for value in (one.__globals__.get(name) for name in _names(one.__code__)):
-                if isinstance(value, (Kernel, _Inner, _Primitive)):
-                    found.append(value.source)
-                elif isinstance(value, FunctionType):
-                    found.append(value)
-
-
-def _signature(function: FunctionType) -> str:
-    types = []
-    for name in function.__code__.co_varnames[: function.__code__.co_argcount]:
-        annotation = function.__annotations__.get(name)
-        if annotation not in _SIGNATURE:
-            raise TypeError(
-                f"kernel {function.__qualname__}: the annotation of {name!r} must be one of {', '.join(_SIGNATURE)}, "
-                f"as text (from __future__ import annotations); it is {annotation!r}"
-            )
-        types.append(_SIGNATURE[annotation])
-    return f"({', '.join(types)},)"
-
-
-def _dispatcher_of(copy: FunctionType) -> Any:
-    """Return Numba's dispatcher of a copy of a kernel; nothing is compiled or loaded yet."""
-    return _numba().njit(copy, nogil=True, error_model="numpy")
-
-
-def _entry_of(function: FunctionType) -> Entry:
-    """Return a kernel's entry in the cache. Its key also spells out how this module compiles functions."""
-    with uninterrupted():
-        surroundings = environment()
-    how = [_spelled_out(code) for code in (_dispatcher_of.__code__, _Inner.prepare.__code__)]
-    way = hashlib.blake2b(repr((how, _BARE)).encode(), digest_size=16).hexdigest()
-    name = f"{function.__module__}.{function.__qualname__}"
-    return Entry(name, "\n".join((f"{name}{_signature(function)}", _digest(function), way, surroundings)))
-
-
-def _compile_kernel(function: FunctionType, is_wanted: bool = True) -> Any:
-    """Return Numba's dispatcher of a kernel, compiled or loaded.
-
-    A kernel that is not wanted yet is compiled ahead, unless it is cached or another process compiles it: then the
-    result is None.
-    """
-    entry, signature = _entry_of(function), _signature(function)
-    copy, namespace = _copy(function)
-    copy.__qualname__ = f"{function.__qualname__}_{entry.digest}"  # names of machine code are unique in a process
-    dispatcher = _dispatcher_of(copy)
+def _loaded(kernel: Kernel) -> Any:
+    """Return a kernel as a function, compiled or loaded. The kernels that it calls are loaded first."""
+    for one in kernel.called():
+        one.prepare()
+    entry = kernel.entry()
     with contextlib.ExitStack() as stack:
-        if not entry.read():
-            # Resolving may compile kernels that this one calls, each in a turn of its own. No turn is held here yet:
-            # closing another turn's file would end it (see `Turn`).
-            _resolve(function, namespace)
+        if not entry.read(_ahead.pop(entry.symbol, None)):
             turn = _turn(entry, stack)
-            while turn and is_wanted and not turn.is_ours() and not entry.read():
+            while turn and not turn.is_ours() and not entry.read():
                 # The turn is not ours, so the turns that this takes and ends do not end it.
-                if not any(one.prepare_if_nobody_has() for one in _largest_first()):
+                if not any(_compile_ahead(one) for one in largest_first()):
                     turn.wait()
-            if turn and not is_wanted and not turn.is_ours():
-                return None
             entry.read()  # another process may have compiled it meanwhile
-        if entry.is_read and not is_wanted:
-            return None
         with uninterrupted():
-            is_loaded = entry.load(dispatcher, signature)
-        if not is_loaded:
-            _resolve(function, namespace)
-            why = "once on this machine" if entry.store.is_usable() else "there is no cache"
-            stack.enter_context(interrupted_late())
-            stack.enter_context(
-                notice(f"differential: compiling {function.__module__}.{function.__qualname__} ({why})")
-            )
-            entry.compile(dispatcher, signature)
-    dispatcher.disable_compile()
-    return dispatcher
+            loaded = entry.load()
+        return loaded or entry.keep(_compiled(kernel, entry, stack))
+
+
+def _compile_ahead(kernel: Kernel) -> bool:
+    """Compile a kernel unless it is compiled or another process compiles it; return whether it is compiled by this."""
+    entry = kernel.entry()
+    if kernel.loaded or entry.symbol in _ahead or entry.exists():
+        return False
+    with contextlib.ExitStack() as stack:
+        turn = _turn(entry, stack)
+        if not turn or not turn.is_ours() or entry.exists():
+            return False
+        _ahead[entry.symbol] = _compiled(kernel, entry, stack)
+        entry.write(_ahead[entry.symbol])
+    return True
+
+
+def _compiled(kernel: Kernel, entry: Entry, stack: contextlib.ExitStack) -> bytes:
+    """Return what a kernel is compiled to for this machine."""
+    why = "once on this machine" if entry.store.is_usable() else "there is no cache"
+    stack.enter_context(interrupted_late())
+    stack.enter_context(
+        notice(f"differential: compiling {kernel.source.__module__}.{kernel.source.__qualname__} ({why})")
+    )
+    [payload] = kernel.object_codes([Processor.of_host()])
+    return payload
 
 
 def _turn(entry: Entry, stack: contextlib.ExitStack) -> Turn | None:

@@ -48,7 +48,7 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
 _reported: set[str] = set()
 
 
-class _UnsafeError(Exception):
+class UnsafeError(Exception):
     """A file or a directory is not safe, or is not what it should be."""
 
 
@@ -107,10 +107,10 @@ class Store:
         with self._reported(), self._opened() as place, contextlib.suppress(FileNotFoundError):
             found = os.stat(self._at(name), dir_fd=place, follow_symlinks=False)
             try:
-                payload = _payload(self._content(place, name), key)
+                payload = _payload(content_of(self._at(name), place), key)
             except FileNotFoundError:
                 return None
-            except (OSError, _UnsafeError) as error:
+            except (OSError, UnsafeError) as error:
                 self._discard(place, name, found, _reason(error))
                 return None
             if found.st_mtime < time.time() - _DAY:
@@ -154,20 +154,6 @@ class Store:
             pass
         report(f"{self.directory / name} {reason}; this kernel is compiled again")
 
-    def _content(self, place: int | None, name: str) -> bytes:
-        """Return the content of a file; raise `_UnsafeError` unless it is a file that nobody else can have written."""
-        descriptor = os.open(self._at(name), _READ, dir_fd=place)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise _UnsafeError("is no regular file")
-            if complaint := _complaint(status):
-                raise _UnsafeError(complaint)
-            with open(descriptor, "rb", closefd=False) as file:
-                return file.read()
-        finally:
-            os.close(descriptor)
-
     def _prune(self, place: int | None) -> None:
         now = time.time()
         ages = {SUFFIX: UNUSED_DAYS * _DAY, _PARTIAL: _DAY}
@@ -189,14 +175,14 @@ class Store:
         It is opened for each use, and not once: a program that becomes a daemon closes all descriptors.
         """
         if not self.root.is_absolute():
-            raise _UnsafeError(f"{self.root}: no home directory is known")
+            raise UnsafeError(f"{self.root}: no home directory is known")
         os.makedirs(self.root, mode=0o700, exist_ok=True)
         if not _IS_POSIX:
             os.makedirs(self.directory, exist_ok=True)
             yield None
             return
         if _is_foreign(os.lstat(self.root)):
-            raise _UnsafeError(f"{self.root} {_complaint(os.lstat(self.root))}")
+            raise UnsafeError(f"{self.root} {_complaint(os.lstat(self.root))}")
         path = self.root
         place = os.open(path, os.O_RDONLY | os.O_DIRECTORY)  # the root may be a link, but nothing below it
         try:
@@ -220,19 +206,37 @@ class Store:
         is_sticky = path != self.directory and bool(status.st_mode & stat.S_ISVTX)
         if complaint := _complaint(status, is_sticky):
             is_own = status.st_uid == os.geteuid() and not status.st_mode & stat.S_ISVTX
-            raise _UnsafeError(f"{path} {complaint}" + (f" ('chmod go-w {path}' changes that)" if is_own else ""))
+            raise UnsafeError(f"{path} {complaint}" + (f" ('chmod go-w {path}' changes that)" if is_own else ""))
 
     @contextlib.contextmanager
     def _reported(self) -> Iterator[None]:
         """Report why the directory cannot be used, and go on without it."""
         try:
             yield
-        except (OSError, _UnsafeError) as error:
-            reason = str(error) if isinstance(error, _UnsafeError) else f"{self.directory}: {_strerror(error)}"
+        except (OSError, UnsafeError) as error:
+            reason = str(error) if isinstance(error, UnsafeError) else f"{self.directory}: {_strerror(error)}"
             report(
                 f"kernels that this process compiles are not kept for others: {reason}; {DIRECTORY_VARIABLE} can name "
                 "another directory"
             )
+
+
+def content_of(path: str | Path, place: int | None = None) -> bytes:
+    """Return the content of a file; raise `UnsafeError` unless it is a file that nobody else can have written.
+
+    A relative path is one in the directory `place`, which is open.
+    """
+    descriptor = os.open(path, _READ, dir_fd=place)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnsafeError("is no regular file")
+        if complaint := _complaint(status):
+            raise UnsafeError(complaint)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _opened_inside(place: int, name: str) -> int:
@@ -267,20 +271,20 @@ def _digest(body: bytes) -> bytes:
 
 
 def _payload(content: bytes, key: str) -> bytes:
-    """Return the payload of an entry with this content; raise `_UnsafeError` if it is damaged or of another key."""
+    """Return the payload of an entry with this content; raise `UnsafeError` if it is damaged or of another key."""
     start = len(_MARK) + _DIGEST_BYTES
     body = content[start:]
     own = key.encode() + b"\0"
     if content[: len(_MARK)] != _MARK or content[len(_MARK) : start] != _digest(body):
-        raise _UnsafeError("is damaged")
+        raise UnsafeError("is damaged")
     if not body.startswith(own):
-        raise _UnsafeError("is of another kernel")
+        raise UnsafeError("is of another kernel")
     return body[len(own) :]
 
 
-def _reason(error: OSError | _UnsafeError) -> str:
+def _reason(error: OSError | UnsafeError) -> str:
     """Return why an entry cannot be read, in words that follow its path."""
-    if isinstance(error, _UnsafeError):
+    if isinstance(error, UnsafeError):
         return str(error)
     return "is a link" if error.errno == errno.ELOOP else f"cannot be read ({_strerror(error)})"
 

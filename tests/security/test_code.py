@@ -14,7 +14,7 @@ from tests.integration.launcher.launching import ROOT, Run
 RUNS_CODE = frozenset({"eval", "exec", "compile", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"})
 MAY = {
     "timely/run/launched.py": {"exec", "compile"},  # the program that `timely run` is given
-    "differential/kernels/cache.py": {"pickle"},  # compiled kernels of the same user, once their digest is verified
+    "differential/kernels/loader.py": {"pickle"},  # exceptions of kernels: a reader that refuses all but plain data
 }
 READS_OBJECTS = frozenset({"load", "loads", "fromfile"})
 HOSTILE = sorted({*sys.stdlib_module_names} - {"__future__", "builtins", "sys"})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,9 +16,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from differential.kernels import cache as caching, compile as compiling, store as stores, turn as turns
-from differential.kernels.cache import Entry, environment
-from differential.kernels.compile import Ints, Kernel, inner, kernel
+from differential.kernels import (
+    cache as caching,
+    compile as compiling,
+    loader as loading,
+    store as stores,
+    turn as turns,
+)
+from differential.kernels.cache import Entry, compilers, environment, way
+from differential.kernels.compile import Ints, Kernel, bare, inner, kernel
+from differential.kernels.processor import Processor
 
 ROOT = Path(compiling.__file__).parents[2]
 STRANGER = 65534
@@ -29,6 +36,15 @@ pytestmark = pytest.mark.timeout(300)
 @inner
 def thrice(item: int) -> int:
     return 3 * item
+
+
+@bare
+def twice(item: int) -> int:
+    return 2 * item
+
+
+def fourfold(item: int) -> int:
+    return twice(twice(item))
 
 
 def tiny(items: Ints) -> int:
@@ -54,18 +70,18 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     monkeypatch.setattr(turns, "_PATIENCE", 600.0)  # this machine may be slow, which is reported too
     monkeypatch.setattr(compiling, "_KERNELS", [])
     numbers = Compiled()
-    compile, load = Entry.compile, Entry.load
+    compile, load = Kernel.object_codes, Entry.load
 
-    def compile_counted(entry: Entry, dispatcher: object, signature: str) -> None:
+    def compile_counted(one: Kernel, processors: list[Processor]) -> list[bytes]:
         numbers.compiled += 1
-        compile(entry, dispatcher, signature)
+        return compile(one, processors)
 
-    def load_counted(entry: Entry, dispatcher: object, signature: str) -> bool:
-        is_loaded = load(entry, dispatcher, signature)
-        numbers.loaded += is_loaded
-        return is_loaded
+    def load_counted(entry: Entry) -> object:
+        loaded = load(entry)
+        numbers.loaded += loaded is not None
+        return loaded
 
-    monkeypatch.setattr(Entry, "compile", compile_counted)
+    monkeypatch.setattr(Kernel, "object_codes", compile_counted)
     monkeypatch.setattr(Entry, "load", load_counted)
     return numbers
 
@@ -75,8 +91,15 @@ def answer() -> int:
     return kernel(tiny)(np.arange(5))
 
 
+def entry_of(function: Callable[..., object] = tiny) -> Entry:
+    """Return what is kept of a function as a kernel."""
+    made = kernel(function)
+    assert isinstance(made, Kernel)
+    return made.entry()
+
+
 def entry() -> Path:
-    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
+    made = entry_of()
     return made.store.directory / made.name
 
 
@@ -121,27 +144,28 @@ def test_a_damaged_entry_is_compiled_again_with_one_line(
 
 
 def test_a_whole_entry_that_cannot_be_loaded_is_compiled_again(
-    counted: Compiled, capsys: pytest.CaptureFixture[str]
+    counted: Compiled, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
-    made.store.write(made.name, made._key, b"no pickle\nat all")
+    made = entry_of()
+    made.store.write(made.name, made.own_key, b"no object code")
+    monkeypatch.setattr(loading, "_functions", {})
     assert [answer(), answer()] == [30, 30]
     assert (counted.compiled, counted.loaded) == (1, 1)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"differential: {entry()} cannot be loaded (UnpicklingError: ")
+    assert line.startswith(f"differential: {entry()} cannot be loaded (")
 
 
-def test_an_entry_with_a_wrong_digest_is_not_unpickled(
+def test_an_entry_with_a_wrong_digest_is_not_linked(
     counted: Compiled, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     answer()
     entry().write_bytes(entry().read_bytes() + b".")
-    monkeypatch.setattr(caching.pickle, "loads", lambda payload: pytest.fail("unpickled"))
+    monkeypatch.setattr(Entry, "load", lambda read: pytest.fail("linked") if read._payload else None)
     assert answer() == 30
 
 
-def test_a_kernel_that_calls_a_kernel_is_loaded_without_it(counted: Compiled) -> None:
-    """Its machine code contains that of the kernels it calls, so nothing else has to be loaded."""
+def test_a_kernel_that_calls_a_kernel_is_loaded_after_it(counted: Compiled) -> None:
+    """Its object code names the kernels that it calls."""
     for _ in range(2):
         called = kernel(tiny)
         namespace = {"called": called, "__name__": __name__}
@@ -150,56 +174,82 @@ def test_a_kernel_that_calls_a_kernel_is_loaded_without_it(counted: Compiled) ->
         function.__annotations__["items"] = "Ints"
         assert kernel(function)(np.arange(5)) == 60  # type: ignore[arg-type,call-overload]
     assert isinstance(called, Kernel)
-    assert called.dispatcher is None
-    assert (counted.compiled, counted.loaded) == (2, 1)
+    assert called.loaded is not None
+    assert (counted.compiled, counted.loaded) == (2, 2)
 
 
-@pytest.mark.parametrize("setting", ["BOUNDSCHECK", "OPT", "CPU_NAME", "USING_SVML"])
+BASELINE = Processor("x86-64", "")
+
+
+@pytest.mark.parametrize("setting", ["BOUNDSCHECK", "OPT"])
 def test_another_numba_setting_is_another_entry(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    numba = compiling._numba()
-    before = environment.__wrapped__()
-    monkeypatch.setattr(numba.config, setting, "another", raising=False)
-    assert environment.__wrapped__() != before
+    before = environment.__wrapped__(BASELINE)
+    monkeypatch.setenv(f"NUMBA_{setting}", "1")
+    assert environment.__wrapped__(BASELINE) != before
 
 
-@pytest.mark.parametrize("module", ["numba", "numpy", "llvmlite"])
-def test_another_version_is_another_entry(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment.__wrapped__()
-    monkeypatch.setattr(f"{module}.__version__", "0")
-    assert environment.__wrapped__() != before
+def test_a_configuration_file_of_numba_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = environment.__wrapped__(BASELINE)
+    (tmp_path / ".numba_config.yaml").write_text("boundscheck: 1")
+    assert environment.__wrapped__(BASELINE) != before
 
 
-@pytest.mark.parametrize("name", ["get_host_cpu_name", "get_process_triple"])
-def test_another_processor_is_another_entry(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment.__wrapped__()
-    monkeypatch.setattr(f"llvmlite.binding.{name}", lambda: "another")
-    assert environment.__wrapped__() != before
+@pytest.mark.parametrize("module", ["numba", "llvmlite"])
+def test_another_version_of_a_compiler_is_another_entry(
+    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    before = compilers.__wrapped__()
+    (tmp_path / "_version.py").write_text("version = 0")
+    another = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: another if name == module else found(name))
+    assert compilers.__wrapped__() != before
 
 
-def test_other_features_of_a_processor_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment.__wrapped__()
-    monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", lambda: SimpleNamespace(flatten=lambda: "-avx"))
-    assert environment.__wrapped__() != before
+def test_another_layout_of_arrays_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__(BASELINE)
+    monkeypatch.setattr("numpy._core._multiarray_umath._get_ndarray_c_version", lambda: 3)
+    assert environment.__wrapped__(BASELINE) != before
+
+
+@pytest.mark.parametrize("processor", [Processor("x86-64", "-sse3"), Processor("znver4", "")])
+def test_another_processor_is_another_entry(processor: Processor) -> None:
+    assert environment(processor) != environment(BASELINE)
+
+
+def test_another_system_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.__wrapped__(BASELINE)
+    monkeypatch.setattr("llvmlite.binding.get_process_triple", lambda: "another")
+    assert environment.__wrapped__(BASELINE) != before
 
 
 def test_another_python_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment.__wrapped__()
-    monkeypatch.setattr(sys, "version", sys.version.replace("3.", "4.", 1))
-    other = environment.__wrapped__()
+    before = environment.__wrapped__(BASELINE)
+    monkeypatch.setattr(sys, "hexversion", 0x04000000)
+    other = environment.__wrapped__(BASELINE)
     monkeypatch.setattr(caching.sysconfig, "get_config_var", lambda name: "cpython-400t")
-    assert len({before, other, environment.__wrapped__()}) == 3
+    assert len({before, other, environment.__wrapped__(BASELINE)}) == 3
+
+
+def test_another_way_to_compile_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = way.__wrapped__()
+    for name in caching._COMPILERS:
+        (tmp_path / name).write_text("")
+    monkeypatch.setattr(caching, "__file__", str(tmp_path / "cache.py"))
+    assert way.__wrapped__() != before
 
 
 def test_other_compiler_options_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = entry()
+    before = entry_of(fourfold).name
     monkeypatch.setattr(compiling, "_BARE", {"forceinline": True})
-    assert entry() != before
+    assert entry_of(fourfold).name != before
 
 
 def test_a_kernel_of_the_same_name_in_another_module_is_another_entry() -> None:
     other = compiling._copy(tiny)[0]  # type: ignore[arg-type]
     other.__module__, other.__annotations__ = "elsewhere", tiny.__annotations__
-    assert compiling._entry_of(other).name != entry().name
+    assert entry_of(other).name != entry().name
 
 
 def test_a_lock_that_cannot_be_opened_does_not_block(
@@ -213,47 +263,13 @@ def test_a_lock_that_cannot_be_opened_does_not_block(
     assert capsys.readouterr().err == ""
 
 
-def test_a_loaded_entry_does_not_stay_in_memory_twice(counted: Compiled) -> None:
-    answer()
-    used = kernel(tiny)
-    assert used(np.arange(5)) == 30
-    assert isinstance(used, Kernel)
-    assert used.dispatcher._cache._payload is None
+def test_a_numba_that_cannot_compile_kernels_is_named(counted: Compiled, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> object:
+        raise AttributeError("no such thing")
 
-
-@pytest.mark.parametrize("missing", ["_cache", "dumps"])
-def test_with_an_unknown_numba_each_process_compiles(
-    missing: str, counted: Compiled, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if missing == "_cache":
-        monkeypatch.setattr(Entry, "_attach", lambda self, dispatcher: None)
-    else:
-        monkeypatch.delattr("numba.core.serialize.dumps")
-    assert [answer(), answer()] == [30, 30]
-    assert (counted.compiled, counted.loaded) == (2, 0)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.match(r"differential: kernels are compiled in each process: Numba [0-9.]+\S* cannot be made to ", line)
-
-
-@pytest.mark.parametrize(
-    "compiled",
-    [
-        SimpleNamespace(lifted=(), library=SimpleNamespace(has_dynamic_globals=True)),
-        SimpleNamespace(lifted=("loop",)),
-        SimpleNamespace(
-            lifted=(),
-            library=SimpleNamespace(has_dynamic_globals=False),
-            environment=SimpleNamespace(can_cache=lambda: False),
-        ),
-    ],
-)
-def test_code_that_holds_addresses_of_its_process_is_not_cached(
-    compiled: object, counted: Compiled, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = compiling._entry_of(tiny)  # type: ignore[arg-type]
-    made.save_overload(None, compiled)
-    assert not made.exists()
-    assert f"{__name__}.tiny refers to objects of this process" in capsys.readouterr().err
+    monkeypatch.setattr(compiling, "importlib", SimpleNamespace(import_module=fail))
+    with pytest.raises(RuntimeError, match=r"Numba .*cannot compile the kernels of this package \(no such thing\)"):
+        answer()
 
 
 SCRIPT = """
@@ -261,16 +277,15 @@ SCRIPT = """
     import numpy as np
     import differential
     from differential.kernels import compile as compiling
-    from differential.kernels.cache import Entry
 
     print("from", differential.__file__)
-    compile = Entry.compile
+    compile = compiling.Kernel.object_codes
 
     def compile_counted(*args):
         print("compiled")
-        compile(*args)
+        return compile(*args)
 
-    Entry.compile = compile_counted
+    compiling.Kernel.object_codes = compile_counted
     compiling._KERNELS.clear()  # or a process that waits compiles all of the package's
     import own
     {before}
@@ -417,7 +432,7 @@ def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(is_d
 
 
 def test_on_a_full_disk_nothing_is_cached_and_one_line_reports_it(tmp_path: Path) -> None:
-    output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))")
+    output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))")
     assert output[1:] == ["compiled", "answer 30"]
     assert f" {tmp_path}/.cache/timely-dataflow/kernels: File too large; " in line
     assert [path.name for path in (tmp_path / ".cache/timely-dataflow/kernels").iterdir()] == ["compiling.lock"]

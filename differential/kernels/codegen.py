@@ -1,0 +1,268 @@
+"""Object code of kernels, made by Numba and LLVM: once, for any processor, and free of Numba.
+
+Numba compiles each function that a kernel calls as if Python could call it: it optimises the function together with
+what that calls, and makes machine code of it. Of nested functions the innermost are optimised again for each caller.
+Here the functions only become LLVM's intermediate code. A kernel's code is linked once, with every function that the
+kernel reaches, and optimised and emitted once. Kernels that it calls are not linked but named, and found when it is
+loaded.
+
+This is a target of Numba's of its own (`numba.core.target_extension`), so functions that the program compiles with
+Numba are not affected. The object code calls nothing of Numba: `runtime.py` has what arrays and Python's calls need,
+and exceptions are plain data (`_Conventions`). So a process that loads it does not import Numba, of any version.
+
+Importing this module imports Numba. It relies on parts of Numba that are not public, from Numba 0.62 on. If a version
+changes them, this module fails, and `compile.py` reports the version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import gc
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import _dynfunc
+from numba.core import callconv, codegen, cpu, errors, extending, registry, target_extension, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.decorators import jit
+from numba.core.runtime import rtsys
+from numba.np import arrayobj
+
+from differential.kernels.bridge import add_bridge
+from differential.kernels.processor import Processor
+from differential.kernels.runtime import TEXT
+from differential.kernels.signature import ARRAYS, Signature
+
+TARGET = "differential"
+_REFUSES = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
+"""The entry point for Python that Numba asks of each function: it raises. Nothing calls it."""
+
+
+class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """The intermediate code of one function, and the libraries that it calls: nothing is linked or optimised yet."""
+
+    def add_linking_library(self, library: Any) -> None:
+        self._linking_libraries.append(library)
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def linked(self, exported: tuple[str, ...]) -> Any:
+        """Return a module with all functions that this one reaches; only those exported keep their names."""
+        module = self._final_module
+        # A function is only linked if something linked before calls it, so callers come first.
+        for library in reversed(self._callees_first({})):
+            module.link_in(library._get_module_for_linking(), preserve=True)
+        module.link_in(llvm.parse_assembly(TEXT))
+        for function in module.functions:
+            if not function.is_declaration and function.name not in exported:
+                function.linkage = "internal"
+        return module
+
+    def _callees_first(self, known: dict[int, Any]) -> list[Any]:
+        """Return the libraries that this one reaches, each after those that it calls."""
+        for library in self._linking_libraries:
+            if id(library) not in known:
+                if isinstance(library, _Library):
+                    library._callees_first(known)
+                known[id(library)] = library
+        return list(known.values())
+
+
+class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
+    """LLVM for one processor."""
+
+    _library_class = _Library
+
+    def __init__(self, processor: Processor) -> None:
+        self._processor = processor
+        super().__init__(f"differential.kernels.{processor.name}")
+
+    def _get_host_cpu_name(self) -> str:
+        return self._processor.name
+
+    def _get_host_cpu_features(self) -> str:
+        return self._processor.features
+
+    def object_code(self, module: Any) -> bytes:
+        """Return the object code of a module, which is optimised in place."""
+        cheap, cheap_passes = self._module_pass_manager(
+            loop_vectorize=self._loopvect, slp_vectorize=False, opt=self._opt_level, cost="cheap"
+        )
+        full, full_passes = self._module_pass_manager()
+        cheap.run(module, cheap_passes)  # inlines, so that counts of references cancel out
+        full.run(module, full_passes)
+        module.verify()
+        return self._tm.emit_object(module)  # type: ignore[no-any-return]
+
+
+class _Conventions(callconv.CPUCallConv):  # type: ignore[misc]
+    """Numba's convention for calls, with exceptions that are data: names, and values that are known when raised."""
+
+    def build_excinfo_struct(self, exc: Any, exc_args: Any, loc: Any, func_name: Any) -> Any:
+        values = [None if isinstance(each, ir.Value) else (each,) for each in exc_args or ()]
+        return exc.__module__, exc.__qualname__, tuple(values)
+
+    def set_dynamic_user_exc(
+        self, builder: Any, exc: Any, exc_args: Any, nb_types: Any, loc: Any = None, func_name: Any = None
+    ) -> None:
+        for each in nb_types:
+            if each is not None and types.unliteral(each) not in (types.int64, types.uint64):
+                raise errors.TypingError(f"kernels raise exceptions with integers of 64 bits and text, not with {each}")
+        super().set_dynamic_user_exc(builder, exc, exc_args, nb_types, loc, func_name)
+
+    def emit_unwrap_dynamic_exception_fn(self, module: Any, st_type: Any, nb_types: Any) -> Any:
+        return ir.Constant(ir.IntType(8).as_pointer(), None)  # `Loader` reads the values
+
+
+class _Context(cpu.CPUContext):  # type: ignore[misc]
+    """Numba's context for compiling, with our code and our conventions."""
+
+    @global_compiler_lock  # type: ignore[untyped-decorator]
+    def init(self) -> None:
+        # The functions that count references are compiled for whoever needs them first. Numba's own target runs them.
+        rtsys.initialize(registry.cpu_target.target_context)
+        super().init()
+        self._internal_codegen = _codegen(Processor.of_host())
+
+    @property
+    def call_conv(self) -> Any:
+        return _Conventions(self)
+
+    def get_executable(self, library: Any, fndesc: Any, env: Any) -> Any:
+        return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "", _REFUSES, env, (library,))
+
+
+class _CPUTarget(registry.CPUTarget):  # type: ignore[misc]
+    @functools.cached_property
+    def _toplevel_target_context(self) -> Any:
+        return _Context(self.typing_context, self._target_name)
+
+
+class _Kernels(target_extension.CPU):  # type: ignore[misc]
+    """The target: a processor, so that what Numba has for processors is valid for it."""
+
+
+class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    targetdescr = _CPUTarget(TARGET)
+
+
+target_extension.target_registry[TARGET] = _Kernels
+target_extension.dispatcher_registry[_Kernels] = _Dispatcher
+target_extension.jit_registry[_Kernels] = functools.partial(jit, _target=TARGET)
+
+
+@functools.cache
+def _codegen(processor: Processor) -> _Codegen:
+    return _Codegen(processor)
+
+
+@extending.overload(arrayobj.raise_with_shape_context, target=TARGET)  # type: ignore[untyped-decorator]
+def _refuse_shapes(src_shapes: Any, index_shape: Any) -> Callable[[Any, Any], None]:
+    """Replace an error message that would put Numba's text formatting into each kernel."""
+
+    def refuse(src_shapes: Any, index_shape: Any) -> None:
+        raise ValueError("the arrays of an assignment differ in shape")
+
+    return refuse
+
+
+def jitted(function: Any, **options: Any) -> Any:
+    """Return a dispatcher of `function`, or of the function of a dispatcher; only kernels can call it."""
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    known = {name: value for name, value in options.items() if hasattr(cpu.CPUTargetOptions, name)}
+    return jit(
+        getattr(function, "py_func", function), _target=TARGET, nogil=True, error_model="numpy", **wrappers, **known
+    )
+
+
+def unliteral(template: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a dispatcher's `get_call_template` for types without values.
+
+    Otherwise Numba would compile the function again for each constant among its arguments.
+    """
+    return lambda args, kws: template([types.unliteral(each) for each in args], kws)
+
+
+def external(symbol: str, signature: Signature) -> Any:
+    """Return, for use inside kernels, the kernel that has this symbol when it is loaded."""
+    known = _signature(signature)
+
+    def call(typing_context: Any, *arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            kind = context.call_conv.get_function_type(known.return_type, known.args)
+            found = builder.module.globals.get(symbol)
+            callee = found if found is not None else ir.Function(builder.module, kind, symbol)
+            status, result = context.call_conv.call_function(builder, callee, known.return_type, known.args, values)
+            with builder.if_then(status.is_error, likely=False):
+                context.call_conv.return_status_propagate(builder, status)
+            return result
+
+        return known, generate
+
+    names = ["typing_context", *(f"argument{place}" for place in range(len(signature.arguments)))]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    call.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
+    return extending.intrinsic(call)
+
+
+def object_codes(
+    function: Any, symbol: str, signature: Signature, processors: list[Processor]
+) -> list[tuple[bytes, list[str]]]:
+    """Return for each processor a kernel's object code, and the names of what it needs from elsewhere.
+
+    The code defines `symbol`, for kernels that call this one, and `call.{symbol}`, for Python.
+    """
+    known = _signature(signature)
+    with global_compiler_lock, target_extension.target_override(TARGET), _uncollected():
+        dispatcher = jitted(function)
+        dispatcher.compile(known if signature.result else known.args)
+        [compiled] = dispatcher.overloads.values()
+        library, described = compiled.library, compiled.fndesc
+        bridge = add_bridge(dispatcher.targetctx, described, symbol)
+        module = library._final_module
+        module.get_function(described.llvm_func_name).name = symbol
+        module.link_in(llvm.parse_assembly(str(bridge)))
+        linked = library.linked((symbol, f"call.{symbol}"))
+        if any(each.name.startswith("numba.dynamic.globals") for each in linked.global_variables):
+            raise TypeError(f"kernel {function.__qualname__} refers to objects of this process")
+        made = []
+        for processor in processors:
+            own = linked.clone()
+            code = _codegen(processor).object_code(own)
+            needs = [each.name for each in own.functions if each.is_declaration and not each.name.startswith("llvm.")]
+            made.append((code, needs))
+    return made
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Leave out the search for cyclic garbage, of which compiling makes little: it took a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _signature(signature: Signature) -> Any:
+    """Return Numba's signature; without an annotation of the result, it has none."""
+    arguments = [_type(each) for each in signature.arguments]
+    if not signature.result:
+        return types.unknown(*arguments)
+    results = [_type(each) for each in signature.results()]
+    if not results:
+        return types.none(*arguments)
+    return (types.BaseTuple.from_types(results) if signature.result.startswith("tuple[") else results[0])(*arguments)
+
+
+def _type(annotation: str) -> Any:
+    scalars = {"int": types.int64, "float": types.float64, "bool": types.boolean}
+    return scalars[annotation] if annotation in scalars else types.Array(types.int64, ARRAYS[annotation], "C")

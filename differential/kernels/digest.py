@@ -1,0 +1,85 @@
+"""What the machine code of a function depends on in Python: its code, the code that it reaches, and constants.
+
+Two processes give the same function the same digest, wherever its source is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class Part:
+    """Something that stands for a function in the globals of kernels."""
+
+    source: Any
+
+    def way(self) -> str:
+        """Return how the function is compiled."""
+        return type(self).__name__
+
+
+def digest_of(function: FunctionType) -> str:
+    """Return a digest of the code and the constants that `function` reaches through its globals."""
+    digest = hashlib.blake2b(digest_size=16)
+    for one in reached(function):
+        cells = [_constant(cell.cell_contents) for cell in one.__closure__ or ()]
+        digest.update(repr((spelled_out(one.__code__), repr(one.__defaults__), cells)).encode())
+        for name in _names(one.__code__):
+            if name in one.__globals__:
+                digest.update(f"{name}={_constant(one.__globals__[name])};".encode())
+    return digest.hexdigest()
+
+
+def reached(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield `function` and what it reaches through its globals, each once."""
+    seen: set[int] = set()
+    found = [function]
+    while found:
+        one = found.pop()
+        if id(one.__code__) not in seen:
+            seen.add(id(one.__code__))
+            yield one
+            for value in (one.__globals__.get(name) for name in _names(one.__code__)):
+                if isinstance(value, Part):
+                    found.append(value.source)
+                elif isinstance(value, FunctionType):
+                    found.append(value)
+
+
+def spelled_out(code: CodeType) -> str:
+    """Return as text what code does, without its file and lines: the same text in every process."""
+    constants = [spelled_out(each) if isinstance(each, CodeType) else _literal(each) for each in code.co_consts]
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return repr((code.co_code, code.co_exceptiontable, constants, arguments, names))
+
+
+def _constant(value: object) -> str:
+    """Return as text what compiled code takes from the value of a global; functions are digested on their own."""
+    if isinstance(value, Part):
+        return value.way()
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {value.tobytes()!r}"
+    if hasattr(value, "__qualname__"):  # a class or a function, whose representation may hold its address
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Yield the global names that code, and the functions defined in it, may look up."""
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _names(each)
+
+
+def _literal(constant: object) -> str:
+    """Return a constant of code as text; a set is sorted, because its order differs between processes."""
+    return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
